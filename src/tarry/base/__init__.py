@@ -1,0 +1,1 @@
+"""Words that every layer shares: doors, error codes, limits, settings, probes."""

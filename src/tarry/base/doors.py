@@ -1,0 +1,197 @@
+"""The doors through which the deterministic core meets the world: Disk, Transport, Random.
+
+`runtime` implements them with the operating system, `simulation` from a seed.  Nothing below
+`runtime` touches a file, a socket, a clock or chance in any other way.  Time is no door: it is an
+argument (`now_ms` monotonic, `now_wall_ms` calendar).
+
+Paths are relative to the broker's one log directory and use "/".  Bytes are durable only when
+their flush has completed; a new, renamed or removed name only when its directory's flush has.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+
+class LogFile(Protocol):
+    """A file that grows at its end.  `size` is what has been written, flushed or not."""
+
+    path: str
+    size: int
+
+    def append(self, chunks: list[bytes | memoryview]) -> int:
+        """Write all chunks at the end; return the position of the first byte.
+
+        A short write, ENOSPC or EIO raises `StorageError` and leaves `size` as it was.
+        """
+
+    def read(self, position: int, size_max: int) -> bytes:
+        """At most `size_max` bytes from `position`; fewer only at the end of the file.
+
+        Raises `StorageError` if the device fails.
+        """
+
+    def truncate(self, size: int) -> None:
+        """Cut the file to `size` bytes.  Durable with the file's next flush."""
+
+    def close(self) -> None:
+        """Give the descriptor back.  Reads by a `FileRegion` that still holds the file go on."""
+
+
+class Disk(Protocol):
+    """The broker's log directory."""
+
+    def open(self, path: str, *, create: bool = False) -> LogFile:
+        """Open for append and read; `StorageError` if it is not there and `create` is false.
+
+        With `create` the file is made if missing (never emptied); its name becomes durable with
+        the next flush of its directory.
+        """
+
+    def exists(self, path: str) -> bool: ...
+
+    def paths(self, directory: str = "") -> list[str]:
+        """Sorted full paths directly inside `directory`; those of directories end with "/"."""
+
+    def make_directory(self, path: str) -> None:
+        """Make one directory level; quiet if it exists.  Durable with its parent's flush."""
+
+    def rename(self, old: str, new: str) -> None:
+        """Atomic; replaces `new` if it is a file.  Durable with the directory's flush."""
+
+    def remove(self, path: str) -> None:
+        """Unlink one small file, quiet if missing.  For large files use `begin_remove`."""
+
+    def begin_remove(self, path: str) -> None:
+        """Remove a file or a whole directory tree outside the turn, in no event's order."""
+
+    def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
+        """Begin to make these files' bytes and these directories' names durable.
+
+        Returns a flush id; the end is one `Flushed` event with that id.  What is appended after
+        this call is not covered.  "" names the log directory itself.
+        """
+
+    def flush(self, files: list[LogFile], directories: list[str]) -> None:
+        """The same, waiting; only for start and stop, never in a turn.  Raises `StorageError`."""
+
+    def free_bytes(self) -> int: ...
+
+
+class FileRegion:
+    """Part of a file as a chunk of an answer: zero-copy that the core does not know of.
+
+    It holds the file, so a segment removed while it is being sent is sent to its end.
+    """
+
+    __slots__ = ("file", "position", "size")
+
+    def __init__(self, file: LogFile, position: int, size: int) -> None:
+        self.file = file
+        self.position = position
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+
+Chunk = bytes | memoryview | FileRegion
+
+
+class Transport(Protocol):
+    """Connections by id.  Ids are never used twice in one life of the broker."""
+
+    def connect(self, host: str, port: int) -> int:
+        """Begin an outgoing connection; ends as `Connected` or `Disconnected`."""
+
+    def send(self, connection_id: int, chunks: list[Chunk]) -> int:
+        """Take the chunks in order; return how many bytes the peer's side has not taken yet.
+
+        The transport keeps those and sends them by itself; `Drained` comes when none is left.
+        Quiet for a connection that is gone (its `Disconnected` is under way).
+        """
+
+    def pause_reading(self, connection_id: int) -> None: ...
+
+    def resume_reading(self, connection_id: int) -> None: ...
+
+    def close(self, connection_id: int) -> None:
+        """Close after what was sent has left, at most 1 s later.  No `Disconnected` follows."""
+
+
+class Random(Protocol):
+    """`random.Random(seed)` satisfies it; the runtime's is `random.SystemRandom()`."""
+
+    def randrange(self, stop: int) -> int: ...
+
+    def getrandbits(self, bits: int) -> int: ...
+
+
+# --- Events: what the world tells a turn. `kind` is compared, not the class: cheaper when hot.
+
+CONNECTED: Final = 1
+RECEIVED: Final = 2
+DRAINED: Final = 3
+DISCONNECTED: Final = 4
+FLUSHED: Final = 5
+STOP_REQUESTED: Final = 6
+
+
+class Event:
+    """One thing that happened.  Which fields count depends on `kind`."""
+
+    __slots__ = ("connection_id", "data", "error", "flush_id", "kind", "listener", "peer")
+
+    def __init__(self, kind: int) -> None:
+        self.kind = kind
+        self.connection_id = 0
+        self.data = b""
+        self.listener = ""
+        self.peer = ""
+        self.flush_id = 0
+        self.error = ""
+
+
+def connected(connection_id: int, listener: str, peer: str) -> Event:
+    """A peer connected to the named listener (`PLAINTEXT`); `peer` is "host:port"."""
+    event = Event(CONNECTED)
+    event.connection_id = connection_id
+    event.listener = listener
+    event.peer = peer
+    return event
+
+
+def received(connection_id: int, data: bytes) -> Event:
+    """Bytes came, at least one; any cut of the stream is possible."""
+    event = Event(RECEIVED)
+    event.connection_id = connection_id
+    event.data = data
+    return event
+
+
+def drained(connection_id: int) -> Event:
+    """Everything that was given to `send` has left."""
+    event = Event(DRAINED)
+    event.connection_id = connection_id
+    return event
+
+
+def disconnected(connection_id: int, error: str = "") -> Event:
+    """The peer is gone; nothing more comes from this id."""
+    event = Event(DISCONNECTED)
+    event.connection_id = connection_id
+    event.error = error
+    return event
+
+
+def flushed(flush_id: int, error: str = "") -> Event:
+    """A flush ended; `error` is not empty if it failed, and then nothing of it is durable."""
+    event = Event(FLUSHED)
+    event.flush_id = flush_id
+    event.error = error
+    return event
+
+
+def stop_requested() -> Event:
+    """SIGTERM or SIGINT: stop accepting, answer what waits, flush, mark clean."""
+    return Event(STOP_REQUESTED)

@@ -1,0 +1,33 @@
+"""Every limit and its reason.  What a user may set is a setting; its default may stand here."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# A frame larger than this is an attack or a bug: Kafka's default of `socket.request.max.bytes`.
+FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
+
+# A frame that is not whole so long after its first byte comes from a peer that trickles.
+FRAME_AGE_MS_MAX: Final = 60_000
+
+# Answers that a connection has not taken yet; past it the broker stops reading from that peer.
+UNSENT_BYTES_MAX: Final = 16 * 1024 * 1024
+
+# Requests of one connection that wait for their answers; past it the broker stops reading.
+# Java sends 5 at a time, librdkafka up to 1,000,000 by setting but 1,000 in practice.
+REQUESTS_IN_FLIGHT_MAX: Final = 1_000
+
+# Watchers completed in one turn, so that one produce with 10,000 waiting readers stalls nobody.
+COMPLETIONS_PER_TURN_MAX: Final = 1_000
+
+# Timer moves (cascades counted) in one turn.
+TIMER_MOVES_PER_TURN_MAX: Final = 10_000
+
+# The poll sleeps at most so long, so that a stop or a clock jump is seen.
+POLL_MS_MAX: Final = 500
+
+# A turn that begins so much later than planned means that the process was stopped.
+STALL_MS: Final = 1_000
+
+# Kafka's rule for topic names: a file name must hold name, partition and suffix.
+TOPIC_NAME_CHARACTERS_MAX: Final = 249
