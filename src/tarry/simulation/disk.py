@@ -1,0 +1,316 @@
+"""A disk from a seed: the door `Disk`, with every fault that a real one has.
+
+Plain use needs nothing: `SimulatedDisk()` behaves like a directory, and `complete_flushes()` gives
+the `Flushed` events.  `crash()` is a loss of power: what was not flushed, bytes and names, is kept,
+lost or torn by the seed.  `kill()` is a kill -9: what was written stays readable, and is still not
+durable.  After both, handles from before are dead.  Faults are asked for one by one
+(`fail_writes`, `fail_flushes`, `fail_reads`, `capacity_bytes`, `flip_bit`): when they come is the
+world's decision, not the disk's.
+"""
+
+from __future__ import annotations
+
+import random as chance
+from typing import Final
+
+from tarry.base.doors import Event, LogFile, Random, flushed
+from tarry.base.errors import StorageError
+from tarry.simulation.inodes import DirectoryNode, FileNode
+
+# What a disk without a budget says it has left.
+_FREE_BYTES: Final = 1 << 40
+
+
+class SimulatedFile:
+    """A handle, the door `LogFile`.  It holds its file, so a removed file is read to its end."""
+
+    def __init__(self, disk: SimulatedDisk, path: str, node: FileNode) -> None:
+        self.path = path
+        self.size = len(node.content)
+        self.node = node
+        self._disk = disk
+        self._life = disk.life
+        self._is_closed = False
+
+    def append(self, chunks: list[bytes | memoryview]) -> int:
+        self._check_alive()
+        assert not self._is_closed, f"{self.path}: append after close"
+        assert self.size == len(self.node.content), f"{self.path}: two handles append"
+        position = self.size
+        data = b"".join(chunks)
+        room = self._disk.room_for_write(self.path, len(data))
+        if room < len(data):
+            # What was written before the failure is cut off again, and may yet survive a crash.
+            self.node.append(data[:room])
+            self.node.truncate(position)
+            raise StorageError(f"{self.path}: the disk took {room} of {len(data)} bytes")
+        self.node.append(data)
+        self.size = len(self.node.content)
+        return position
+
+    def read(self, position: int, size_max: int) -> bytes:
+        self._check_alive()
+        assert position >= 0
+        self._disk.check_read(self.path)
+        return bytes(self.node.content[position : position + size_max])
+
+    def truncate(self, size: int) -> None:
+        self._check_alive()
+        assert not self._is_closed, f"{self.path}: truncate after close"
+        assert 0 <= size <= len(self.node.content)
+        self.node.truncate(size)
+        self.size = size
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def _check_alive(self) -> None:
+        if self._life != self._disk.life:
+            raise StorageError(f"{self.path}: opened before the crash")
+
+
+class _Fault:
+    """The next `count` operations on paths that contain `path_part` fail."""
+
+    __slots__ = ("count", "path_part")
+
+    def __init__(self, count: int, path_part: str) -> None:
+        self.count = count
+        self.path_part = path_part
+
+    def strikes(self, path: str) -> bool:
+        if self.count == 0 or self.path_part not in path:
+            return False
+        self.count -= 1
+        return True
+
+
+class _Flush:
+    """A flush under way: what it covers, as it was when it began."""
+
+    __slots__ = ("directories", "files", "paths")
+
+    def __init__(self) -> None:
+        self.files: list[tuple[FileNode, int]] = []
+        self.directories: list[tuple[DirectoryNode, int]] = []
+        self.paths: list[str] = []
+
+
+class SimulatedDisk:
+    """The broker's log directory in memory."""
+
+    def __init__(self, random: Random | None = None, capacity_bytes: int | None = None) -> None:
+        self.life = 1
+        self.capacity_bytes = capacity_bytes
+        # With this, `begin_remove` waits for `complete_removals`, as a worker thread may lag.
+        self.defers_removals = False
+        self._random: Random = chance.Random(0) if random is None else random
+        self._root = DirectoryNode()
+        self._flushes: dict[int, _Flush] = {}
+        self._flush_id = 0
+        self._removals: list[str] = []
+        self._write_faults: list[_Fault] = []
+        self._flush_faults: list[_Fault] = []
+        self._read_faults: list[_Fault] = []
+
+    # --- The door.
+
+    def open(self, path: str, *, create: bool = False) -> SimulatedFile:
+        directory, name = self._parent(path)
+        node = directory.entries.get(name)
+        if node is None:
+            if not create:
+                raise StorageError(f"{path}: no such file")
+            node = FileNode()
+            directory.link(name, node)
+        if isinstance(node, DirectoryNode):
+            raise StorageError(f"{path}: is a directory")
+        return SimulatedFile(self, path, node)
+
+    def exists(self, path: str) -> bool:
+        return self._find(path) is not None
+
+    def paths(self, directory: str = "") -> list[str]:
+        node = self._directory(directory)
+        prefix = f"{directory.rstrip('/')}/" if directory else ""
+        return [
+            f"{prefix}{name}/" if isinstance(child, DirectoryNode) else f"{prefix}{name}"
+            for name, child in sorted(node.entries.items(), key=lambda entry: entry[0])
+        ]
+
+    def make_directory(self, path: str) -> None:
+        directory, name = self._parent(path)
+        node = directory.entries.get(name)
+        if isinstance(node, FileNode):
+            raise StorageError(f"{path}: is a file")
+        if node is None:
+            directory.link(name, DirectoryNode())
+
+    def rename(self, old: str, new: str) -> None:
+        directory, old_name = self._parent(old)
+        new_directory, new_name = self._parent(new)
+        assert directory is new_directory, "a rename stays inside its directory"
+        node = directory.entries.get(old_name)
+        if node is None:
+            raise StorageError(f"{old}: no such file")
+        if isinstance(directory.entries.get(new_name), DirectoryNode):
+            raise StorageError(f"{new}: is a directory")
+        if old_name != new_name:
+            directory.rename(old_name, new_name)
+
+    def remove(self, path: str) -> None:
+        node = self._find(path)
+        if isinstance(node, DirectoryNode):
+            raise StorageError(f"{path}: is a directory")
+        if node is not None:
+            directory, name = self._parent(path)
+            directory.unlink(name)
+
+    def begin_remove(self, path: str) -> None:
+        self._removals.append(path)
+        if not self.defers_removals:
+            self.complete_removals()
+
+    def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
+        flush = _Flush()
+        for file in files:
+            assert isinstance(file, SimulatedFile)
+            file._check_alive()
+            flush.files.append((file.node, file.node.mark()))
+            flush.paths.append(file.path)
+        for path in directories:
+            node = self._directory(path)
+            flush.directories.append((node, node.mark()))
+            flush.paths.append(f"{path.rstrip('/')}/")
+        self._flush_id += 1
+        self._flushes[self._flush_id] = flush
+        return self._flush_id
+
+    def flush(self, files: list[LogFile], directories: list[str]) -> None:
+        event = self.complete_flush(self.begin_flush(files, directories))
+        if event.error:
+            raise StorageError(event.error)
+
+    def free_bytes(self) -> int:
+        if self.capacity_bytes is None:
+            return _FREE_BYTES
+        return max(0, self.capacity_bytes - _size_of(self._root))
+
+    # --- The world's side: what happens later, and what goes wrong.
+
+    def pending_flushes(self) -> list[int]:
+        """Ids of the flushes under way, oldest first."""
+        return list(self._flushes)
+
+    def complete_flush(self, flush_id: int) -> Event:
+        """End one flush; the event goes into a turn."""
+        flush = self._flushes.pop(flush_id)
+        for path in flush.paths:
+            if _strikes(self._flush_faults, path):
+                for node, mark in flush.files:
+                    node.poison(mark, self._random)
+                return flushed(flush_id, f"{path}: the device failed to flush (EIO)")
+        for node, mark in flush.files:
+            node.settle(mark)
+        for directory, mark in flush.directories:
+            directory.settle(mark)
+        return flushed(flush_id)
+
+    def complete_flushes(self) -> list[Event]:
+        """End every flush under way, in order."""
+        return [self.complete_flush(flush_id) for flush_id in self.pending_flushes()]
+
+    def complete_removals(self) -> int:
+        """Do the removals that were begun; only a world that set `defers_removals` needs it."""
+        removals = self._removals
+        self._removals = []
+        for path in removals:
+            if self._find(path) is not None:
+                directory, name = self._parent(path)
+                directory.unlink(name)
+        return len(removals)
+
+    def fail_writes(self, count: int = 1, path_part: str = "") -> None:
+        """The next `count` writes to paths that contain `path_part` fail with EIO."""
+        self._write_faults.append(_Fault(count, path_part))
+
+    def fail_flushes(self, count: int = 1, path_part: str = "") -> None:
+        """The next `count` flushes that cover such a path fail when they end."""
+        self._flush_faults.append(_Fault(count, path_part))
+
+    def fail_reads(self, count: int = 1, path_part: str = "") -> None:
+        """The next `count` reads of such a path fail with EIO."""
+        self._read_faults.append(_Fault(count, path_part))
+
+    def heal(self) -> None:
+        """Forget the faults that were asked for and have not struck, and the byte budget."""
+        self._write_faults.clear()
+        self._flush_faults.clear()
+        self._read_faults.clear()
+        self.capacity_bytes = None
+
+    def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
+        """Turn one bit of a file over, durably."""
+        node = self._find(path)
+        assert isinstance(node, FileNode)
+        node.flip_bit(position, bit)
+
+    def crash(self) -> None:
+        """The machine loses power."""
+        self._lose_handles()
+        self._root.lose_power(self._random)
+
+    def kill(self) -> None:
+        """The process is killed: written bytes and names stay, durable or not."""
+        self._lose_handles()
+        self._root.lose_process()
+
+    # --- For `SimulatedFile`.
+
+    def room_for_write(self, path: str, size: int) -> int:
+        """How many of `size` bytes the device takes now."""
+        room = min(size, self.free_bytes())
+        if size and _strikes(self._write_faults, path):
+            return self._random.randrange(size)
+        return room
+
+    def check_read(self, path: str) -> None:
+        if _strikes(self._read_faults, path):
+            raise StorageError(f"{path}: the device failed to read (EIO)")
+
+    # --- Names.
+
+    def _lose_handles(self) -> None:
+        self.life += 1
+        self._flushes.clear()
+        self._removals.clear()
+
+    def _find(self, path: str) -> FileNode | DirectoryNode | None:
+        node: FileNode | DirectoryNode | None = self._root
+        for name in path.split("/"):
+            if name:
+                if not isinstance(node, DirectoryNode):
+                    return None
+                node = node.entries.get(name)
+        return node
+
+    def _directory(self, path: str) -> DirectoryNode:
+        node = self._find(path)
+        if not isinstance(node, DirectoryNode):
+            raise StorageError(f"{path}: no such directory")
+        return node
+
+    def _parent(self, path: str) -> tuple[DirectoryNode, str]:
+        parent, _, name = path.rstrip("/").rpartition("/")
+        assert name not in ("", ".", ".."), f"not a path: {path!r}"
+        return self._directory(parent), name
+
+
+def _strikes(faults: list[_Fault], path: str) -> bool:
+    return any(fault.strikes(path) for fault in faults)
+
+
+def _size_of(node: FileNode | DirectoryNode) -> int:
+    if isinstance(node, FileNode):
+        return len(node.content)
+    return sum(_size_of(child) for child in node.entries.values())
