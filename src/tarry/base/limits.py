@@ -7,6 +7,10 @@ from typing import Final
 # A frame larger than this is an attack or a bug: Kafka's default of `socket.request.max.bytes`.
 FRAME_BYTES_MAX: Final = 100 * 1024 * 1024
 
+# Array elements in one frame, all arrays together: two bytes on the wire can become an object of a
+# hundred.  Metadata of 200,000 partitions with three replicas has 1.4 million.
+FRAME_ELEMENTS_MAX: Final = 2_000_000
+
 # A frame that is not whole so long after its first byte comes from a peer that trickles.
 FRAME_AGE_MS_MAX: Final = 60_000
 

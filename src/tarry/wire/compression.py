@@ -1,0 +1,152 @@
+"""Compression codecs of record batches, in the framings that Java's client reads and writes.
+
+* gzip: plain members.  zstd: plain frames.
+* snappy: written in the xerial framing (a magic, two ints, then length and block), read in that
+  or raw.  The framing of snappy's own specification is not Kafka's.
+* LZ4: one frame with independent blocks of 64 KB and no checksums; Java refuses linked blocks
+  and reads only the first of several frames.
+
+`decompress` never holds more than `size_max` bytes and what the input can unfold to at most: the
+output buffer grows by steps, and what does not fit in the last one is a bomb.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Final
+
+from tarry.base.errors import CorruptData
+
+NONE: Final = 0
+GZIP: Final = 1
+SNAPPY: Final = 2
+LZ4: Final = 3
+ZSTD: Final = 4
+
+NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+# What one byte of input can become at most: deflate's longest match costs two bits for 258 bytes;
+# an LZ4 length byte stands for 255.  A zstd block of 4 bytes can repeat one byte 128 KB long.
+_RATIO_MAX: Final = {GZIP: 1032, LZ4: 255, ZSTD: 128 * 1024 // 4}
+
+_OUTPUT_BYTES_FIRST: Final = 64 * 1024
+_OUTPUT_GROWTH: Final = 4
+
+_XERIAL_MAGIC: Final = b"\x82SNAPPY\x00"
+_XERIAL_HEADER: Final = _XERIAL_MAGIC + b"\x00\x00\x00\x01\x00\x00\x00\x01"
+_XERIAL_BLOCK_BYTES: Final = 32 * 1024
+
+Data = bytes | memoryview
+
+
+def _cramjam() -> ModuleType:
+    # Imported at first use: a broker that opens no compressed batch does not pay for it.
+    import cramjam
+
+    return cramjam
+
+
+def compress(codec: int, data: Data) -> bytes:
+    """The compressed form of `data`; codec `NONE` gives it back as bytes."""
+    if codec == NONE:
+        return bytes(data)
+    if codec == GZIP:
+        return bytes(_cramjam().gzip.compress(data))
+    if codec == SNAPPY:
+        return _compress_xerial(memoryview(data))
+    if codec == LZ4:
+        compressor = _cramjam().lz4.Compressor(level=1, content_checksum=False, block_linked=False)
+        compressor.compress(data)
+        return bytes(compressor.finish())
+    if codec == ZSTD:
+        return bytes(_cramjam().zstd.compress(data))
+    raise ValueError(f"there is no codec {codec}")
+
+
+def decompress(codec: int, data: Data, size_max: int) -> bytes:
+    """The content of `data`; `CorruptData` if it is none or larger than `size_max`."""
+    if codec == NONE:
+        if len(data) > size_max:
+            raise CorruptData(f"{len(data)} bytes, allowed are {size_max}")
+        return bytes(data)
+    if codec == GZIP:
+        return _decompress_growing(_cramjam().gzip, codec, data, size_max)
+    if codec == SNAPPY:
+        return _decompress_snappy(memoryview(data), size_max)
+    if codec == LZ4:
+        return _decompress_growing(_cramjam().lz4, codec, data, size_max)
+    if codec == ZSTD:
+        return _decompress_growing(_cramjam().zstd, codec, data, size_max)
+    raise CorruptData(f"there is no codec {codec}")
+
+
+def _decompress_growing(module: ModuleType, codec: int, data: Data, size_max: int) -> bytes:
+    """Try with buffers of growing size: the library stops when one is full."""
+    if len(data) == 0:
+        raise CorruptData(f"{NAMES[codec]}: no bytes")
+    error_type = _cramjam().DecompressionError
+    limit = min(size_max, len(data) * _RATIO_MAX[codec])
+    room = min(limit, max(_OUTPUT_BYTES_FIRST, _OUTPUT_GROWTH * len(data)))
+    while True:
+        output = bytearray(room)
+        try:
+            size: int = module.decompress_into(data, output)
+        except error_type as error:
+            # The library's text alone says whether the buffer was full or the data bad, and texts
+            # change: both try on until the limit.
+            if room >= limit:
+                raise CorruptData(
+                    f"{NAMES[codec]}: not to be opened in {limit} bytes: {error}"
+                ) from error
+            room = min(limit, room * _OUTPUT_GROWTH)
+            continue
+        return bytes(memoryview(output)[:size])
+
+
+def _compress_xerial(data: memoryview) -> bytes:
+    snappy = _cramjam().snappy
+    parts = [_XERIAL_HEADER]
+    for start in range(0, len(data), _XERIAL_BLOCK_BYTES):
+        block = bytes(snappy.compress_raw(data[start : start + _XERIAL_BLOCK_BYTES]))
+        parts.append(len(block).to_bytes(4, "big"))
+        parts.append(block)
+    return b"".join(parts)
+
+
+def _decompress_snappy(data: memoryview, size_max: int) -> bytes:
+    if bytes(data[: len(_XERIAL_MAGIC)]) != _XERIAL_MAGIC:
+        return _decompress_snappy_block(data, size_max)
+    position = len(_XERIAL_HEADER)
+    if len(data) < position:
+        raise CorruptData("snappy: header cut short")
+    parts: list[bytes] = []
+    room = size_max
+    while position < len(data):
+        # Streams may follow one another, each with its header.
+        if bytes(data[position : position + len(_XERIAL_MAGIC)]) == _XERIAL_MAGIC:
+            position += len(_XERIAL_HEADER)
+            continue
+        size = int.from_bytes(data[position : position + 4], "big")
+        position += 4
+        if size > len(data) - position:
+            raise CorruptData(f"snappy: block of {size} bytes, {len(data) - position} left")
+        part = _decompress_snappy_block(data[position : position + size], room)
+        parts.append(part)
+        room -= len(part)
+        position += size
+    return b"".join(parts)
+
+
+def _decompress_snappy_block(block: memoryview, size_max: int) -> bytes:
+    """One raw block; its first bytes declare the size, which is checked before it is believed."""
+    cramjam = _cramjam()
+    try:
+        size: int = cramjam.snappy.decompress_raw_len(block)
+        if size > size_max:
+            raise CorruptData(f"snappy: block of {size} bytes, allowed are {size_max}")
+        # Snappy's densest form, a copy of 64 bytes, takes 3 bytes.
+        if size > 22 * len(block) + 64:
+            raise CorruptData(f"snappy: {len(block)} bytes cannot become {size}")
+        return bytes(cramjam.snappy.decompress_raw(block))
+    except cramjam.DecompressionError as error:
+        raise CorruptData(f"snappy: {error}") from error
