@@ -115,6 +115,9 @@ class Transport(Protocol):
 
     def resume_reading(self, connection_id: int) -> None: ...
 
+    def stop_listening(self) -> None:
+        """Take no new connections; the broker is about to stop."""
+
     def close(self, connection_id: int) -> None:
         """Close after what was sent has left, at most 1 s later.  No `Disconnected` follows."""
 

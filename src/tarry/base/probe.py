@@ -1,0 +1,23 @@
+"""Where the core tells what happened, for whoever listens: metrics, events, tests.
+
+It costs one call where nobody listens.  A listener subclasses `Probe` and is handed to the
+broker when it is made.  Times are milliseconds of the monotonic clock.
+"""
+
+from __future__ import annotations
+
+
+class Probe:
+    """Is told and does nothing; overridden by who wants to know."""
+
+    def on_turn(self, events: int, now_ms: int) -> None:
+        """A turn began with so many events."""
+
+    def on_flush(self, logs: int, error: str) -> None:
+        """A flush round ended; `error` is empty when all of it is durable."""
+
+    def on_operation(self, purgatory: str, key: object, waited_ms: int, *, expired: bool) -> None:
+        """A delayed operation ended."""
+
+    def on_connection_closed(self, peer: str, reason: str) -> None:
+        """The broker closed a connection because of what its peer did."""

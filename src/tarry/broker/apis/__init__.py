@@ -1,0 +1,1 @@
+"""One module an API key: `handle(broker, context, request)` answers now or later."""

@@ -1,0 +1,90 @@
+"""Fetch (key 1): records from many partitions, at once or when there are enough.  Hot.
+
+Fetch sessions (KIP-227) are declined by answering session id 0, which every client takes as
+"full fetches, please"; a request that names a session is told that it is not found.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.delayed.fetch import DelayedFetch
+from tarry.broker.reads import FetchLimits, FetchStatus, FetchTopic, read_topics
+from tarry.broker.request import RequestContext
+from tarry.partition.state import PartitionKey
+from tarry.partition.topic import HostedTopic
+from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+READ_COMMITTED: Final = 1
+# KIP-516: from here on a fetch names topics by id.
+VERSION_OF_TOPIC_IDS: Final = 13
+
+
+def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+    """Answer now if there is enough, an error, or no wait is wanted; else watch."""
+    assert isinstance(request, FetchRequest)
+    if request.session_id != 0:
+        return FetchResponse(error_code=errors.FETCH_SESSION_ID_NOT_FOUND)
+    topics = _resolve(broker, context.api_version, request)
+    limits = FetchLimits(
+        min(request.max_bytes, broker.fetch_max_bytes),
+        context.api_version,
+        is_committed=request.isolation_level == READ_COMMITTED,
+    )
+    reading = read_topics(topics, limits)
+    if (
+        request.max_wait_ms <= 0
+        or reading.has_error
+        or reading.size >= request.min_bytes
+        or not topics
+    ):
+        return reading.response
+    operation = DelayedFetch(
+        context, topics, limits, request.min_bytes, broker.now_ms + request.max_wait_ms
+    )
+    context.connection.fetches_waiting += 1
+    context.operation = operation
+    broker.fetch_purgatory.try_complete_else_watch(operation, _keys(topics))
+    return None
+
+
+def _keys(topics: list[FetchTopic]) -> list[PartitionKey]:
+    keys: list[PartitionKey] = []
+    for topic in topics:
+        for status in topic.statuses:
+            partition = status.partition
+            if partition is not None:
+                keys.append(partition.key)
+    return keys
+
+
+def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[FetchTopic]:
+    # A client that calls itself a replica is none of ours while there is one broker: it must
+    # neither read past the high watermark nor count as in sync (CVE-2018-1288).
+    is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
+    topics: list[FetchTopic] = []
+    for asked_topic in request.topics:
+        hosted: HostedTopic | None
+        if api_version >= VERSION_OF_TOPIC_IDS:
+            hosted = broker.topics_by_id.get(asked_topic.topic_id)
+            unknown = errors.UNKNOWN_TOPIC_ID
+        else:
+            hosted = broker.topics.get(asked_topic.topic)
+            unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+        topic = FetchTopic(asked_topic.topic, asked_topic.topic_id)
+        topics.append(topic)
+        for asked in asked_topic.partitions:
+            if hosted is None:
+                topic.statuses.append(FetchStatus(None, asked, unknown))
+                continue
+            partition = hosted.partition(asked.partition)
+            gone_code = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else unknown
+            if not is_consumer:
+                partition = None
+                gone_code = errors.NOT_LEADER_OR_FOLLOWER
+            topic.statuses.append(FetchStatus(partition, asked, gone_code))
+    return topics

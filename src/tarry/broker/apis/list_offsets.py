@@ -1,0 +1,107 @@
+"""ListOffsets (key 2): the offset at the beginning, at the end, or of a time.
+
+Special timestamps: -1 the end, -2 the beginning, -3 the largest timestamp (KIP-734), -4 the
+beginning of what is local, -5 the end of what is tiered (KIP-405; nothing is tiered here).
+Spark's connector sends many of these, so -1 and -2 never touch the disk.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
+from tarry.broker.reads import epoch_error
+from tarry.broker.request import RequestContext
+from tarry.partition.state import Partition
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopicResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+EARLIEST_LOCAL: Final = -4
+LATEST_TIERED: Final = -5
+
+# The first version in which a special timestamp may be asked for.
+VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
+
+
+def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+    """Answer every partition on its own; a partition named twice is refused."""
+    assert isinstance(request, ListOffsetsRequest)
+    response = ListOffsetsResponse()
+    for topic in request.topics:
+        hosted = broker.topics.get(topic.name)
+        seen: dict[int, int] = {}
+        for asked in topic.partitions:
+            seen[asked.partition_index] = seen.get(asked.partition_index, 0) + 1
+        answers: list[ListOffsetsPartitionResponse] = []
+        for asked in topic.partitions:
+            answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index)
+            answer.timestamp = -1
+            answer.offset = -1
+            answer.leader_epoch = -1
+            partition = hosted.partition(asked.partition_index) if hosted is not None else None
+            if seen[asked.partition_index] > 1:
+                answer.error_code = errors.INVALID_REQUEST
+            elif partition is None:
+                answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+            else:
+                _look_up(partition, asked, answer, context.api_version)
+            answers.append(answer)
+        response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
+    return response
+
+
+def _look_up(
+    partition: Partition,
+    asked: ListOffsetsPartition,
+    answer: ListOffsetsPartitionResponse,
+    api_version: int,
+) -> None:
+    answer.error_code = epoch_error(partition, asked.current_leader_epoch)
+    if answer.error_code != errors.NONE:
+        return
+    timestamp = asked.timestamp
+    if timestamp < 0 and api_version < VERSION_OF.get(timestamp, 0):
+        answer.error_code = errors.UNSUPPORTED_VERSION
+        return
+    # The high watermark and the last stable offset are one until there are transactions, so
+    # the isolation level makes no difference yet.
+    end_offset = partition.last_stable_offset()
+    if timestamp == LATEST:
+        answer.offset = end_offset
+        answer.leader_epoch = partition.leader_epoch
+    elif timestamp in (EARLIEST, EARLIEST_LOCAL):
+        answer.offset = partition.log.log_start_offset
+        answer.leader_epoch = partition.log.epoch_at(answer.offset)
+    elif timestamp == LATEST_TIERED:
+        pass
+    elif timestamp < MAX_TIMESTAMP:
+        answer.error_code = errors.UNSUPPORTED_VERSION
+    else:
+        _search(partition, timestamp, end_offset, answer)
+
+
+def _search(
+    partition: Partition, timestamp: int, end_offset: int, answer: ListOffsetsPartitionResponse
+) -> None:
+    try:
+        if timestamp == MAX_TIMESTAMP:
+            found = partition.log.max_timestamp_offset(end_offset)
+        else:
+            found = partition.log.offset_for_time(timestamp, end_offset)
+    except (StorageError, CorruptData):
+        answer.error_code = errors.KAFKA_STORAGE_ERROR
+        return
+    if found is not None:
+        answer.timestamp, answer.offset, answer.leader_epoch = found

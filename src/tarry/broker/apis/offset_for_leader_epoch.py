@@ -1,0 +1,46 @@
+"""OffsetForLeaderEpoch (key 23): where a leader epoch ended, so that a reader sees a truncation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base import errors
+from tarry.broker.reads import epoch_error
+from tarry.broker.request import RequestContext
+from tarry.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+    """Answer each partition with the largest epoch not above the asked one, and its end."""
+    assert isinstance(request, OffsetForLeaderEpochRequest)
+    response = OffsetForLeaderEpochResponse()
+    for topic in request.topics:
+        hosted = broker.topics.get(topic.topic)
+        answers: list[EpochEndOffset] = []
+        for asked in topic.partitions:
+            answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
+            answers.append(answer)
+            partition = hosted.partition(asked.partition) if hosted is not None else None
+            if partition is None:
+                answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+                continue
+            answer.error_code = epoch_error(partition, asked.current_leader_epoch)
+            if answer.error_code != errors.NONE:
+                continue
+            if asked.leader_epoch == partition.leader_epoch:
+                answer.leader_epoch = partition.leader_epoch
+                answer.end_offset = partition.log.written_end_offset
+                continue
+            answer.leader_epoch, answer.end_offset = partition.log.end_offset_for_epoch(
+                asked.leader_epoch
+            )
+        response.topics.append(OffsetForLeaderTopicResult(topic=topic.topic, partitions=answers))
+    return response

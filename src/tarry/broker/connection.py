@@ -1,0 +1,209 @@
+"""A client's connection: frames out of bytes, answers in the order of the requests.
+
+Bytes come in any cut; a frame's memory grows with what has arrived, never with the length that
+it claims.  Each request takes a slot; an answer leaves when all slots before it are answered
+(wire paper, trap 16).  A connection handles no further request while too much waits for its
+peer: `is_blocked`.  Hot: every request passes here.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import read_i16_be, read_i32_be
+from mypy_extensions import i64
+
+from tarry.base.errors import ProtocolViolation
+from tarry.base.limits import FRAME_AGE_MS_MAX, REQUESTS_IN_FLIGHT_MAX, UNSENT_BYTES_MAX
+from tarry.broker.request import RequestContext
+from tarry.protocol import api_keys
+from tarry.timer.wheel import TimerEntry
+
+# The longest of the beginnings by which foreign protocols are known, and the shortest header.
+HEADER_BYTES_MIN: Final = 8
+
+_FOREIGN: Final = (
+    (b"GET ", "HTTP"),
+    (b"POST", "HTTP"),
+    (b"HEAD", "HTTP"),
+    (b"PUT ", "HTTP"),
+    (b"OPTI", "HTTP"),
+    (b"PRI ", "HTTP/2"),
+    (b"\x16\x03\x01", "TLS"),
+    (b"\x16\x03\x02", "TLS"),
+    (b"\x16\x03\x03", "TLS"),
+    (b"SSH-", "SSH"),
+)
+
+
+def foreign_protocol(start: bytes) -> str:
+    """The name of the protocol that a frame's first four bytes betray, or ""."""
+    for prefix, name in _FOREIGN:
+        if start.startswith(prefix):
+            return name
+    return ""
+
+
+class Connection:
+    """One peer.  `data[position:end]` is what has arrived and is not handled yet."""
+
+    def __init__(self, connection_id: int, listener: str, peer: str, frame_bytes_max: int) -> None:
+        self.id = connection_id
+        self.listener = listener
+        self.peer = peer
+        self.frame_bytes_max = frame_bytes_max
+        self.client_software = ""
+        self.is_closed = False
+        self.is_reading_paused = False
+        # Arrived and not yet handled: a whole buffer, or the parts of one unfinished frame.
+        self.data: bytes = b""
+        self.position: i64 = 0
+        self.parts: list[bytes] = []
+        self.parts_size: i64 = 0
+        self.parts_needed: i64 = 0
+        self.frame_begun_ms = -1
+        self.frame_deadline: TimerEntry | None = None
+        self.slots: list[RequestContext] = []
+        self.first_slot: i64 = 0
+        self.fetches_waiting = 0
+        # Answered but not taken by the transport yet, and what it has not passed on.
+        self.unsent: i64 = 0
+        self.held: i64 = 0
+        self.out: list[object] = []
+        self.is_queued_to_send = False
+
+    # -- bytes in
+
+    def feed(self, data: bytes) -> None:
+        """Take bytes that arrived.  Whole frames are then got by `next_frame`."""
+        if self.parts_size == 0 and self.position >= len(self.data):
+            self.data = data
+            self.position = 0
+            return
+        if self.parts_size == 0:
+            # Whole frames wait here because the connection is blocked.
+            self._begin_parts()
+        self.parts.append(data)
+        self.parts_size += len(data)
+        if self.parts_size >= self.parts_needed:
+            self._join_parts()
+
+    def _begin_parts(self) -> None:
+        rest = self.data[self.position :]
+        self.parts.append(rest)
+        self.parts_size = len(rest)
+        self.parts_needed = 0
+        self.data = b""
+        self.position = 0
+
+    def _join_parts(self) -> None:
+        joined = b"".join(self.parts) if len(self.parts) > 1 else self.parts[0]
+        self.parts = []
+        self.parts_size = 0
+        self.data = joined
+        self.position = 0
+
+    def next_frame(self, now_ms: int) -> i64:
+        """Position behind the next whole frame's length field, or -1 if none is whole.
+
+        The frame then is `data[position:frame_end(position)]`.  Raises `ProtocolViolation` for
+        a length that no request has.
+        """
+        if self.parts_size > 0:
+            return -1
+        available: i64 = len(self.data) - self.position
+        if available < 4:
+            if available > 0:
+                self._wait_for(4, now_ms)
+            return -1
+        size: i64 = read_i32_be(self.data, self.position)
+        if size < HEADER_BYTES_MIN or size > self.frame_bytes_max:
+            raise ProtocolViolation(self._bad_length(size))
+        if available < size + 4:
+            self._wait_for(size + 4, now_ms)
+            return -1
+        position = self.position + 4
+        self.position = position + size
+        self.frame_begun_ms = -1
+        return position
+
+    def frame_is_fetch(self) -> bool:
+        """True if the next bytes are the beginning of a fetch; whether whole does not matter."""
+        if len(self.data) - self.position < 6:
+            return False
+        return read_i16_be(self.data, self.position + 4) == api_keys.FETCH
+
+    def _wait_for(self, needed: i64, now_ms: int) -> None:
+        self._begin_parts()
+        self.parts_needed = needed
+        if self.frame_begun_ms < 0:
+            self.frame_begun_ms = now_ms
+
+    def _bad_length(self, size: i64) -> str:
+        start = self.data[self.position : self.position + 4]
+        name = foreign_protocol(start)
+        if name:
+            return f"these are {name} bytes on a Kafka port"
+        if size < HEADER_BYTES_MIN:
+            return f"a frame of {size} bytes is no request"
+        return (
+            f"a frame of {size} bytes is over socket.request.max.bytes ({self.frame_bytes_max}); "
+            "raise that setting if such requests are meant"
+        )
+
+    def is_frame_late(self, now_ms: int) -> bool:
+        """True if an unfinished frame began too long ago: a peer that trickles."""
+        return self.frame_begun_ms >= 0 and now_ms - self.frame_begun_ms >= FRAME_AGE_MS_MAX
+
+    # -- answers out
+
+    def is_blocked(self) -> bool:
+        """True while nothing more of this peer is handled: it must take answers first."""
+        return (
+            self.unsent + self.held >= UNSENT_BYTES_MAX
+            or len(self.slots) - self.first_slot >= REQUESTS_IN_FLIGHT_MAX
+            or (self.fetches_waiting > 0 and self.frame_is_fetch())
+        )
+
+    def has_unhandled(self) -> bool:
+        """True if bytes wait that `next_frame` has not looked at since a slot came free."""
+        return self.parts_size == 0 and self.position < len(self.data)
+
+    def open_slot(self, context: RequestContext) -> None:
+        """The answer to this request has its place behind those asked before it."""
+        self.slots.append(context)
+
+    def release_slots(self) -> None:
+        """Move what is answered, in order, to what the next send takes."""
+        slots = self.slots
+        first: i64 = self.first_slot
+        count: i64 = len(slots)
+        while first < count:
+            context = slots[first]
+            if not context.is_answered:
+                break
+            if context.chunks is not None:
+                self.out.extend(context.chunks)
+                self.held -= context.size
+                self.unsent += context.size
+                context.chunks = None
+            first += 1
+        if first == count:
+            slots.clear()
+            first = 0
+        elif first >= 64:
+            del slots[:first]
+            first = 0
+        self.first_slot = first
+
+    def drop(self) -> None:
+        """Forget everything: the peer is gone or was closed."""
+        self.is_closed = True
+        self.data = b""
+        self.position = 0
+        self.parts = []
+        self.parts_size = 0
+        self.slots = []
+        self.first_slot = 0
+        self.out = []
+        self.frame_begun_ms = -1

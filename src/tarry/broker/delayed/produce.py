@@ -1,0 +1,110 @@
+"""DelayedProduce: waits until each partition's records may be acknowledged.
+
+Every partition starts at REQUEST_TIMED_OUT and is settled by its high watermark (acks=-1), by
+the leader's flushed end (acks=1), or by an error; expiry answers what is settled as settled, and
+the records stay.  Hot: under `flush.policy=commit` every produce waits here.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from tarry.base import errors
+from tarry.broker.request import RequestContext
+from tarry.partition.state import Partition, PartitionKey
+from tarry.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
+from tarry.purgatory.operation import DelayedOperation
+
+
+class ProduceStatus:
+    """One partition of the request: below which offset it must count, and its answer."""
+
+    def __init__(
+        self, partition: Partition | None, required_offset: int, answer: PartitionProduceResponse
+    ) -> None:
+        self.partition = partition
+        self.required_offset = required_offset
+        self.answer = answer
+        self.is_pending = partition is not None
+
+
+class DelayedProduce(DelayedOperation):
+    """The answer to one produce request, given when its last partition is settled."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        acks: int,
+        statuses: list[ProduceStatus],
+        response: ProduceResponse,
+        deadline_ms: int,
+    ) -> None:
+        super().__init__(deadline_ms)
+        self.context: RequestContext | None = context
+        self.acks = acks
+        self.statuses = statuses
+        self.response: ProduceResponse | None = response
+
+    def fail_what_was_not_written(self) -> None:
+        """After the turn's write: what was dropped with its tail is a storage error."""
+        for status in self.statuses:
+            partition = status.partition
+            if (
+                partition is not None
+                and status.is_pending
+                and status.required_offset > partition.log.written_end_offset
+            ):
+                self._fail(status, errors.KAFKA_STORAGE_ERROR)
+
+    def keys(self) -> list[PartitionKey]:
+        """The partitions that it still waits for."""
+        keys: list[PartitionKey] = []
+        for status in self.statuses:
+            partition = status.partition
+            if partition is not None and status.is_pending:
+                keys.append(partition.key)
+        return keys
+
+    def try_complete(self) -> bool:
+        pending: i64 = 0
+        for status in self.statuses:
+            if not status.is_pending:
+                continue
+            partition = status.partition
+            assert partition is not None
+            if partition.is_closed:
+                self._fail(status, errors.UNKNOWN_TOPIC_OR_PARTITION)
+            elif partition.acked_end(self.acks) >= status.required_offset:
+                self._settle(status, partition)
+            else:
+                pending += 1
+        if pending > 0:
+            return False
+        return self.force_complete()
+
+    def _settle(self, status: ProduceStatus, partition: Partition) -> None:
+        status.is_pending = False
+        if self.acks == -1 and len(partition.isr) < partition.config.min_insync_replicas:
+            # The records are in the log but on fewer replicas than the topic asks for.
+            status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return
+        status.answer.error_code = errors.NONE
+
+    def _fail(self, status: ProduceStatus, error_code: int) -> None:
+        status.is_pending = False
+        status.answer.error_code = error_code
+        status.answer.base_offset = -1
+
+    def on_complete(self) -> None:
+        for status in self.statuses:
+            if status.is_pending:
+                status.answer.error_code = errors.REQUEST_TIMED_OUT
+                status.answer.base_offset = -1
+        context = self.context
+        response = self.response
+        assert context is not None
+        # Completed operations linger on their other keys: keep nothing alive (KAFKA-19389).
+        self.context = None
+        self.response = None
+        self.statuses = []
+        context.respond(response)

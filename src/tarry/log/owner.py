@@ -1,0 +1,41 @@
+"""The owner of a log: who is told when its tail was written, and when that became durable.
+
+The broker drives every log the same way, whoever owns it: appends gather in the tail during a
+turn, one gathered write per turn, one flush round at a time.  A partition, the metadata store
+and later a group's offsets are owners.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+from tarry.log.log import Log
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LogOwner:
+    """One log and the reactions to its life.
+
+    `is_touched`: its tail waits for the write.  `is_closed`: the log is given up (its topic was
+    deleted) and nothing more is written.
+    """
+
+    def __init__(self, name: str, log: Log) -> None:
+        self.name = name
+        self.log = log
+        self.is_touched = False
+        self.is_closed = False
+
+    def on_written(self) -> bool:
+        """The tail reached the file: bytes below `log.written_end_offset`, not durable yet.
+
+        True if those who wait for this log should look again.
+        """
+        return False
+
+    def on_write_failed(self) -> None:
+        """The tail was dropped; the log is as it was after the last write."""
+
+    def on_flushed(self, offset: int) -> bool:
+        """Everything below `offset` is durable.  True if those who wait should look again."""
+        return False

@@ -1,0 +1,120 @@
+"""What a leader checks before it appends a produced batch, in Kafka's order and with its codes.
+
+A batch that can never be accepted is INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE;
+CORRUPT_MESSAGE is kept for bytes that changed on their way, since clients send those again
+(wire paper, trap 18).  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.partition.state import Partition
+from tarry.records.batch import BatchHeader, check_batch, with_log_append_time
+from tarry.records.timestamps import RecordError, check_timestamps
+from tarry.wire.compression import ZSTD
+from tarry.wire.reader import Window
+
+NO_TIMESTAMP: Final = -1
+# KIP-110: zstd is a codec that older fetches and produces cannot name.
+PRODUCE_VERSION_OF_ZSTD: Final = 7
+
+
+class AppendResult:
+    """What became of one batch.
+
+    `required_offset`: the answer waits until everything below it counts (0: nothing to wait for).
+    """
+
+    def __init__(self, error_code: int, message: str | None = None) -> None:
+        self.error_code = error_code
+        self.message = message
+        self.base_offset = -1
+        self.required_offset = 0
+        self.log_append_time_ms = NO_TIMESTAMP
+        self.is_appended = False
+        self.record_errors: list[RecordError] | None = None
+
+
+def append_as_leader(
+    partition: Partition, window: Window, acks: int, api_version: int, now_wall_ms: int
+) -> AppendResult:
+    """Check one produced batch and append it to the log's tail, or say why not."""
+    config = partition.config
+    if acks == -1 and len(partition.isr) < config.min_insync_replicas:
+        return AppendResult(
+            errors.NOT_ENOUGH_REPLICAS,
+            f"{len(partition.isr)} replicas are in sync and min.insync.replicas is "
+            f"{config.min_insync_replicas}",
+        )
+    check = check_batch(window)
+    if check.error_code != errors.NONE:
+        return AppendResult(check.error_code, check.message)
+    header = check.header
+    assert header is not None
+    refusal = _refusal(partition, header, api_version)
+    if refusal is not None:
+        return refusal
+    if not config.is_log_append_time:
+        late = check_timestamps(
+            window,
+            header,
+            now_wall_ms - config.message_timestamp_before_max_ms,
+            now_wall_ms + config.message_timestamp_after_max_ms,
+        )
+        if late is not None:
+            result = AppendResult(late.error_code, late.message)
+            result.record_errors = late.record_errors
+            return result
+    return _append(partition, window, header, now_wall_ms)
+
+
+def _refusal(partition: Partition, header: BatchHeader, api_version: int) -> AppendResult | None:
+    if header.size > partition.config.max_message_bytes:
+        return AppendResult(
+            errors.MESSAGE_TOO_LARGE,
+            f"the batch has {header.size} bytes and max.message.bytes of {partition.topic} is "
+            f"{partition.config.max_message_bytes}",
+        )
+    if header.codec == ZSTD and api_version < PRODUCE_VERSION_OF_ZSTD:
+        return AppendResult(
+            errors.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce version 7 or later"
+        )
+    if header.is_transactional:
+        return AppendResult(errors.INVALID_TXN_STATE, "this broker has no transactions yet")
+    if partition.log.flaw_offset >= 0:
+        return AppendResult(
+            errors.KAFKA_STORAGE_ERROR,
+            f"the log of {partition.name} has a flaw at offset {partition.log.flaw_offset}; "
+            "restore it from a backup or delete the topic",
+        )
+    return None
+
+
+def _append(
+    partition: Partition, window: Window, header: BatchHeader, now_wall_ms: int
+) -> AppendResult:
+    result = AppendResult(errors.NONE)
+    if header.producer_id >= 0:
+        known = partition.producers.check(header, now_wall_ms)
+        if known.error_code != errors.NONE:
+            return AppendResult(known.error_code, known.message)
+        if known.is_duplicate:
+            result.base_offset = known.base_offset
+            result.required_offset = known.last_offset + 1
+            result.log_append_time_ms = (
+                known.append_time_ms if partition.config.is_log_append_time else NO_TIMESTAMP
+            )
+            return result
+    if partition.config.is_log_append_time:
+        window = with_log_append_time(window, header, now_wall_ms)
+        result.log_append_time_ms = now_wall_ms
+        header.max_timestamp = now_wall_ms
+    base_offset = partition.log.append(window, header, partition.leader_epoch, now_wall_ms)
+    if header.producer_id >= 0:
+        partition.producers.update(header, base_offset, now_wall_ms)
+    result.base_offset = base_offset
+    result.required_offset = base_offset + header.last_offset_delta + 1
+    result.is_appended = True
+    return result

@@ -1,0 +1,105 @@
+"""A partition as its leader sees it: log, in-sync replicas, high watermark.
+
+The high watermark is the smallest contribution of the in-sync replicas.  The leader's own
+contribution is its flushed end under `flush.policy=commit` and its written end under `os`
+(architecture paper, "Durability").  Invariants: log_start_offset <= high_watermark <=
+written_end_offset, and the high watermark never goes back while the partition is led here.
+"""
+
+from __future__ import annotations
+
+from tarry.log.config import LogConfig
+from tarry.log.log import Log, LogListener, LogPosition
+from tarry.log.owner import LogOwner
+from tarry.partition.producers import ProducerStates
+from tarry.records.batch import BatchHeader
+
+# A partition is known by its topic's id as well, so that what waits for a deleted topic does
+# not wake for its successor of the same name.
+PartitionKey = tuple[str, int, bytes]
+
+
+class ProducerListener(LogListener):
+    """Lets the producer states follow the log's recovery."""
+
+    def __init__(self, producers: ProducerStates) -> None:
+        super().__init__()
+        self.producers = producers
+
+    def reset(self) -> None:
+        self.producers.reset()
+
+    def load_snapshot(self, data: bytes) -> bool:
+        return self.producers.load_snapshot(data)
+
+    def take_snapshot(self) -> bytes | None:
+        return self.producers.encode_snapshot() if len(self.producers) else None
+
+    def on_recovered_batch(self, header: BatchHeader) -> None:
+        if header.producer_id >= 0:
+            self.producers.update(header, header.base_offset, header.max_timestamp)
+            self.producers.settle()
+
+
+class Partition(LogOwner):
+    """The leader's replica of one partition."""
+
+    def __init__(
+        self, topic: str, topic_id: bytes, index: int, log: Log, producers: ProducerStates
+    ) -> None:
+        super().__init__(f"{topic}-{index}", log)
+        self.topic = topic
+        self.topic_id = topic_id
+        self.index = index
+        self.key: PartitionKey = (topic, index, topic_id)
+        self.producers = producers
+        self.config: LogConfig = log.config
+        self.leader_id = -1
+        self.leader_epoch = 0
+        self.replicas: list[int] = []
+        self.isr: list[int] = []
+        self.is_flush_commit = True
+        # Recovery has made everything that it kept durable, so all of it counts.
+        self.high_watermark: int = log.written_end_offset
+        self.high_watermark_position: LogPosition = log.end_position()
+
+    def lead(self, leader_id: int, leader_epoch: int, replicas: list[int], isr: list[int]) -> None:
+        """Take over what the metadata says about this partition."""
+        self.leader_id = leader_id
+        self.leader_epoch = leader_epoch
+        self.replicas = replicas
+        self.isr = isr
+
+    def leader_contribution(self) -> int:
+        """The leader's own share of the high watermark."""
+        if self.is_flush_commit:
+            return self.log.flushed_offset
+        return self.log.written_end_offset
+
+    def acked_end(self, acks: int) -> int:
+        """Records below this offset may be acknowledged to a producer with these acks."""
+        return self.high_watermark if acks == -1 else self.leader_contribution()
+
+    def last_stable_offset(self) -> int:
+        """The high watermark, as long as there are no transactions."""
+        return self.high_watermark
+
+    def maybe_advance_high_watermark(self) -> bool:
+        """Recompute from the contributions; True if it moved."""
+        # One replica so far: the in-sync replicas' minimum is the leader's contribution.
+        end = self.leader_contribution()
+        if end <= self.high_watermark:
+            return False
+        self.high_watermark = end
+        self.high_watermark_position = self.log.position_of(end)
+        return True
+
+    def on_write_failed(self) -> None:
+        self.producers.rollback()
+
+    def on_written(self) -> bool:
+        self.producers.settle()
+        return not self.is_flush_commit and self.maybe_advance_high_watermark()
+
+    def on_flushed(self, offset: int) -> bool:
+        return self.maybe_advance_high_watermark()

@@ -1,0 +1,20 @@
+"""A topic as far as this broker hosts it: its partitions by index."""
+
+from __future__ import annotations
+
+from tarry.partition.state import Partition
+
+
+class HostedTopic:
+    """Name, id and the partitions led here, in order of their index."""
+
+    def __init__(self, name: str, topic_id: bytes) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions: list[Partition] = []
+
+    def partition(self, index: int) -> Partition | None:
+        """The partition with this index, or None."""
+        if 0 <= index < len(self.partitions):
+            return self.partitions[index]
+        return None
