@@ -1,0 +1,61 @@
+"""One request and its answer as the wire sees them: when it was delivered, when answered.
+
+Answers of a connection come in the order of its requests, so counting whole answers in the
+broker's output tells which requests are answered, before any client has read a byte.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Chunk, FileRegion
+
+_LENGTH_BYTES: Final = 4
+
+
+class Exchange:
+    """A request under way.  -1: not yet."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        self.is_answer_expected = True
+        # How long the broker may wait by itself before it answers.
+        self.wait_ms = 0
+        # For a fetch that waits: (topic, partition) and offset; else empty.
+        self.waits_for: list[tuple[str, int, int]] = []
+        self.end_position = 0
+        self.delivered_ms = -1
+        self.answered_ms = -1
+
+
+class AnswerCounter:
+    """Counts whole answers in a stream of chunks, without reading file regions."""
+
+    def __init__(self) -> None:
+        self._length = b""
+        self._left = 0
+
+    def take(self, chunks: list[Chunk]) -> int:
+        """How many answers these chunks complete."""
+        completed = 0
+        for chunk in chunks:
+            position = 0
+            size = len(chunk)
+            while position < size:
+                if len(self._length) < _LENGTH_BYTES:
+                    assert not isinstance(chunk, FileRegion), "a frame begins inside a file"
+                    part = bytes(chunk[position : position + _LENGTH_BYTES - len(self._length)])
+                    self._length += part
+                    position += len(part)
+                    if len(self._length) == _LENGTH_BYTES:
+                        self._left = int.from_bytes(self._length, "big")
+                    continue
+                step = min(self._left, size - position)
+                self._left -= step
+                position += step
+                if self._left == 0:
+                    completed += 1
+                    self._length = b""
+        return completed

@@ -1,0 +1,143 @@
+"""A network from a seed: the door `Transport` on one side, client sockets on the other.
+
+Any delay, any cut of a stream into pieces, connections that overtake each other, a connection that
+ends at any byte, a peer that reads slowly or not at all.  Order holds only inside one direction of
+one connection (`connection.py`).
+"""
+
+from __future__ import annotations
+
+import itertools
+
+from tarry.base.doors import Chunk, Event, Random, connected, disconnected
+from tarry.simulation.clock import Action, SimulatedClock
+from tarry.simulation.connection import ClientSocket, Peer
+
+
+class Conditions:
+    """How bad the network is.  A world draws them from its seed and may change them at any time."""
+
+    def __init__(self) -> None:
+        self.delay_ms_max = 2
+        # Of 1,000 sends so many are cut into pieces.
+        self.pieces_per_mille = 100
+        # What a peer's socket buffer takes before the broker has to keep the rest.
+        self.window_bytes = 65_536
+
+
+class SimulatedTransport:
+    """The door of one life of the broker."""
+
+    def __init__(self, network: SimulatedNetwork) -> None:
+        self._network = network
+        self.sockets: dict[int, ClientSocket] = {}
+
+    def connect(self, host: str, port: int) -> int:
+        """Nobody listens out there yet."""
+        connection_id = self._network.next_connection_id()
+        self._network.tell_broker(disconnected(connection_id, f"{host}:{port} refused"))
+        return connection_id
+
+    def send(self, connection_id: int, chunks: list[Chunk]) -> int:
+        socket = self.sockets.get(connection_id)
+        return 0 if socket is None else socket.broker_sends(chunks)
+
+    def pause_reading(self, connection_id: int) -> None:
+        socket = self.sockets.get(connection_id)
+        if socket is not None:
+            socket.broker_pauses()
+
+    def resume_reading(self, connection_id: int) -> None:
+        socket = self.sockets.get(connection_id)
+        if socket is not None:
+            socket.broker_resumes()
+
+    def close(self, connection_id: int) -> None:
+        socket = self.sockets.pop(connection_id, None)
+        if socket is not None:
+            socket.broker_closes()
+
+
+class SimulatedNetwork:
+    """All connections between the clients and the broker's lives."""
+
+    def __init__(self, clock: SimulatedClock, random: Random) -> None:
+        self.clock = clock
+        self.conditions = Conditions()
+        self.is_accepting = False
+        self._random = random
+        self._transport: SimulatedTransport | None = None
+        self._inbox: list[Event] = []
+        self._connection_id = 0
+
+    # --- The clients.
+
+    def connect(self, peer: Peer, listener: str = "PLAINTEXT") -> ClientSocket:
+        """Begin a connection; it ends as `on_connected` or `on_closed` of the peer."""
+        socket = ClientSocket(self, peer, listener)
+        self.plan(0, socket.arrive)
+        return socket
+
+    # --- The world.
+
+    def new_transport(self) -> SimulatedTransport:
+        """The door for a broker that starts."""
+        assert self._transport is None
+        self._transport = SimulatedTransport(self)
+        return self._transport
+
+    def take_events(self) -> list[Event]:
+        events = self._inbox
+        self._inbox = []
+        return events
+
+    def sockets(self) -> list[ClientSocket]:
+        """The connections that the broker has, oldest first."""
+        return [] if self._transport is None else list(self._transport.sockets.values())
+
+    def lose_broker(self) -> None:
+        """The broker's process ended."""
+        self.is_accepting = False
+        self._inbox.clear()
+        for socket in self.sockets():
+            socket.broker_dies(self._random)
+        self._transport = None
+
+    # --- For `ClientSocket` and `SimulatedTransport`.
+
+    def tell_broker(self, event: Event) -> None:
+        if self._transport is not None:
+            self._inbox.append(event)
+
+    def next_connection_id(self) -> int:
+        self._connection_id += 1
+        return self._connection_id
+
+    def accept(self, socket: ClientSocket) -> int:
+        """The id of the new connection, or 0 if nobody listens."""
+        if self._transport is None or not self.is_accepting:
+            return 0
+        connection_id = self.next_connection_id()
+        self._transport.sockets[connection_id] = socket
+        self._inbox.append(connected(connection_id, socket.listener, f"10.0.0.1:{connection_id}"))
+        return connection_id
+
+    def forget(self, socket: ClientSocket) -> None:
+        if self._transport is not None:
+            self._transport.sockets.pop(socket.connection_id, None)
+
+    def plan(self, not_before_ms: int, action: Action) -> int:
+        """Plan an action of one direction of a connection, after what it has planned before."""
+        delay_ms_max = self.conditions.delay_ms_max
+        due_ms = self.clock.now_ms + self._random.randrange(delay_ms_max + 1)
+        due_ms = max(due_ms, not_before_ms)
+        self.clock.after(due_ms - self.clock.now_ms, action)
+        return due_ms
+
+    def pieces(self, data: bytes) -> list[bytes]:
+        """Cut a stream at random places, sometimes."""
+        if len(data) < 2 or self._random.randrange(1000) >= self.conditions.pieces_per_mille:
+            return [data]
+        cuts = sorted(1 + self._random.randrange(len(data) - 1) for _ in range(3))
+        edges = [0, *cuts, len(data)]
+        return [data[start:end] for start, end in itertools.pairwise(edges) if end > start]
