@@ -58,9 +58,7 @@ class Purgatory:
         for key in keys:
             self._watch(operation, key)
         # The state may have changed between the first try and the watch.
-        if operation.try_complete():
-            return True
-        if operation.is_completed:
+        if operation.try_complete() or operation.is_completed:
             return True
         if self.timer.add(operation):
             operation.is_delayed = True
@@ -106,12 +104,6 @@ class Purgatory:
         """Called by a completing operation: it waits here no longer."""
         self._leave(operation)
         self.completed_total += 1
-        # A purge walks all that is watched: never for fewer finished watchers than there are
-        # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
-        finished = self.watched - self._pending_watched
-        if finished > self.purge_interval and finished > self._pending_watched:
-            for key in list(self._watchers):
-                self._sweep(key)
 
     def _watch(self, operation: DelayedOperation, key: Hashable) -> None:
         watchers = self._watchers.get(key)
@@ -134,6 +126,12 @@ class Purgatory:
             operation.is_delayed = False
             self.delayed -= 1
             self.timer.cancel(operation)
+        # A purge walks all that is watched: never for fewer finished watchers than there are
+        # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
+        finished = self.watched - self._pending_watched
+        if finished > self.purge_interval and finished > self._pending_watched:
+            for key in list(self._watchers):
+                self._sweep(key)
 
     def _sweep(self, key: Hashable) -> None:
         """Drop the watchers of a key that do not wait any more, and the key with the last."""
