@@ -1,0 +1,170 @@
+"""Listeners: the addresses that a broker opens, and those that it tells its clients.
+
+Text to objects, with a sentence for whatever cannot work.  Opening them is the runtime's work;
+where a port is 0 it calls `bound` with the one that it got, before the broker is made.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.errors import InvalidSetting
+
+_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_WILDCARDS: Final = ("", "0.0.0.0", "::")
+_PORT_MAX: Final = 65_535
+
+
+class Address:
+    """`NAME://host:port`; an IPv6 host without its brackets."""
+
+    __slots__ = ("host", "name", "port")
+
+    def __init__(self, name: str, host: str, port: int) -> None:
+        self.name = name
+        self.host = host
+        self.port = port
+
+    @property
+    def is_wildcard(self) -> bool:
+        return self.host in _WILDCARDS
+
+    def __str__(self) -> str:
+        return f"{self.name}://{host_and_port(self.host, self.port)}"
+
+
+class Listener:
+    """An address to open, and the one that clients who came through it are told."""
+
+    __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
+
+    def __init__(self, address: Address, advertised: Address) -> None:
+        self.name = address.name
+        self.host = address.host
+        self.port = address.port
+        self.advertised_host = advertised.host
+        self.advertised_port = advertised.port
+
+    def bound(self, port: int) -> None:
+        """The system gave this port where 0 was asked for."""
+        self.port = port
+        if self.advertised_port == 0:
+            self.advertised_port = port
+
+
+def host_and_port(host: str, port: int) -> str:
+    """As it is written in an address: IPv6 hosts in brackets."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def parse_listeners(
+    listeners: str, advertised_listeners: str, protocol_map: str, controller_names: str
+) -> tuple[list[Listener], list[str]]:
+    """The listeners to open, and the names of those of KRaft's controller, which are not."""
+    controllers = [name.upper() for name in _parts(controller_names)]
+    addresses = parse_addresses("listeners", listeners)
+    _refuse_twice(addresses)
+    opened = [address for address in addresses if address.name not in controllers]
+    if not opened:
+        raise InvalidSetting(
+            f"listeners={listeners} leaves no listener for clients: write "
+            "listeners=PLAINTEXT://127.0.0.1:9092"
+        )
+    protocols = _parse_protocols(protocol_map)
+    for address in opened:
+        _refuse_protocol(address.name, protocols)
+    advertised = _advertised(opened, advertised_listeners, controllers)
+    pairs = [Listener(address, advertised[address.name]) for address in opened]
+    return pairs, [address.name for address in addresses if address.name in controllers]
+
+
+def parse_addresses(key: str, text: str) -> list[Address]:
+    """`NAME://host:port` and more of them after commas; names are unique, in upper case."""
+    addresses: list[Address] = []
+    for part in _parts(text):
+        address = _parse_address(key, part)
+        if any(address.name == other.name for other in addresses):
+            raise InvalidSetting(f"{key}={text}: the name {address.name} is there twice")
+        addresses.append(address)
+    return addresses
+
+
+def _parse_address(key: str, part: str) -> Address:
+    name, separator, rest = part.partition("://")
+    host, colon, port = rest.rpartition(":")
+    if not separator or not name or not colon:
+        raise InvalidSetting(f"{key}={part}: write NAME://host:port, as PLAINTEXT://127.0.0.1:9092")
+    if host.startswith("[") and host.endswith("]"):
+        host = host[1:-1]
+    elif ":" in host:
+        raise InvalidSetting(f"{key}={part}: write an IPv6 address in brackets, [{host}]:{port}")
+    if not (port.isascii() and port.isdigit() and int(port[:6]) <= _PORT_MAX):
+        raise InvalidSetting(f"{key}={part}: a port is a number from 0 to {_PORT_MAX}")
+    if not all(c.isascii() and (c.isalnum() or c in "-._:%") for c in host):
+        raise InvalidSetting(f"{key}={part}: this is no name of a host")
+    return Address(name.upper(), host, int(port))
+
+
+def _parse_protocols(text: str) -> dict[str, str]:
+    protocols: dict[str, str] = {}
+    for part in _parts(text):
+        name, _, protocol = part.partition(":")
+        protocols[name.strip().upper()] = protocol.strip().upper()
+    return protocols
+
+
+def _refuse_twice(addresses: list[Address]) -> None:
+    for index, address in enumerate(addresses):
+        for other in addresses[:index]:
+            if address.port == other.port != 0 and address.host == other.host:
+                raise InvalidSetting(
+                    f"{other} and {address} are the same address: give each listener its own port"
+                )
+
+
+def _refuse_protocol(name: str, protocols: dict[str, str]) -> None:
+    protocol = protocols.get(name, name if name in _PROTOCOLS else "")
+    if not protocol:
+        raise InvalidSetting(
+            f"listener {name} has no security protocol: add {name}:PLAINTEXT to "
+            "listener.security.protocol.map"
+        )
+    if protocol not in _PROTOCOLS:
+        raise InvalidSetting(
+            f"listener.security.protocol.map: {protocol} is no security protocol; write PLAINTEXT"
+        )
+    if protocol != "PLAINTEXT":
+        raise InvalidSetting(
+            f"listener {name} asks for {protocol}, but TLS and authentication are not there yet: "
+            "Tarry has PLAINTEXT only"
+        )
+
+
+def _advertised(opened: list[Address], text: str, controllers: list[str]) -> dict[str, Address]:
+    """By name; a listener without an entry advertises its own address."""
+    advertised = {address.name: address for address in opened}
+    for address in parse_addresses("advertised.listeners", text):
+        if address.name in controllers:
+            continue
+        if address.name not in advertised:
+            raise InvalidSetting(
+                f"advertised.listeners={address} is none of listeners, which has "
+                f"{', '.join(one.name for one in opened)}"
+            )
+        advertised[address.name] = address
+    open_ones = [address for address in advertised.values() if address.is_wildcard]
+    if open_ones:
+        line = ",".join(str(_named(address)) for address in advertised.values())
+        raise InvalidSetting(
+            f"{open_ones[0]} stands for every address of this machine, and clients must be told "
+            f"one of them: write advertised.listeners={line} with the name that they know"
+        )
+    return advertised
+
+
+def _named(address: Address) -> Address:
+    return Address(address.name, "your.host.name", address.port) if address.is_wildcard else address
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in (p.strip() for p in text.split(",")) if part]

@@ -1,0 +1,150 @@
+"""One setting: its type, default, range and meaning here, read from a line of a table.
+
+A table is text, two lines or more a key: `key type default check`, then the sentence, indented.
+The default `-` stands for none and `""` for the empty text.  A check is a range (`1..`,
+`0..1`), a choice (`commit|os`), both (`-1|1..9`), or missing.  Types and their
+bounds are Kafka's.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.errors import InvalidSetting
+
+# What a key means to Tarry.
+HONOURED: Final = "honoured"
+# Kafka's default is what Tarry does; any other value asks for what it does not have.
+DEFAULT_ONLY: Final = "accepted at its default only"
+# Accepted at any value and named in one warning.
+WITHOUT_EFFECT: Final = "without effect"
+# Refused, with a sentence that says what to write instead.
+GONE: Final = "gone"
+
+Value = bool | int | str | tuple[str, ...] | None
+
+_INTEGER_BOUNDS: Final = {
+    "int": (-(2**31), 2**31 - 1),
+    "long": (-(2**63), 2**63 - 1),
+}
+_TYPES: Final = (*_INTEGER_BOUNDS, "boolean", "string", "list")
+
+
+class Setting:
+    """A row of the table."""
+
+    __slots__ = ("check", "default", "default_text", "key", "scope", "sentence", "type")
+
+    def __init__(
+        self, key: str, type_: str, default_text: str | None, check: str, scope: str
+    ) -> None:
+        assert type_ in _TYPES, key
+        self.key = key
+        self.type = type_
+        self.default_text = default_text
+        self.check = check
+        self.scope = scope
+        self.sentence = ""
+        self.default: Value = None if default_text is None else self.parse(default_text)
+
+    @property
+    def attribute(self) -> str:
+        """The name as an attribute of `Settings`."""
+        return self.key.replace(".", "_")
+
+    def parse(self, text: str) -> Value:
+        """The value that a user wrote; `InvalidSetting` with a sentence if it is none."""
+        value = _parse_type(self.key, self.type, text.strip())
+        fault = _range_fault(self.check, value)
+        if fault:
+            raise InvalidSetting(f"{self.key}={shown(text)}: it must be {fault}")
+        return value
+
+
+def read_table(text: str, scope: str) -> list[Setting]:
+    """The rows of a table in the notation above."""
+    rows: list[Setting] = []
+    for line in text.splitlines():
+        if not line.strip():
+            continue
+        if line.startswith(" "):
+            row = rows[-1]
+            row.sentence = f"{row.sentence} {line.strip()}".lstrip()
+            continue
+        key, type_, default_text, *check = line.split()
+        default = {"-": None, '""': ""}.get(default_text, default_text)
+        rows.append(Setting(key, type_, default, check[0] if check else "", scope))
+    return rows
+
+
+def shown(text: str) -> str:
+    """A value fit for a sentence: short, and without control characters."""
+    return "".join(c if c.isprintable() else "?" for c in text.strip()[:80])
+
+
+def value_text(value: Value) -> str | None:
+    """A value as Kafka writes it."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, tuple):
+        return ",".join(value)
+    return str(value)
+
+
+def _parse_type(key: str, type_: str, text: str) -> Value:
+    if type_ in _INTEGER_BOUNDS:
+        return _parse_integer(key, type_, text)
+    if type_ == "boolean":
+        lower = text.lower()
+        if lower not in ("true", "false"):
+            raise InvalidSetting(f"{key}={shown(text)}: it must be true or false")
+        return lower == "true"
+    if type_ == "list":
+        return tuple(part for part in (p.strip() for p in text.split(",")) if part)
+    return text
+
+
+def _parse_integer(key: str, type_: str, text: str) -> int:
+    low, high = _INTEGER_BOUNDS[type_]
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    # Not int() alone: it takes "1_000" and digits of other scripts; longer texts are no number.
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 20):
+        raise InvalidSetting(f"{key}={shown(text)}: it must be a whole number")
+    value = int(text)
+    if not low <= value <= high:
+        raise InvalidSetting(f"{key}={text}: it must lie between {low} and {high}")
+    return value
+
+
+def _range_fault(check: str, value: Value) -> str:
+    """What the value must be, if it is not; "" if it is right."""
+    if not check:
+        return ""
+    alternatives = check.split("|")
+    given = value if isinstance(value, tuple) else (value,)
+    if all(any(_matches(one, value) for one in alternatives) for value in given):
+        return ""
+    return _either([_alternative_text(one) for one in alternatives])
+
+
+def _matches(alternative: str, value: Value) -> bool:
+    low, dots, high = alternative.partition("..")
+    if not dots:
+        return str(value) == alternative
+    assert isinstance(value, int), alternative
+    return (not low or value >= int(low)) and (not high or value <= int(high))
+
+
+def _alternative_text(alternative: str) -> str:
+    low, dots, high = alternative.partition("..")
+    if not dots:
+        return alternative
+    return f"from {low} to {high}" if high else f"at least {low}"
+
+
+def _either(choices: list[str]) -> str:
+    if len(choices) == 1:
+        return choices[0]
+    return f"{', '.join(choices[:-1])} or {choices[-1]}"

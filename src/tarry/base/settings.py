@@ -1,0 +1,221 @@
+"""The broker's settings: typed values by attribute, parsed once, never changed.
+
+`Settings({"log.segment.bytes": "1048576"})` takes texts as a user writes them; what is not named
+has its default.  Whatever cannot work raises `InvalidSetting` here, before anything is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.listeners import Listener, parse_listeners
+from tarry.base.setting import (
+    DEFAULT_ONLY,
+    GONE,
+    HONOURED,
+    Setting,
+    Value,
+    read_table,
+    shown,
+    value_text,
+)
+from tarry.base.settings_ignored import REASONS, reason_without_effect
+from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
+
+SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        *read_table(HONOURED_TABLE, HONOURED),
+        *read_table(DEFAULT_ONLY_TABLE, DEFAULT_ONLY),
+        *read_table(GONE_TABLE, GONE),
+    )
+}
+
+LOG_DIRECTORY_DEFAULT: Final = "./tarry-data"
+
+# Keys whose value comes from another key while they are not given, as Kafka has it: the factor
+# makes milliseconds of it.  The last one has a default.
+_FALLBACKS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
+    "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+    "log.roll.ms": (("log.roll.hours", 3_600_000),),
+    "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
+}
+
+
+class Settings:
+    """Every honoured key as an attribute (`settings.log_segment_bytes`), and what follows."""
+
+    flush_policy: str
+    logging_format: str
+    logging_level: str
+    node_id: int
+    broker_rack: str | None
+    listeners: str
+    advertised_listeners: str | None
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
+    socket_listen_backlog_size: int
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    num_partitions: int
+    default_replication_factor: int
+    min_insync_replicas: int
+    message_max_bytes: int
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    log_segment_bytes: int
+    log_index_interval_bytes: int
+    log_index_size_max_bytes: int
+    log_message_timestamp_type: str
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_after_max_ms: int
+    log_cleanup_policy: tuple[str, ...]
+    log_retention_bytes: int
+    log_retention_check_interval_ms: int
+    log_segment_delete_delay_ms: int
+    fetch_max_bytes: int
+    max_request_partition_size_limit: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
+    transaction_max_timeout_ms: int
+    producer_purgatory_purge_interval_requests: int
+    fetch_purgatory_purge_interval_requests: int
+    # These three are milliseconds also where the user gave minutes or hours.
+    log_retention_ms: int
+    log_roll_ms: int
+    log_roll_jitter_ms: int
+
+    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+        self._given: dict[str, Value] = {}
+        # Reason → keys that were given and have no effect.
+        self.ignored: dict[str, list[str]] = {}
+        for key in sorted(texts or {}):
+            self._take(key, (texts or {})[key])
+        for row in SETTINGS.values():
+            if row.scope != GONE:
+                setattr(self, row.attribute, self.effective(row.key))
+        if self.log_retention_ms < 0:
+            self.log_retention_ms = -1
+        elif self.log_retention_ms == 0:
+            raise InvalidSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        self.node_id = self._node_id()
+        self.log_directory = self._log_directory()
+        self.connections_max_by_ip = _by_ip(self.max_connections_per_ip_overrides)
+        self.open_listeners: list[Listener]
+        self.open_listeners, self.closed_listeners = parse_listeners(
+            self.listeners,
+            self.advertised_listeners or "",
+            self.get_text("listener.security.protocol.map"),
+            self.get_text("controller.listener.names"),
+        )
+
+    def is_given(self, key: str) -> bool:
+        """Whether the user set it, be it to the default."""
+        return key in self._given
+
+    def get(self, key: str) -> Value:
+        """The value of a key by itself, without falling back to another key."""
+        return self._given.get(key, SETTINGS[key].default)
+
+    def get_int(self, key: str) -> int:
+        value = self.effective(key)
+        assert isinstance(value, int), key
+        return value
+
+    def get_text(self, key: str) -> str:
+        """The effective value as Kafka writes it; "" for none."""
+        return value_text(self.effective(key)) or ""
+
+    def effective(self, key: str) -> Value:
+        """The value that counts: `log.retention.ms` in hours given becomes milliseconds."""
+        value = self.get(key)
+        if value is not None:
+            return value
+        for other, factor in _FALLBACKS.get(key, ()):
+            value = self.get(other)
+            if isinstance(value, int):
+                return value * factor
+        return None
+
+    def warning(self) -> str:
+        """One sentence that names what has no effect; "" if all has."""
+        parts = [f"{', '.join(keys)} ({reason})" for reason, keys in self.ignored.items()]
+        if self.closed_listeners:
+            names = ", ".join(self.closed_listeners)
+            parts.append(f"the listener {names} (named in controller.listener.names, not opened)")
+        return f"settings without effect here: {'; '.join(parts)}" if parts else ""
+
+    def _take(self, key: str, text: str) -> None:
+        row = SETTINGS.get(key)
+        if row is None:
+            reason = reason_without_effect(key)
+            if reason is None:
+                raise InvalidSetting(
+                    f"{shown(key)} is no setting; the nearest is {nearest_key(key)}"
+                )
+            self.ignored.setdefault(reason, []).append(key)
+            return
+        if row.scope == GONE:
+            raise InvalidSetting(f"{key} is no setting any more: {row.sentence}")
+        value = None if row.default is None and not text.strip() else row.parse(text)
+        if row.scope == DEFAULT_ONLY and value != row.default:
+            raise InvalidSetting(
+                f"{key}={shown(text)} cannot be had: {row.sentence} "
+                f"Leave it out or write {key}={row.default_text}"
+            )
+        self._given[key] = value
+
+    def _node_id(self) -> int:
+        older = self.get_int("broker.id")
+        if older == -1:
+            return self.node_id
+        if older < 0:
+            raise InvalidSetting(f"broker.id={older}: it must be at least 0")
+        if self.is_given("node.id") and self.node_id != older:
+            raise InvalidSetting(
+                f"node.id={self.node_id} and broker.id={older} are two names of one id: "
+                "leave broker.id out"
+            )
+        return older
+
+    def _log_directory(self) -> str:
+        text = self.get_text("log.dirs") or self.get_text("log.dir") or LOG_DIRECTORY_DEFAULT
+        names = [name for name in (part.strip() for part in text.split(",")) if name]
+        if len(names) != 1:
+            raise InvalidSetting(
+                f"log.dirs={text}: Tarry keeps its data in one directory; "
+                f"write log.dirs={names[0] if names else LOG_DIRECTORY_DEFAULT}"
+            )
+        return names[0]
+
+
+def nearest_key(key: str) -> str:
+    """The known key that looks most like this one."""
+    import difflib  # only a mistake pays for it
+
+    known = sorted([*SETTINGS, *REASONS])
+    return difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+
+
+def _by_ip(text: str) -> dict[str, int]:
+    """`address:number` pairs; the address may be IPv6, so the last colon counts."""
+    numbers: dict[str, int] = {}
+    for part in (p.strip() for p in text.split(",")):
+        if not part:
+            continue
+        address, _, number = part.rpartition(":")
+        if not address or not (number.isascii() and number.isdigit()):
+            raise InvalidSetting(
+                f"max.connections.per.ip.overrides={shown(text)}: write address:number"
+            )
+        numbers[address.strip("[]")] = int(number)
+    return numbers

@@ -1,0 +1,148 @@
+"""The settings that Tarry honours: Kafka's keys, types, defaults and ranges, and a few of ours.
+
+The notation is that of `setting`.  Keys without effect are in `settings_ignored`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HONOURED_TABLE: Final = """
+flush.policy                       string  commit      commit|os
+    commit: a record is acknowledged and readable once it is flushed; a crash takes nothing back.
+    os: Kafka's way, the page cache; a machine that loses power may lose what was acknowledged.
+logging.format                     string  text        text|json
+    Form of the lines on the standard error output.
+logging.level                      string  info        debug|info|warning|error
+    The least severe line that is written.
+
+node.id                            int     1           0..
+    The broker's id; a client sees it in the metadata.
+broker.id                          int     -1
+    Older name of node.id; used if node.id is not given.
+broker.rack                        string  -
+    Rack or zone of the broker, told to clients in the metadata.
+
+listeners                          string  PLAINTEXT://127.0.0.1:9092
+    Addresses to listen on, NAME://host:port, separated by commas; port 0 takes a free one.
+advertised.listeners               string  -
+    Addresses told to clients, by listener name; without it, those of listeners.
+listener.security.protocol.map     string  PLAINTEXT:PLAINTEXT,SSL:SSL,\
+SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+    Security protocol of each listener name; PLAINTEXT is the one there is.
+controller.listener.names          string  -
+    Listeners of KRaft's controller; they are not opened, since Tarry has none.
+
+log.dirs                           string  -
+    Directory of all data; one only. Without it log.dir, without that ./tarry-data.
+log.dir                            string  -
+    Older name of log.dirs.
+
+socket.request.max.bytes           int     104857600   1..
+    A request frame larger than this closes its connection.
+socket.send.buffer.bytes           int     102400      -1..
+    The kernel's send buffer of a connection; -1 leaves it to the system.
+socket.receive.buffer.bytes        int     102400      -1..
+    The kernel's receive buffer of a connection; -1 leaves it to the system.
+socket.listen.backlog.size         int     50          1..
+    Connections that the kernel holds before they are accepted.
+connections.max.idle.ms            long    600000
+    A connection without a request for so long is closed; negative: never.
+max.connections                    int     2147483647  0..
+    Connections at the same time; more are closed at once.
+max.connections.per.ip             int     2147483647  0..
+    Connections at the same time from one address.
+max.connections.per.ip.overrides   string  ""
+    Exceptions from max.connections.per.ip, address:number, separated by commas.
+
+auto.create.topics.enable          boolean true
+    A topic that a client asks for with its consent is made with the broker's defaults.
+delete.topic.enable                boolean true
+    Topics may be deleted.
+num.partitions                     int     1           1..
+    Partitions of a topic that is created without a number of them.
+default.replication.factor         int     1
+    Replicas of a topic that is created without a number of them.
+min.insync.replicas                int     1           1..
+    Replicas that must be in sync for a produce with acks=all.
+
+message.max.bytes                  int     1048588     0..
+    Largest record batch that a topic takes.
+compression.type                   string  producer    producer|uncompressed|gzip|snappy|lz4|zstd
+    Codec of stored batches; producer keeps what the client sent.
+compression.gzip.level             int     -1          -1|1..9
+    Level for compression.type=gzip.
+compression.lz4.level              int     9           1..17
+    Level for compression.type=lz4.
+compression.zstd.level             int     3           -131072..22
+    Level for compression.type=zstd.
+log.segment.bytes                  int     1073741824  1048576..
+    A log begins a new segment when the next batch would make it larger than this.
+log.roll.ms                        long    -
+    A log begins a new segment when its records span so long; without it log.roll.hours.
+log.roll.hours                     int     168         1..
+    The same in hours.
+log.roll.jitter.ms                 long    -
+    Largest random part taken off the time to roll; without it log.roll.jitter.hours.
+log.roll.jitter.hours              int     0           0..
+    The same in hours.
+log.index.interval.bytes           int     4096        0..
+    Bytes of a segment between two entries of its offset index.
+log.index.size.max.bytes           int     10485760    4..
+    Largest offset index of a segment; a full one makes the log roll.
+log.message.timestamp.type         string  CreateTime  CreateTime|LogAppendTime
+    Whose time a record carries: the producer's or the broker's.
+log.message.timestamp.before.max.ms long   9223372036854775807 0..
+    How far behind the broker's clock a record's timestamp may lie.
+log.message.timestamp.after.max.ms long    3600000     0..
+    How far ahead of the broker's clock a record's timestamp may lie.
+
+log.retention.bytes                long    -1
+    A partition larger than this loses its oldest segments; -1: any size.
+log.retention.ms                   long    -
+    A segment older than this is deleted, -1: never; without it log.retention.minutes.
+log.retention.minutes              int     -
+    The same in minutes; without it log.retention.hours.
+log.retention.hours                int     168
+    The same in hours.
+log.retention.check.interval.ms    long    300000      1..
+    How often it is looked for segments to delete.
+log.segment.delete.delay.ms        long    60000       0..
+    How long a deleted segment's files are kept.
+
+fetch.max.bytes                    int     57671680    1024..
+    Most bytes in the answer to one fetch, whatever the client allows.
+max.request.partition.size.limit   int     2000        1..
+    Most partitions in one answer to DescribeTopicPartitions.
+producer.id.expiration.ms          int     86400000    1..
+    A producer that has written nothing for so long is forgotten.
+producer.id.expiration.check.interval.ms int 600000    1..
+    How often it is looked for producers to forget.
+transaction.max.timeout.ms         int     900000      1..
+    Longest time-out that a transactional producer may ask for.
+producer.purgatory.purge.interval.requests int 1000
+    Completed produces that may linger among the watched ones.
+fetch.purgatory.purge.interval.requests int 1000
+    Completed fetches that may linger among the watched ones.
+"""
+
+# Values other than the default ask for something that must not be left out in silence.
+DEFAULT_ONLY_TABLE: Final = """
+authorizer.class.name              string  ""
+    Access control is not there yet.
+log.cleanup.policy                 list    delete      compact|delete
+    Compaction is not there yet.
+remote.log.storage.system.enable   boolean false
+    There is no tiered storage.
+"""
+
+GONE_TABLE: Final = """
+port                               int     -
+    Kafka 3.0 removed it; write listeners=PLAINTEXT://host:port.
+host.name                          string  -
+    Kafka 3.0 removed it; write listeners=PLAINTEXT://host:port.
+advertised.port                    int     -
+    Kafka 3.0 removed it; write advertised.listeners=PLAINTEXT://host:port.
+advertised.host.name               string  -
+    Kafka 3.0 removed it; write advertised.listeners=PLAINTEXT://host:port.
+"""

@@ -1,0 +1,287 @@
+"""Settings: Kafka's keys, types and defaults; what is refused, and how it is said."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.properties import parse_properties
+from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED
+from tarry.base.settings import SETTINGS, Settings
+from tarry.base.settings_ignored import reason_without_effect
+
+KAFKA_KEYS = Path(__file__).with_name("kafka_4_1_broker_keys.tsv")
+
+# Ours differ from Kafka's on purpose: a local address, a directory of our own, one id for a
+# broker that needs no file; Kafka gives log.flush.* and roles no meaning here.
+OTHER_DEFAULTS = {"listeners", "node.id", "log.dir"}
+
+KRAFT_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+ZOOKEEPER_FILE = """
+broker.id=0
+#listeners=PLAINTEXT://:9092
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kafka-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=1
+offsets.topic.replication.factor=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+#log.retention.bytes=1073741824
+log.retention.check.interval.ms=300000
+zookeeper.connect=localhost:2181
+zookeeper.connection.timeout.ms=18000
+group.initial.rebalance.delay.ms=0
+"""
+
+
+def kafka_rows() -> list[list[str]]:
+    lines = KAFKA_KEYS.read_text().splitlines()
+    return [[*line.split("\t"), "", ""][:4] for line in lines if not line.startswith("#")]
+
+
+def test_every_key_of_kafka_4_1_is_honoured_or_named_as_without_effect() -> None:
+    unknown = [
+        key
+        for key, _, _, _ in kafka_rows()
+        if key not in SETTINGS and reason_without_effect(key) is None
+    ]
+
+    assert unknown == []
+
+
+def test_no_key_is_both_honoured_and_without_effect() -> None:
+    assert [key for key in SETTINGS if reason_without_effect(key) is not None] == []
+
+
+@pytest.mark.parametrize("row", [row for row in kafka_rows() if row[0] in SETTINGS], ids=str)
+def test_an_honoured_key_has_the_type_and_default_of_kafka(row: list[str]) -> None:
+    key, type_, default, _ = row
+    ours = SETTINGS[key]
+
+    assert ours.type == {"class": "string"}.get(type_.lower(), type_.lower())
+    if key not in OTHER_DEFAULTS:
+        kafkas = None if default == "null" else default
+        if ours.type == "list":
+            kafkas = default.strip("[]")
+        if key == "listener.security.protocol.map":
+            assert sorted((ours.default_text or "").split(",")) == sorted(default.split(","))
+        else:
+            assert ours.default_text == kafkas
+
+
+def test_every_row_has_a_sentence() -> None:
+    assert [key for key, row in SETTINGS.items() if not row.sentence.endswith(".")] == []
+
+
+def test_every_attribute_that_is_annotated_exists_and_has_its_type() -> None:
+    settings = Settings()
+
+    known = {row.attribute for row in SETTINGS.values() if row.scope in (HONOURED, DEFAULT_ONLY)}
+    assert [name for name in Settings.__annotations__ if name not in known] == []
+    for name, annotation in Settings.__annotations__.items():
+        value = getattr(settings, name)
+        assert type(value).__name__ in annotation.replace("None", "NoneType"), name
+
+
+def test_the_default_file_of_kraft_loads_and_one_warning_names_what_means_nothing() -> None:
+    settings = Settings(parse_properties(KRAFT_FILE))
+
+    assert settings.node_id == 1
+    assert settings.log_directory == "/tmp/kraft-combined-logs"
+    assert [one.name for one in settings.open_listeners] == ["PLAINTEXT"]
+    assert settings.open_listeners[0].advertised_host == "localhost"
+    for name in ("process.roles", "num.io.threads", "CONTROLLER", "offsets.topic"):
+        assert name in settings.warning()
+    for name in ("node.id", "log.segment.bytes", "socket.send.buffer.bytes"):
+        assert name not in settings.warning()
+
+
+def test_the_default_file_of_the_years_of_zookeeper_loads() -> None:
+    settings = Settings(parse_properties(ZOOKEEPER_FILE))
+
+    assert settings.node_id == 0
+    assert settings.log_directory == "/tmp/kafka-logs"
+    assert "zookeeper.connect" in settings.warning()
+
+
+def test_settings_that_all_count_give_no_warning() -> None:
+    assert Settings({"log.segment.bytes": "1048576"}).warning() == ""
+
+
+def test_a_key_of_a_listener_or_a_plugin_is_named_as_without_effect() -> None:
+    settings = Settings({"listener.name.external.ssl.keystore.location": "/x", "rsm.config.a": "1"})
+
+    assert "listener.name.external.ssl.keystore.location" in settings.warning()
+    assert "rsm.config.a" in settings.warning()
+
+
+@pytest.mark.parametrize(
+    ("key", "nearest"),
+    [
+        ("log.dris", "log.dirs"),
+        ("log.segment.byte", "log.segment.bytes"),
+        ("retention.ms", "log.retention.ms"),
+        ("num.partition", "num.partitions"),
+        ("zookeeper.conect", "zookeeper.connect"),
+        ("qqq", ""),
+    ],
+)
+def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest: str) -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        Settings({key: "1"})
+
+    assert str(refusal.value).startswith(f"{key} is no setting; the nearest is {nearest}")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "words"),
+    [
+        ("log.segment.bytes", "abc", "whole number"),
+        ("log.segment.bytes", "1_048_576", "whole number"),
+        ("log.segment.bytes", "", "whole number"),
+        ("log.segment.bytes", "100", "at least 1048576"),
+        ("log.segment.bytes", "2147483648", "between"),
+        ("log.segment.bytes", "9" * 5000, "whole number"),
+        ("log.retention.bytes", "9223372036854775808", "between"),
+        ("num.partitions", "0", "at least 1"),
+        ("compression.gzip.level", "0", "-1 or from 1 to 9"),
+        ("delete.topic.enable", "yes", "true or false"),
+        ("flush.policy", "never", "commit or os"),
+        ("compression.type", "brotli", "producer, uncompressed"),
+        ("log.message.timestamp.type", "logappendtime", "CreateTime or LogAppendTime"),
+        ("log.retention.ms", "0", "at least 1, or -1"),
+        ("node.id", "-3", "at least 0"),
+        ("broker.id", "-3", "at least 0"),
+        ("max.connections.per.ip.overrides", "10.0.0.1", "address:number"),
+    ],
+)
+def test_a_value_that_cannot_be_is_refused_with_its_key(key: str, text: str, words: str) -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        Settings({key: text})
+
+    assert str(refusal.value).startswith(key)
+    assert words in str(refusal.value)
+    assert len(str(refusal.value)) < 200
+
+
+def test_control_characters_of_a_value_do_not_reach_the_sentence() -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        Settings({"num.partitions": "1\n2\x1b[31m"})
+
+    assert "\n" not in str(refusal.value)
+    assert "\x1b" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("text", [" 7 ", "+7", "007"])
+def test_a_number_is_read_as_java_reads_it(text: str) -> None:
+    assert Settings({"num.partitions": text}).num_partitions == 7
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ({}, 168 * 3_600_000),
+        ({"log.retention.hours": "2"}, 7_200_000),
+        ({"log.retention.hours": "2", "log.retention.minutes": "3"}, 180_000),
+        ({"log.retention.minutes": "3", "log.retention.ms": "4"}, 4),
+        ({"log.retention.ms": "-1"}, -1),
+        ({"log.retention.hours": "-1"}, -1),
+    ],
+)
+def test_the_finer_unit_of_retention_wins(texts: dict[str, str], expected: int) -> None:
+    assert Settings(texts).log_retention_ms == expected
+
+
+def test_the_finer_unit_of_rolling_wins() -> None:
+    settings = Settings({"log.roll.hours": "1", "log.roll.jitter.hours": "2"})
+
+    assert settings.log_roll_ms == 3_600_000
+    assert settings.log_roll_jitter_ms == 7_200_000
+    assert Settings({"log.roll.hours": "1", "log.roll.ms": "5"}).log_roll_ms == 5
+
+
+def test_what_was_given_is_told_apart_from_a_default() -> None:
+    settings = Settings({"num.partitions": "1"})
+
+    assert settings.is_given("num.partitions")
+    assert not settings.is_given("log.segment.bytes")
+    assert settings.get_text("log.segment.bytes") == "1073741824"
+    assert settings.get_text("delete.topic.enable") == "true"
+    assert settings.get_text("log.cleanup.policy") == "delete"
+    assert settings.get_text("broker.rack") == ""
+
+
+def test_node_id_and_broker_id_must_agree() -> None:
+    assert Settings({"broker.id": "5"}).node_id == 5
+    assert Settings({"broker.id": "5", "node.id": "5"}).node_id == 5
+    assert Settings({"broker.id": "-1", "node.id": "5"}).node_id == 5
+    with pytest.raises(InvalidSetting, match="two names of one id"):
+        Settings({"broker.id": "5", "node.id": "6"})
+
+
+def test_the_log_directory_is_log_dirs_else_log_dir_else_our_own() -> None:
+    assert Settings().log_directory == "./tarry-data"
+    assert Settings({"log.dir": "/a"}).log_directory == "/a"
+    assert Settings({"log.dir": "/a", "log.dirs": "/b"}).log_directory == "/b"
+    assert Settings({"log.dirs": " /b ,"}).log_directory == "/b"
+
+
+def test_several_log_directories_are_refused_in_one_sentence() -> None:
+    with pytest.raises(InvalidSetting, match=r"one directory; write log\.dirs=/a$"):
+        Settings({"log.dirs": "/a,/b"})
+
+
+@pytest.mark.parametrize("key", [key for key, row in SETTINGS.items() if row.scope == GONE])
+def test_a_key_that_kafka_removed_is_refused_with_what_to_write(key: str) -> None:
+    with pytest.raises(InvalidSetting, match=r"write (advertised\.)?listeners="):
+        Settings({key: "1"})
+
+
+def test_what_would_be_dangerous_to_leave_out_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match="Access control is not there yet"):
+        Settings(
+            {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
+        )
+    with pytest.raises(InvalidSetting, match=r"write log\.cleanup\.policy=delete"):
+        Settings({"log.cleanup.policy": "compact"})
+    assert Settings({"authorizer.class.name": ""}).warning() == ""
+
+
+def test_connections_of_single_addresses_are_read() -> None:
+    settings = Settings({"max.connections.per.ip.overrides": "10.0.0.1:5, [::1]:6"})
+
+    assert settings.connections_max_by_ip == {"10.0.0.1": 5, "::1": 6}
