@@ -1,0 +1,128 @@
+"""Builds a record batch: for the client, for our own logs, for tests.
+
+Records are encoded as they come, so that `size` tells a client when the batch is full; codec,
+offsets and producer fields are chosen at the end, and a batch can be built more than once.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import (
+    BytesWriter,
+    write_i16_be,
+    write_i32_be,
+    write_i64_be,
+)
+from mypy_extensions import i16, i32, i64
+
+from tarry.records.batch import (
+    ATTRIBUTES,
+    HEADER_SIZE,
+    LENGTH_OVERHEAD,
+    MAGIC_V2,
+    NO_PRODUCER_ID,
+    NO_SEQUENCE,
+    NO_TIMESTAMP,
+)
+from tarry.wire.compression import compress
+from tarry.wire.crc32c import crc32c
+from tarry.wire.varint import varint_size, write_varint, write_varlong
+
+Headers = list[tuple[str, bytes | None]]
+
+NO_PRODUCER_EPOCH: Final = -1
+
+
+class BatchBuilder:
+    """Records in, one batch of format v2 out.  The first record's time is the base."""
+
+    def __init__(self) -> None:
+        self.count: i64 = 0
+        self.base_timestamp: i64 = NO_TIMESTAMP
+        self.max_timestamp: i64 = NO_TIMESTAMP
+        # What the broker assigns; only who plays a broker sets it.
+        self.leader_epoch: i64 = -1
+        self._records = BytesWriter()
+
+    @property
+    def size(self) -> i64:
+        """The batch's size in bytes before compression."""
+        return HEADER_SIZE + len(self._records)
+
+    def append(
+        self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Headers | None = None
+    ) -> None:
+        """Add a record after those that are there."""
+        if self.count == 0:
+            self.base_timestamp = timestamp
+            self.max_timestamp = timestamp
+        elif timestamp > self.max_timestamp:
+            self.max_timestamp = timestamp
+        timestamp_delta: i64 = timestamp - self.base_timestamp
+        tail = BytesWriter()
+        _write_bytes(tail, key)
+        _write_bytes(tail, value)
+        _write_headers(tail, headers)
+        body = tail.getvalue()
+        records = self._records
+        size: i64 = len(body)
+        write_varint(records, 1 + varint_size(timestamp_delta) + varint_size(self.count) + size)
+        records.append(0)
+        write_varlong(records, timestamp_delta)
+        write_varint(records, self.count)
+        records.write(body)
+        self.count += 1
+
+    def build(
+        self,
+        codec: i64 = 0,
+        base_offset: i64 = 0,
+        *,
+        producer_id: i64 = NO_PRODUCER_ID,
+        producer_epoch: i64 = NO_PRODUCER_EPOCH,
+        base_sequence: i64 = NO_SEQUENCE,
+        attributes: i64 = 0,
+    ) -> bytes:
+        """The batch of all records so far; `attributes` are added to the codec's."""
+        content = self._records.getvalue()
+        if codec != 0:
+            content = compress(codec, content)
+        covered = BytesWriter()
+        write_i16_be(covered, i16(attributes | codec))
+        write_i32_be(covered, i32(self.count - 1))
+        write_i64_be(covered, self.base_timestamp)
+        write_i64_be(covered, self.max_timestamp)
+        write_i64_be(covered, producer_id)
+        write_i16_be(covered, i16(producer_epoch))
+        write_i32_be(covered, i32(base_sequence))
+        write_i32_be(covered, i32(self.count))
+        covered.write(content)
+        tail = covered.getvalue()
+        head = BytesWriter()
+        write_i64_be(head, base_offset)
+        size: i64 = len(tail)
+        write_i32_be(head, i32(ATTRIBUTES + size - LENGTH_OVERHEAD))
+        write_i32_be(head, i32(self.leader_epoch))
+        head.append(MAGIC_V2)
+        head.write(int(crc32c(tail)).to_bytes(4, "big"))
+        head.write(tail)
+        return head.getvalue()
+
+
+def _write_bytes(writer: BytesWriter, value: bytes | None) -> None:
+    if value is None:
+        write_varint(writer, -1)
+        return
+    write_varint(writer, len(value))
+    writer.write(value)
+
+
+def _write_headers(writer: BytesWriter, headers: Headers | None) -> None:
+    if headers is None:
+        write_varint(writer, 0)
+        return
+    write_varint(writer, len(headers))
+    for name, value in headers:
+        _write_bytes(writer, name.encode("utf-8"))
+        _write_bytes(writer, value)
