@@ -233,6 +233,11 @@ class Reader:
             raise MalformedData(f"more than {FRAME_ELEMENTS_MAX} elements in one frame")
         self.elements_left -= count
 
+    def expect_end(self) -> None:
+        """Nothing may follow the last field."""
+        if self.position != self.end:
+            raise MalformedData(f"{self.remaining()} bytes after the last field")
+
     # --- Tagged fields (KIP-482): count, then tag, size and content each, by ascending tag
 
     def tagged_field_count(self) -> int64:

@@ -5,8 +5,7 @@ batch) only marks a cut in it.  `chunks()` gives the pieces in order, `size` cou
 so a frame's length is known before anything is sent.
 
 Hot: see reader.py.  A value out of a field's range raises (ValueError, OverflowError or TypeError,
-by form): our own
-mistake, never the peer's.
+by form): our own mistake, never the peer's.
 """
 
 from __future__ import annotations
@@ -78,6 +77,16 @@ class Writer:
         if len(own) > start:
             pieces.append(own[start:])
         return pieces
+
+    def joined(self) -> bytes:
+        """All bytes as one object; chunks are copied, so none may be a region of a file."""
+        if not self._inserted:
+            return self.finish()
+        pieces: list[bytes | memoryview] = []
+        for piece in self.chunks():
+            assert isinstance(piece, (bytes, memoryview))
+            pieces.append(piece)
+        return b"".join(pieces)
 
     def chunk(self, chunk: Chunk, size: int64) -> None:
         """Add a piece of `size` bytes without copying it."""

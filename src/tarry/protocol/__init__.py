@@ -1,0 +1,1 @@
+"""Kafka's messages: schema, generated classes, headers and frames."""

@@ -1,0 +1,163 @@
+"""Classes and decoders of every API by its key, for whoever meets any of them.
+
+Imports all messages; who needs one API imports its module.
+
+Written by tools/generate_messages.py from protocol/schema; change it there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    decode_api_versions_request,
+    decode_api_versions_response,
+)
+from tarry.protocol.messages.create_topics import (
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    decode_create_topics_request,
+    decode_create_topics_response,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    decode_delete_topics_request,
+    decode_delete_topics_response,
+)
+from tarry.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+    decode_describe_cluster_request,
+    decode_describe_cluster_response,
+)
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResponse,
+    decode_describe_configs_request,
+    decode_describe_configs_response,
+)
+from tarry.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    decode_describe_topic_partitions_request,
+    decode_describe_topic_partitions_response,
+)
+from tarry.protocol.messages.fetch import (
+    FetchRequest,
+    FetchResponse,
+    decode_fetch_request,
+    decode_fetch_response,
+)
+from tarry.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    decode_init_producer_id_request,
+    decode_init_producer_id_response,
+)
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    decode_list_offsets_request,
+    decode_list_offsets_response,
+)
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    decode_metadata_request,
+    decode_metadata_response,
+)
+from tarry.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    decode_offset_for_leader_epoch_request,
+    decode_offset_for_leader_epoch_response,
+)
+from tarry.protocol.messages.produce import (
+    ProduceRequest,
+    ProduceResponse,
+    decode_produce_request,
+    decode_produce_response,
+)
+from tarry.wire.reader import Reader
+
+
+class Messages(NamedTuple):
+    """Request and response of one API."""
+
+    request_type: type[Message]
+    decode_request: Callable[[Reader, int], Message]
+    response_type: type[Message]
+    decode_response: Callable[[Reader, int], Message]
+
+
+MESSAGES: Final[dict[int, Messages]] = {
+    api_keys.PRODUCE: Messages(
+        ProduceRequest, decode_produce_request, ProduceResponse, decode_produce_response
+    ),
+    api_keys.FETCH: Messages(
+        FetchRequest, decode_fetch_request, FetchResponse, decode_fetch_response
+    ),
+    api_keys.LIST_OFFSETS: Messages(
+        ListOffsetsRequest,
+        decode_list_offsets_request,
+        ListOffsetsResponse,
+        decode_list_offsets_response,
+    ),
+    api_keys.METADATA: Messages(
+        MetadataRequest, decode_metadata_request, MetadataResponse, decode_metadata_response
+    ),
+    api_keys.API_VERSIONS: Messages(
+        ApiVersionsRequest,
+        decode_api_versions_request,
+        ApiVersionsResponse,
+        decode_api_versions_response,
+    ),
+    api_keys.CREATE_TOPICS: Messages(
+        CreateTopicsRequest,
+        decode_create_topics_request,
+        CreateTopicsResponse,
+        decode_create_topics_response,
+    ),
+    api_keys.DELETE_TOPICS: Messages(
+        DeleteTopicsRequest,
+        decode_delete_topics_request,
+        DeleteTopicsResponse,
+        decode_delete_topics_response,
+    ),
+    api_keys.INIT_PRODUCER_ID: Messages(
+        InitProducerIdRequest,
+        decode_init_producer_id_request,
+        InitProducerIdResponse,
+        decode_init_producer_id_response,
+    ),
+    api_keys.OFFSET_FOR_LEADER_EPOCH: Messages(
+        OffsetForLeaderEpochRequest,
+        decode_offset_for_leader_epoch_request,
+        OffsetForLeaderEpochResponse,
+        decode_offset_for_leader_epoch_response,
+    ),
+    api_keys.DESCRIBE_CONFIGS: Messages(
+        DescribeConfigsRequest,
+        decode_describe_configs_request,
+        DescribeConfigsResponse,
+        decode_describe_configs_response,
+    ),
+    api_keys.DESCRIBE_CLUSTER: Messages(
+        DescribeClusterRequest,
+        decode_describe_cluster_request,
+        DescribeClusterResponse,
+        decode_describe_cluster_response,
+    ),
+    api_keys.DESCRIBE_TOPIC_PARTITIONS: Messages(
+        DescribeTopicPartitionsRequest,
+        decode_describe_topic_partitions_request,
+        DescribeTopicPartitionsResponse,
+        decode_describe_topic_partitions_response,
+    ),
+}
