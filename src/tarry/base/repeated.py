@@ -1,0 +1,89 @@
+"""Repeated faults of one peer, summed up: at most one line a second and peer.
+
+A peer is its host: every connection of a broken client comes from another port.  The first fault
+is written at once; those of the following second are counted, and told with the next line or by
+`flush`.  What peers send is made printable, so that nobody writes lines of their own.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+INTERVAL_MS: Final = 1_000
+
+# Hosts remembered at the same time; the one heard of longest ago makes room.
+HOSTS_MAX: Final = 1_000
+
+
+class RepeatedFaults:
+    """Writes faults into a log; the time is an argument."""
+
+    def __init__(self, logger: logging.Logger, level: int = logging.WARNING) -> None:
+        self._logger = logger
+        self._level = level
+        # Insertion order is the order of the last line, so the oldest host comes first.
+        self._hosts: dict[str, _Host] = {}
+
+    def report(self, peer: str, reason: str, now_ms: int) -> None:
+        """`peer` is "host:port" or a host."""
+        name = host_of(peer)
+        host = self._hosts.get(name)
+        if host is not None and now_ms - host.written_ms < INTERVAL_MS:
+            host.unwritten += 1
+            host.reason = reason
+            return
+        more = ""
+        if host is None:
+            if len(self._hosts) >= HOSTS_MAX:
+                self._sum_up(next(iter(self._hosts)))
+            host = _Host()
+        else:
+            more = host.summary()
+            del self._hosts[name]
+        host.written_ms = now_ms
+        host.unwritten = 0
+        self._hosts[name] = host
+        self._logger.log(self._level, "%s: %s%s", printable(peer), printable(reason), more)
+
+    def flush(self, now_ms: int) -> None:
+        """Tell what was counted and not followed by another line; forget quiet hosts."""
+        for name in list(self._hosts):
+            if now_ms - self._hosts[name].written_ms >= INTERVAL_MS:
+                self._sum_up(name)
+
+    def _sum_up(self, name: str) -> None:
+        host = self._hosts.pop(name)
+        if host.unwritten:
+            self._logger.log(
+                self._level,
+                "%s: %d more of such, the last: %s",
+                printable(name),
+                host.unwritten,
+                printable(host.reason),
+            )
+
+
+class _Host:
+    """What is known of one host since its last line."""
+
+    __slots__ = ("reason", "unwritten", "written_ms")
+
+    def __init__(self) -> None:
+        self.written_ms = 0
+        self.unwritten = 0
+        self.reason = ""
+
+    def summary(self) -> str:
+        return f" (and {self.unwritten} more since the last line)" if self.unwritten else ""
+
+
+def host_of(peer: str) -> str:
+    """The host of "host:port"; IPv6 hosts stand in brackets."""
+    host, colon, port = peer.rpartition(":")
+    return host if colon and port.isdigit() else peer
+
+
+def printable(text: str) -> str:
+    """Short, and without control characters: one line stays one line."""
+    return "".join(c if c.isprintable() else "?" for c in text[:300])

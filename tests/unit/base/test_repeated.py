@@ -1,0 +1,82 @@
+"""Repeated faults of one peer become one line a second."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+
+from tarry.base.repeated import HOSTS_MAX, RepeatedFaults, host_of
+
+
+@pytest.fixture
+def faults() -> RepeatedFaults:
+    return RepeatedFaults(logging.getLogger("tarry.test"))
+
+
+def test_the_first_fault_is_written_at_once(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.report("10.0.0.1:5000", "a frame of 3 bytes is no request", 0)
+
+    assert caplog.messages == ["10.0.0.1:5000: a frame of 3 bytes is no request"]
+
+
+def test_faults_within_a_second_are_counted_whatever_the_port(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    for i in range(100):
+        faults.report(f"10.0.0.1:{5000 + i}", "bad", i * 9)
+    faults.report("10.0.0.1:6000", "bad", 1_000)
+
+    assert len(caplog.messages) == 2
+    assert caplog.messages[1] == "10.0.0.1:6000: bad (and 99 more since the last line)"
+
+
+def test_each_host_has_its_own_line(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.report("10.0.0.1:1", "bad", 0)
+    faults.report("[::1]:1", "bad", 0)
+
+    assert len(caplog.messages) == 2
+
+
+def test_what_was_counted_last_is_told_by_flush(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.report("10.0.0.1:1", "bad", 0)
+    faults.report("10.0.0.1:2", "worse", 10)
+    faults.flush(500)
+    faults.flush(1_000)
+    faults.flush(2_000)
+
+    assert caplog.messages[1:] == ["10.0.0.1: 1 more of such, the last: worse"]
+
+
+def test_the_number_of_remembered_hosts_is_bounded(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    for i in range(HOSTS_MAX + 1):
+        faults.report(f"10.0.{i // 256}.{i % 256}:1", "bad", 0)
+    caplog.clear()
+    faults.report("10.0.0.0:1", "bad", 1)
+
+    assert len(caplog.messages) == 1
+
+
+def test_a_peer_cannot_write_lines_of_its_own(
+    faults: RepeatedFaults, caplog: pytest.LogCaptureFixture
+) -> None:
+    faults.report("10.0.0.1:1", "client id a\nERROR all is lost\x1b[2J", 0)
+
+    assert caplog.messages == ["10.0.0.1:1: client id a?ERROR all is lost?[2J"]
+
+
+def test_the_host_of_a_peer_is_found() -> None:
+    assert [host_of(p) for p in ("1.2.3.4:5", "[::1]:5", "name", "")] == [
+        "1.2.3.4",
+        "[::1]",
+        "name",
+        "",
+    ]
