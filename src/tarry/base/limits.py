@@ -35,3 +35,14 @@ STALL_MS: Final = 1_000
 
 # Kafka's rule for topic names: a file name must hold name, partition and suffix.
 TOPIC_NAME_CHARACTERS_MAX: Final = 249
+
+# Records that an answer names as the reasons why their batch was refused; clients show a few.
+RECORD_ERRORS_MAX: Final = 100
+
+# What a compressed batch may unfold to when a setting asks for its records; opening so much
+# takes about 50 ms of a turn.
+OPENED_BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
+
+# Idempotent producers known in a partition; past it those not active for longest are forgotten.
+# About 5 MB; guards against clients that take a new producer id for every request.
+PRODUCER_IDS_PER_PARTITION_MAX: Final = 10_000

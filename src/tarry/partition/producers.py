@@ -1,0 +1,327 @@
+"""What a partition knows of its idempotent producers, so that no record is appended twice.
+
+For each producer id the last five batches of its newest epoch: a client has at most five requests
+under way, so any of them may come again.  Rules are Kafka's: a batch that is known is a duplicate
+and answered with its first offset; one that does not follow the last is out of order; a new epoch
+begins at sequence 0; an id that is not known may begin anywhere, since its state may have expired.
+
+An append counts at once, so that the next batch of the same turn finds it, and is taken back by
+`rollback` if the log could not be written.  Times are monotonic: a wall clock that jumps
+must not make the broker forget an active producer.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import (
+    BytesWriter,
+    read_i16_be,
+    read_i32_be,
+    read_i64_be,
+    write_i16_be,
+    write_i32_be,
+    write_i64_be,
+)
+from mypy_extensions import i16, i32, i64
+
+from tarry.base.errors import (
+    INVALID_PRODUCER_EPOCH,
+    NONE,
+    OUT_OF_ORDER_SEQUENCE_NUMBER,
+)
+from tarry.base.limits import PRODUCER_IDS_PER_PARTITION_MAX
+from tarry.records.batch import SEQUENCE_MAX, BatchHeader
+from tarry.wire.crc32c import crc32c
+
+# Clients keep at most five requests under way with idempotence on.
+BATCHES_KEPT: Final = 5
+
+OFFSET_MAX: Final = 2**63 - 1
+
+# Recovered in this life of the broker and not heard of since.
+NOT_SEEN: Final = -1
+
+# Kafka's `.snapshot` file: version, CRC32C of what follows it, count, rows.
+_SNAPSHOT_VERSION: Final = 1
+_SNAPSHOT_CRC: Final = 2
+_SNAPSHOT_COUNT: Final = 6
+_SNAPSHOT_ROWS: Final = 10
+_SNAPSHOT_ROW_SIZE: Final = 46
+_NO_COORDINATOR_EPOCH: Final = -1
+_NO_TRANSACTION: Final = -1
+
+
+class ProducedBatch:
+    """One appended batch; never changed."""
+
+    def __init__(
+        self, epoch: i64, last_sequence: i64, last_offset: i64, offset_delta: i64, timestamp: i64
+    ) -> None:
+        self.epoch = epoch
+        self.base_sequence = (last_sequence - offset_delta) & SEQUENCE_MAX
+        self.last_sequence = last_sequence
+        self.base_offset = last_offset - offset_delta
+        self.last_offset = last_offset
+        self.timestamp = timestamp
+
+
+class ProducerState:
+    """One producer's batches in their order, never none; the last ones may be unsettled."""
+
+    def __init__(self, producer_id: i64) -> None:
+        self.producer_id = producer_id
+        self.batches: list[ProducedBatch] = []
+        self.unsettled: i64 = 0
+        self.seen_ms: i64 = NOT_SEEN
+
+    def settle(self) -> None:
+        """Keep the last five of the newest epoch."""
+        self.unsettled = 0
+        batches = self.batches
+        epoch = batches[-1].epoch
+        surplus: i64 = len(batches) - BATCHES_KEPT
+        while surplus > 0 or batches[0].epoch != epoch:
+            del batches[0]
+            surplus -= 1
+
+
+class ProducerCheck:
+    """The verdict on a batch; of a duplicate, the original's offsets.
+
+    `append_time_ms` is the original's largest timestamp: for LogAppendTime when it was appended.
+    """
+
+    def __init__(self, error_code: i64, message: str | None) -> None:
+        self.error_code = error_code
+        self.message = message
+        self.is_duplicate = False
+        self.base_offset: i64 = -1
+        self.last_offset: i64 = -1
+        self.append_time_ms: i64 = -1
+
+
+class ProducerStates:
+    """All producers of one partition.  `expiration_ms` is `producer.id.expiration.ms`."""
+
+    def __init__(self, expiration_ms: int) -> None:
+        self.expiration_ms = expiration_ms
+        self._states: dict[int, ProducerState] = {}
+        self._touched: list[ProducerState] = []
+        self._accepted = ProducerCheck(NONE, None)
+
+    def __len__(self) -> int:
+        return len(self._states)
+
+    def check(self, header: BatchHeader) -> ProducerCheck:
+        """Whether a batch with a producer id may be appended; changes nothing."""
+        state = self._states.get(header.producer_id)
+        if state is None:
+            return self._accepted
+        batches = state.batches
+        last = batches[-1]
+        epoch = header.producer_epoch
+        first_sequence = header.base_sequence
+        if epoch == last.epoch:
+            last_sequence = header.last_sequence
+            index: i64 = len(batches) - 1
+            index_min = index - BATCHES_KEPT
+            while index >= 0 and index > index_min:
+                known = batches[index]
+                if known.epoch != epoch:
+                    break
+                if known.base_sequence == first_sequence and known.last_sequence == last_sequence:
+                    return _duplicate_of(known)
+                index -= 1
+            if first_sequence == (last.last_sequence + 1) & SEQUENCE_MAX:
+                return self._accepted
+            return ProducerCheck(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}: sequence {first_sequence} "
+                f"after {last.last_sequence}",
+            )
+        if epoch < last.epoch:
+            return ProducerCheck(
+                INVALID_PRODUCER_EPOCH,
+                f"producer {header.producer_id}: epoch {epoch} after {last.epoch}",
+            )
+        if first_sequence != 0:
+            return ProducerCheck(
+                OUT_OF_ORDER_SEQUENCE_NUMBER,
+                f"producer {header.producer_id}: the new epoch {epoch} begins at sequence "
+                f"{first_sequence}, not 0",
+            )
+        return self._accepted
+
+    def update(self, header: BatchHeader, base_offset: i64, now_ms: i64) -> None:
+        """Take over an appended batch; unsettled until the log's tail is written."""
+        if not header.has_producer_id:
+            return
+        state = self._add(header, base_offset)
+        state.seen_ms = now_ms
+        state.unsettled += 1
+        if state.unsettled == 1:
+            self._touched.append(state)
+        if len(self._states) > PRODUCER_IDS_PER_PARTITION_MAX:
+            self._forget_longest_unseen()
+
+    def recover(self, header: BatchHeader) -> None:
+        """Take over a batch that was found in the log when it was opened.
+
+        When its producer was last active is not known: record timestamps may be of any age.  The
+        time until it expires begins with the first `expire`.
+        """
+        if not header.has_producer_id or header.is_control:
+            return
+        self._add(header, header.base_offset).settle()
+        if len(self._states) > PRODUCER_IDS_PER_PARTITION_MAX:
+            self._forget_longest_unseen()
+
+    def _add(self, header: BatchHeader, base_offset: i64) -> ProducerState:
+        state = self._states.get(header.producer_id)
+        if state is None:
+            state = ProducerState(header.producer_id)
+            self._states[header.producer_id] = state
+        delta = header.last_offset_delta
+        state.batches.append(
+            ProducedBatch(
+                header.producer_epoch,
+                header.last_sequence,
+                base_offset + delta,
+                delta,
+                header.max_timestamp,
+            )
+        )
+        return state
+
+    def settle(self) -> None:
+        """The log's tail is written: what was updated since the last time stays."""
+        for state in self._touched:
+            state.settle()
+        self._touched.clear()
+
+    def rollback(self, end_offset: i64 = 0) -> None:
+        """The tail was dropped: forget unsettled batches at `end_offset` or past it."""
+        for state in self._touched:
+            batches = state.batches
+            while state.unsettled > 0 and batches[-1].base_offset >= end_offset:
+                batches.pop()
+                state.unsettled -= 1
+            if batches:
+                state.settle()
+            else:
+                del self._states[state.producer_id]
+        self._touched.clear()
+
+    def reset(self) -> None:
+        """Forget everything."""
+        self._states.clear()
+        self._touched.clear()
+
+    def expire(self, now_ms: i64) -> int:
+        """Forget producers that were not active for `expiration_ms`; return how many."""
+        due: list[i64] = []
+        for state in self._states.values():
+            if state.seen_ms == NOT_SEEN:
+                state.seen_ms = now_ms
+            elif state.unsettled == 0 and now_ms - state.seen_ms >= self.expiration_ms:
+                due.append(state.producer_id)
+        for producer_id in due:
+            del self._states[producer_id]
+        return len(due)
+
+    def _forget_longest_unseen(self) -> None:
+        """Make room for an eighth of the limit, so that this is rare."""
+        order: list[tuple[int, int]] = []
+        for state in self._states.values():
+            if state.unsettled == 0:
+                order.append((state.seen_ms, state.producer_id))
+        order.sort()
+        for _, producer_id in order[: PRODUCER_IDS_PER_PARTITION_MAX // 8]:
+            del self._states[producer_id]
+
+    def encode_snapshot(self, end_offset: i64 = OFFSET_MAX) -> bytes:
+        """What is known of the log below `end_offset`, in the form of Kafka's snapshot files.
+
+        Kafka writes one row a producer, its last batch.  Here each kept batch has a row, oldest
+        first: Kafka's reader, for whom the last row of an id counts, reads what it would have
+        written, and all five are known after a restart.
+        """
+        rows = BytesWriter()
+        count: i64 = 0
+        for state in self._states.values():
+            for batch in state.batches:
+                if batch.last_offset < end_offset:
+                    _write_row(rows, state.producer_id, batch)
+                    count += 1
+        body = BytesWriter()
+        write_i32_be(body, i32(count))
+        body.write(rows.getvalue())
+        covered = body.getvalue()
+        snapshot = BytesWriter()
+        write_i16_be(snapshot, _SNAPSHOT_VERSION)
+        snapshot.write(int(crc32c(covered)).to_bytes(4, "big"))
+        snapshot.write(covered)
+        return snapshot.getvalue()
+
+    def load_snapshot(self, data: bytes) -> bool:
+        """Replace everything by a snapshot; False, and nothing known, if it is damaged."""
+        self.reset()
+        size: i64 = len(data)
+        if size < _SNAPSHOT_ROWS or read_i16_be(data, 0) != _SNAPSHOT_VERSION:
+            return False
+        if (
+            i64(crc32c(data[_SNAPSHOT_COUNT:]))
+            != i64(read_i32_be(data, _SNAPSHOT_CRC)) & 0xFFFFFFFF
+        ):
+            return False
+        count = i64(read_i32_be(data, _SNAPSHOT_COUNT))
+        if size != _SNAPSHOT_ROWS + count * _SNAPSHOT_ROW_SIZE:
+            return False
+        position: i64 = _SNAPSHOT_ROWS
+        while position < size:
+            self._load_row(data, position)
+            position += _SNAPSHOT_ROW_SIZE
+        for state in self._states.values():
+            state.settle()
+        return True
+
+    def _load_row(self, data: bytes, position: i64) -> None:
+        producer_id = read_i64_be(data, position)
+        last_sequence = i64(read_i32_be(data, position + 10))
+        if last_sequence < 0:
+            # Kafka's row of a producer that wrote nothing but markers.
+            return
+        state = self._states.get(producer_id)
+        if state is None:
+            state = ProducerState(producer_id)
+            self._states[producer_id] = state
+        state.batches.append(
+            ProducedBatch(
+                i64(read_i16_be(data, position + 8)),
+                last_sequence,
+                read_i64_be(data, position + 14),
+                i64(read_i32_be(data, position + 22)),
+                read_i64_be(data, position + 26),
+            )
+        )
+
+
+def _write_row(rows: BytesWriter, producer_id: i64, batch: ProducedBatch) -> None:
+    write_i64_be(rows, producer_id)
+    write_i16_be(rows, i16(batch.epoch))
+    write_i32_be(rows, i32(batch.last_sequence))
+    write_i64_be(rows, batch.last_offset)
+    write_i32_be(rows, i32(batch.last_offset - batch.base_offset))
+    write_i64_be(rows, batch.timestamp)
+    write_i32_be(rows, _NO_COORDINATOR_EPOCH)
+    write_i64_be(rows, _NO_TRANSACTION)
+
+
+def _duplicate_of(known: ProducedBatch) -> ProducerCheck:
+    check = ProducerCheck(NONE, None)
+    check.is_duplicate = True
+    check.base_offset = known.base_offset
+    check.last_offset = known.last_offset
+    check.append_time_ms = known.timestamp
+    return check

@@ -1,0 +1,112 @@
+"""What a topic's settings ask of each record: a time within limits, a key for compaction.
+
+The walk has noted the extremes, so a good batch costs a few comparisons; only one that fails is
+gone through again to name its records.  A compressed batch is opened if a key is required or times
+have a lower limit; for the upper limit its header's largest timestamp is believed first.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from tarry.base.errors import INVALID_RECORD, INVALID_TIMESTAMP, CorruptData
+from tarry.base.limits import OPENED_BATCH_BYTES_MAX, RECORD_ERRORS_MAX
+from tarry.records.batch import HEADER_SIZE, NO_TIMESTAMP, BatchCheck, BatchHeader, take_walk
+from tarry.records.walk import RecordCursor, RecordWalk, walk_records
+from tarry.wire.compression import decompress
+from tarry.wire.reader import Window
+
+
+def check_record_limits(
+    check: BatchCheck,
+    timestamp_min: int,
+    timestamp_max: int,
+    is_key_required: bool = False,
+    size_max: i64 = OPENED_BATCH_BYTES_MAX,
+) -> None:
+    """Set the check's error if a record is not what the topic allows.
+
+    A lower limit below zero is none.  For topics with LogAppendTime the limits are to be those of
+    the type, since what the client says is not kept.
+    """
+    header = check.header
+    assert header is not None
+    assert check.error_code == 0
+    walk = check.walk
+    if walk is None:
+        if not is_key_required and timestamp_min < 0 and header.max_timestamp <= timestamp_max:
+            return
+        try:
+            walk = walk_compressed(check.window, header, size_max)
+        except CorruptData as error:
+            check.refuse(INVALID_RECORD, f"the records cannot be opened: {error}")
+            return
+        take_walk(check, header, walk)
+        if check.error_code != 0:
+            return
+    base_timestamp = int(header.base_timestamp)
+    if (
+        base_timestamp + walk.timestamp_delta_min < timestamp_min
+        or base_timestamp + walk.timestamp_delta_max > timestamp_max
+        or (is_key_required and walk.null_keys > 0)
+    ):
+        search = _RecordErrors(timestamp_min, timestamp_max, is_key_required)
+        search.go_through(_content(check.window, header, size_max), header)
+        search.report(check)
+
+
+def walk_compressed(window: Window, header: BatchHeader, size_max: i64) -> RecordWalk:
+    """The walk over unfolded records; `CorruptData` if they cannot be unfolded."""
+    content = _content(window, header, size_max)
+    return walk_records(content, 0, len(content), header.record_count)
+
+
+def _content(window: Window, header: BatchHeader, size_max: i64) -> bytes:
+    start = window.start + HEADER_SIZE
+    if header.codec == 0:
+        return window.data[start : window.end]
+    return decompress(header.codec, memoryview(window.data)[start : window.end], size_max)
+
+
+class _RecordErrors:
+    """The records of one batch that are outside the limits, the first ones of many."""
+
+    def __init__(self, timestamp_min: int, timestamp_max: int, is_key_required: bool) -> None:
+        self.timestamp_min = timestamp_min
+        self.timestamp_max = timestamp_max
+        self.is_key_required = is_key_required
+        self.error_code: i64 = INVALID_RECORD
+        self.errors: list[tuple[int, str]] = []
+
+    def go_through(self, content: bytes, header: BatchHeader) -> None:
+        """All records of a batch whose walk found no flaw."""
+        end: i64 = len(content)
+        cursor = RecordCursor(content, 0, end)
+        index: i64 = 0
+        while index < header.record_count and len(self.errors) < RECORD_ERRORS_MAX:
+            record_end = cursor.enter_record(end)
+            timestamp = int(header.base_timestamp) + int(cursor.varlong())
+            cursor.varint()
+            has_key = cursor.skip("key")
+            if self.is_key_required and not has_key:
+                self.errors.append((index, "a compacted topic takes only records with a key"))
+            elif timestamp != NO_TIMESTAMP and not (
+                self.timestamp_min <= timestamp <= self.timestamp_max
+            ):
+                self.error_code = INVALID_TIMESTAMP
+                self.errors.append(
+                    (
+                        index,
+                        f"the timestamp {timestamp} is not within "
+                        f"{self.timestamp_min} to {self.timestamp_max}",
+                    )
+                )
+            cursor.position = record_end
+            index += 1
+
+    def report(self, check: BatchCheck) -> None:
+        # None is left when the only record outside was one without a timestamp.
+        if self.errors:
+            index, sentence = self.errors[0]
+            check.record_errors = self.errors
+            check.refuse(self.error_code, f"record {index}: {sentence}")
