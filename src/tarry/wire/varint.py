@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import BytesWriter
-from mypy_extensions import i64
+from mypy_extensions import i64, u8
 
 from tarry.base.errors import ProtocolViolation
 
@@ -76,9 +76,9 @@ def write_unsigned_varint(buffer: BytesWriter, value: i64) -> None:
     if value < 0 or value > 0xFFFF_FFFF:
         raise ValueError(f"{value} is no unsigned 32-bit number")
     while value >= 0x80:
-        buffer.append((value & 0x7F) | 0x80)
+        buffer.append(u8((value & 0x7F) | 0x80))
         value >>= 7
-    buffer.append(value)
+    buffer.append(u8(value))
 
 
 def write_varint(buffer: BytesWriter, value: i64) -> None:
@@ -97,10 +97,10 @@ def write_varlong(buffer: BytesWriter, value: i64) -> None:
     byte: i64 = ((magnitude & 0x3F) << 1) | (sign & 1)
     magnitude >>= 6
     while magnitude > 0:
-        buffer.append(byte | 0x80)
+        buffer.append(u8(byte | 0x80))
         byte = magnitude & 0x7F
         magnitude >>= 7
-    buffer.append(byte)
+    buffer.append(u8(byte))
 
 
 def unsigned_varint_size(value: i64) -> i64:

@@ -43,13 +43,21 @@ class ChunkList:
         return self.size
 
 
+class Insertion:
+    """A chunk that stands at `position` of the writer's own bytes."""
+
+    def __init__(self, position: int64, chunk: Chunk) -> None:
+        self.position = position
+        self.chunk = chunk
+
+
 class Writer:
     """Appends fields; `finish` gives one bytes object, `chunks` the pieces."""
 
     def __init__(self) -> None:
         self._buffer = BytesWriter()
-        self._inserted: list[Chunk] = []
-        self._cuts: list[int] = []
+        # None until there is one: most messages have no chunk, and a list costs 40 ns.
+        self._insertions: list[Insertion] | None = None
         self._inserted_size: int64 = 0
 
     @property
@@ -59,28 +67,29 @@ class Writer:
 
     def finish(self) -> bytes:
         """All bytes; only for a writer that no chunk was added to."""
-        assert not self._inserted
+        assert self._insertions is None
         return self._buffer.getvalue()
 
     def chunks(self) -> list[Chunk]:
         """The pieces in order, none of them empty."""
         own = self._buffer.getvalue()
-        if not self._inserted:
+        insertions = self._insertions
+        if insertions is None:
             return [own]
         pieces: list[Chunk] = []
-        start = 0
-        for number, cut in enumerate(self._cuts):
-            if cut > start:
-                pieces.append(own[start:cut])
-                start = cut
-            pieces.append(self._inserted[number])
+        start: int64 = 0
+        for insertion in insertions:
+            if insertion.position > start:
+                pieces.append(own[start : insertion.position])
+                start = insertion.position
+            pieces.append(insertion.chunk)
         if len(own) > start:
             pieces.append(own[start:])
         return pieces
 
     def joined(self) -> bytes:
         """All bytes as one object; chunks are copied, so none may be a region of a file."""
-        if not self._inserted:
+        if self._insertions is None:
             return self.finish()
         pieces: list[bytes | memoryview] = []
         for piece in self.chunks():
@@ -92,8 +101,9 @@ class Writer:
         """Add a piece of `size` bytes without copying it."""
         if size == 0:
             return
-        self._cuts.append(len(self._buffer))
-        self._inserted.append(chunk)
+        if self._insertions is None:
+            self._insertions = []
+        self._insertions.append(Insertion(len(self._buffer), chunk))
         self._inserted_size += size
 
     def set_i32(self, position: int64, value: int64) -> None:
@@ -109,7 +119,7 @@ class Writer:
     def i8(self, value: int64) -> None:
         if value < -128 or value > 127:
             raise ValueError(f"{value} is no 8-bit number")
-        self._buffer.append(value & 0xFF)
+        self._buffer.append(u8(value & 0xFF))
 
     def i16(self, value: i16) -> None:
         write_i16_be(self._buffer, value)
@@ -134,7 +144,7 @@ class Writer:
         write_f64_be(self._buffer, value)
 
     def boolean(self, value: bool) -> None:
-        self._buffer.append(1 if value else 0)
+        self._buffer.append(u8(1) if value else u8(0))
 
     def uuid(self, value: bytes) -> None:
         if len(value) != 16:
@@ -143,7 +153,7 @@ class Writer:
 
     def unsigned_varint(self, value: int64) -> None:
         if 0 <= value < 0x80:
-            self._buffer.append(value)
+            self._buffer.append(u8(value))
         else:
             write_unsigned_varint(self._buffer, value)
 
@@ -175,7 +185,7 @@ class Writer:
 
     def compact_nullable_string(self, value: str | None) -> None:
         if value is None:
-            self._buffer.append(0)
+            self._buffer.append(u8(0))
         else:
             self.compact_string(value)
 
@@ -201,7 +211,7 @@ class Writer:
 
     def compact_nullable_bytes(self, value: bytes | None) -> None:
         if value is None:
-            self._buffer.append(0)
+            self._buffer.append(u8(0))
         else:
             self.compact_bytes(value)
 
@@ -221,7 +231,7 @@ class Writer:
 
     def compact_nullable_records(self, value: Window | ChunkList | None) -> None:
         if value is None:
-            self._buffer.append(0)
+            self._buffer.append(u8(0))
             return
         self.unsigned_varint(value.size + 1)
         self._records(value)
