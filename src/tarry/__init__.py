@@ -2,4 +2,11 @@
 
 from __future__ import annotations
 
-__version__ = "0.1.0"
+from typing import Final
+
+from tarry import _form
+
+__version__: Final = "0.1.0"
+
+# "compiled" or "interpreted", and why; `tarry version` prints both.
+FORM, FORM_REASON = _form.install()

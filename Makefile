@@ -1,0 +1,46 @@
+# Everything one does with the project.  `make setup` first; the others call it by themselves.
+
+PYTHON ?= python3
+ARGS ?=
+
+BIN := .venv/bin
+
+.PHONY: help setup environment serve test quick check bench clean
+
+help:
+	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
+	@echo "make serve    a broker on 127.0.0.1:9092, data in ./tarry-data; ARGS='--set key=value'"
+	@echo "make quick    every test that needs no other process, under a minute"
+	@echo "make test     all tests, in both forms of the hot modules; ARGS='tests/unit -k wheel'"
+	@echo "make check    format, lint, types, layers, generated files"
+	@echo "make bench    timing wheel, and the broker's CPU beside Apache Kafka"
+	@echo "make clean    remove what was built, .venv too; data stays"
+
+setup:
+	@PYTHON='$(PYTHON)' tools/setup.sh
+
+# What tests and checks of the source need: all of setup but the compiling.
+environment:
+	@PYTHON='$(PYTHON)' tools/setup.sh --interpreted
+
+serve: setup
+	@exec $(BIN)/tarry serve $(ARGS)
+
+quick: environment
+	@TARRY_PURE=1 $(BIN)/pytest -n 2 -m 'not process and not slow' $(ARGS)
+
+test: setup
+	@tools/test.sh $(ARGS)
+
+check: environment
+	@tools/check.sh
+
+bench: setup
+	@$(BIN)/python bench/timer.py
+	@$(BIN)/python bench/brokers.py $(ARGS)
+
+clean:
+	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	@find src -name '*.so' -delete
+	@find src -name '_compiled.*.txt' -delete
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,53 @@
+"""What all tests share: marks by folder, and which form of the hot modules runs which test."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+import tarry
+
+# Folders whose tests start other processes; `make quick` leaves them out.
+PROCESS_FOLDERS = ("interop", "processes", "meta")
+
+# Folders whose tests ask nothing of the form; where both run, the compiled one runs these.
+ONE_FORM_FOLDERS = ("interop", "meta")
+
+TESTS = Path(__file__).parent
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    return f"hot modules: {tarry.FORM} ({tarry.FORM_REASON})"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    for line in (
+        "process: starts other processes",
+        "slow: takes more than a few seconds",
+        "interpreted: replaces functions of the product, which its compiled form ignores",
+    ):
+        config.addinivalue_line("markers", line)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    for item in items:
+        if folder_of(item) in PROCESS_FOLDERS:
+            item.add_marker(pytest.mark.process)
+    left_out = [item for item in items if not runs_here(item)]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if runs_here(item)]
+
+
+def runs_here(item: pytest.Item) -> bool:
+    if tarry.FORM == "compiled":
+        return item.get_closest_marker("interpreted") is None
+    has_twin = "TARRY_TEST_BOTH_FORMS" in os.environ
+    return not (has_twin and folder_of(item) in ONE_FORM_FOLDERS)
+
+
+def folder_of(item: pytest.Item) -> str:
+    """The folder right below tests; nothing for a test that lies elsewhere."""
+    return item.path.relative_to(TESTS).parts[0] if item.path.is_relative_to(TESTS) else ""

@@ -1,0 +1,27 @@
+#!/usr/bin/env bash
+# Everything that can be said about the source without running it.  All checks run, so that one
+# call tells all; the last line says which failed.
+set -uo pipefail
+cd "$(dirname "$0")/.."
+
+failed=()
+
+check() {
+    local name=$1
+    shift
+    "$@" || failed+=("$name")
+}
+
+check format .venv/bin/ruff format --check --quiet .
+check lint .venv/bin/ruff check --quiet .
+check types .venv/bin/mypy --no-error-summary
+check types-of-tools .venv/bin/mypy --no-error-summary tools
+check layers .venv/bin/lint-imports --no-logo
+check source .venv/bin/python tools/check_source.py
+check generated .venv/bin/python tools/generate_messages.py --check
+
+if [ ${#failed[@]} -ne 0 ]; then
+    echo "make check: failed: ${failed[*]}" >&2
+    exit 1
+fi
+echo "make check: all is well"
