@@ -1,0 +1,104 @@
+"""Recovery points: for each log, up to where everything is durable, indexes and snapshot included.
+
+One text file `recovery-points` for all logs of the broker, replaced as a whole and checksummed.  A
+row lists the log's segments up to its recovery point, so that recovery scans only what lies beyond
+and sees at once which file is missing.  `identity` (a topic's id) keeps a row from being taken for
+that of a later log in a directory of the same name.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.base.errors import StorageError
+from tarry.log.segment_row import SegmentRow
+from tarry.wire.crc32c import crc32c
+
+CHECKPOINT_FILE: Final = "recovery-points"
+CLEAN_MARKER: Final = ".tarry_clean_shutdown"
+_FIRST_LINE: Final = "tarry recovery-points 1"
+
+# What a row says of the listener's snapshot when it names no file.
+NO_SNAPSHOT: Final = -1
+EMPTY_SNAPSHOT: Final = -2
+
+_READ_BYTES: Final = 1 << 20
+
+
+class LogCheckpoint:
+    """What is sure of one log.  Without segments: a log that no checkpoint has seen yet."""
+
+    def __init__(self, directory: str, identity: str) -> None:
+        self.directory = directory
+        self.identity = identity
+        self.log_start_offset = 0
+        self.recovery_offset = 0
+        self.snapshot_offset = NO_SNAPSHOT
+        self.segments: list[SegmentRow] = []
+
+    def encode(self) -> str:
+        segments = ",".join([row.encode() for row in self.segments])
+        return (
+            f"{self.directory} {self.identity or '-'} {self.log_start_offset} "
+            f"{self.recovery_offset} {self.snapshot_offset} {segments}"
+        )
+
+
+def encode_checkpoints(rows: list[str]) -> bytes:
+    """The file's content from encoded rows."""
+    body = "\n".join([_FIRST_LINE, *rows]) + "\n"
+    data = body.encode()
+    return data + f"crc32c {crc32c(data):08x}\n".encode()
+
+
+def decode_checkpoints(content: bytes) -> dict[str, LogCheckpoint] | None:
+    """The rows by directory, or None if the file is damaged."""
+    body, separator, checksum = content.rpartition(b"crc32c ")
+    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
+        return None
+    lines = body.decode().splitlines()
+    if lines[0] != _FIRST_LINE:
+        return None
+    rows = {}
+    for line in lines[1:]:
+        row = _decode_row(line)
+        rows[row.directory] = row
+    return rows
+
+
+def _decode_row(line: str) -> LogCheckpoint:
+    directory, identity, log_start_offset, recovery_offset, snapshot_offset, rest = line.split(" ")
+    row = LogCheckpoint(directory, "" if identity == "-" else identity)
+    row.log_start_offset = int(log_start_offset)
+    row.recovery_offset = int(recovery_offset)
+    row.snapshot_offset = int(snapshot_offset)
+    for segment in rest.split(","):
+        row.segments.append(SegmentRow([int(number) for number in segment.split(":")]))
+    return row
+
+
+def read_file(disk: Disk, path: str) -> bytes | None:
+    """All bytes of a small file, or None if it is not there or cannot be read."""
+    if not disk.exists(path):
+        return None
+    try:
+        file = disk.open(path)
+        parts = []
+        position = 0
+        while part := file.read(position, _READ_BYTES):
+            parts.append(part)
+            position += len(part)
+        file.close()
+    except StorageError:
+        return None
+    return b"".join(parts)
+
+
+def write_file(disk: Disk, path: str, content: bytes) -> None:
+    """Write a small file anew and flush it, name included; only at start and stop."""
+    file = disk.open(path, create=True)
+    file.truncate(0)
+    file.append([content])
+    disk.flush([file], [path.rpartition("/")[0]])
+    file.close()

@@ -1,0 +1,437 @@
+"""The log of one partition: segments in order, a tail that waits for its write, what is durable.
+
+`append` only gathers.  `write` puts the tail into the files with one gathered write per segment,
+or, when that fails, leaves log, indexes and epochs as they were before the tail.  `collect_flush`
+names the files that make everything written durable and `flushed` hears of it; both are driven by
+the broker's flush rounds.  Nothing here flushes, reads a clock or waits.
+
+Invariants: log_start_offset <= flushed_offset <= written_end_offset <= log_end_offset; segments
+follow each other without a gap; reads never see the tail.  Hot: append is 1 µs of a produce.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from mypy_extensions import i64, mypyc_attr
+
+from tarry.base.doors import Disk, FileRegion, LogFile
+from tarry.base.errors import StorageError
+from tarry.log.config import LogConfig
+from tarry.log.epoch_index import EpochIndex
+from tarry.log.flaw import Flaw
+from tarry.log.open_files import OpenFiles
+from tarry.log.recovery_report import RecoveryReport
+from tarry.log.segment import Segment, SegmentMark
+from tarry.log.tail import Tail
+from tarry.records.batch import BatchHeader, decode_batch_header
+from tarry.wire.reader import Window, window_of
+
+logger = logging.getLogger("tarry.log")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LogListener:
+    """State derived from a log, which follows its recovery and truncation."""
+
+    def reset(self) -> None:
+        """Forget everything: what follows comes from the log."""
+
+    def load_snapshot(self, data: bytes) -> bool:
+        """Take over what `take_snapshot` gave; False if it is not usable."""
+        return False
+
+    def take_snapshot(self) -> bytes | None:
+        """The state after the last written batch; None: there is nothing to keep."""
+        return None
+
+    def on_recovered_batch(self, header: BatchHeader) -> None:
+        """A batch that the log kept and the snapshot did not know, in order of offsets."""
+
+
+class LogPosition:
+    """Where a batch begins, or where the written bytes end."""
+
+    def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
+        self.offset: i64 = offset
+        self.segment_base_offset: i64 = segment_base_offset
+        self.position: i64 = position
+
+
+class FlushMark:
+    """What a flush that began at this moment covers."""
+
+    def __init__(self, end: LogPosition, names_version: i64) -> None:
+        self.end = end
+        self.names_version: i64 = names_version
+        self.segments: list[Segment] = []
+        self.sizes: list[int] = []
+
+
+class TailPart:
+    """The tail's share of a segment that is not the last one any more."""
+
+    def __init__(self, segment: Segment, chunks: list[bytes | memoryview], size: i64) -> None:
+        self.segment = segment
+        self.chunks = chunks
+        self.size: i64 = size
+
+
+class TailMark:
+    """What the log was before its tail."""
+
+    def __init__(self, log: Log) -> None:
+        self.segments: i64 = len(log.segments)
+        self.segment = SegmentMark(log.active)
+        self.epochs: EpochIndex | None = None
+
+
+class Log:
+    """One partition's log.  Made by `recovery.open_log`."""
+
+    def __init__(
+        self,
+        directory: str,
+        config: LogConfig,
+        listener: LogListener,
+        files: OpenFiles,
+        segments: list[Segment],
+        leader_epochs: EpochIndex,
+    ) -> None:
+        self.directory = directory
+        self.config = config
+        self.listener = listener
+        self.files = files
+        self.segments = segments
+        self.active: Segment = segments[-1]
+        self.leader_epochs = leader_epochs
+        self.log_start_offset: i64 = segments[0].base_offset
+        self.log_end_offset: i64 = self.active.base_offset
+        self.written_end_offset: i64 = self.active.base_offset
+        self.flushed_offset: i64 = self.active.base_offset
+        self.flaw_offset: i64 = -1
+        # Segments below the log start, to be removed once that is durable.
+        self.condemned: list[Segment] = []
+        self._flaw_position = LogPosition(-1, -1, -1)
+        self._flushed_end = LogPosition(-1, -1, -1)
+        self._tail = Tail()
+        self._tail_parts: list[TailPart] = []
+        self._mark: TailMark | None = None
+        self._flush_marks: list[FlushMark] = []
+        self._dirty: list[Segment] = []
+        # Names made or removed in the directory, counted; and how many of them are durable.
+        self.names_version: i64 = 0
+        self.flushed_names_version: i64 = 0
+        # The directory itself is new: its name lies in its parent.
+        self.is_directory_new = False
+        self.recovery_report = RecoveryReport(directory)
+        self.flaw_reason = ""
+
+    @property
+    def disk(self) -> Disk:
+        return self.files.disk
+
+    def open_at(self, end_offset: i64, flushed_offset: i64) -> None:
+        """Recovery is done: the log ends here, and so much of it was durable before."""
+        self.log_end_offset = end_offset
+        self.written_end_offset = end_offset
+        self.flushed_offset = flushed_offset
+
+    # --- Appending.
+
+    def append(
+        self, window: Window, header: BatchHeader, leader_epoch: i64, now_wall_ms: i64
+    ) -> i64:
+        """Add one checked batch to the tail; return the base offset that it got."""
+        base_offset = self.log_end_offset
+        last_offset: i64 = base_offset + header.last_offset_delta
+        if self._mark is None:
+            self._begin_tail()
+        segment = self.active
+        if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
+            self._tail_parts.append(TailPart(segment, self._tail.take(), segment.unwritten()))
+            segment = self._add_segment()
+        if leader_epoch > self.leader_epochs.latest_epoch:
+            self._begin_epoch(leader_epoch, base_offset)
+        segment.note_batch(base_offset, header, now_wall_ms)
+        self._tail.add(window, header, base_offset, leader_epoch)
+        self.log_end_offset = last_offset + 1
+        return base_offset
+
+    def append_bytes(self, data: bytes, leader_epoch: i64, now_wall_ms: i64) -> i64:
+        """The same for a batch that we have built ourselves."""
+        return self.append(window_of(data), decode_batch_header(data, 0), leader_epoch, now_wall_ms)
+
+    def write(self) -> None:
+        """Write the tail.  `StorageError`: nothing of it was kept."""
+        if self._mark is None:
+            return
+        try:
+            for part in self._tail_parts:
+                self._write_part(part)
+            active = self.active
+            self._write_part(TailPart(active, self._tail.take(), active.unwritten()))
+        except StorageError:
+            self._undo_tail()
+            raise
+        self._mark = None
+        if self._tail_parts:
+            self._tail_parts = []
+        self.written_end_offset = self.log_end_offset
+
+    def _begin_tail(self) -> None:
+        if self.flaw_offset >= 0:
+            raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
+        self._mark = TailMark(self)
+
+    def _begin_epoch(self, leader_epoch: i64, start_offset: i64) -> None:
+        mark = self._mark
+        assert mark is not None
+        if mark.epochs is None:
+            mark.epochs = self.leader_epochs.copy()
+        self.leader_epochs.assign(leader_epoch, start_offset)
+
+    def _add_segment(self) -> Segment:
+        """A new last segment; its file is made by the first write."""
+        self.active.seal()
+        segment = Segment(self.files, self.directory, self.log_end_offset, self.config)
+        self.segments.append(segment)
+        self.active = segment
+        return segment
+
+    def _write_part(self, part: TailPart) -> None:
+        segment = part.segment
+        if part.size == 0:
+            return
+        if not segment.has_file:
+            self.names_version += 1
+        segment.append_chunks(part.chunks, part.size)
+        segment.forget_older_positions()
+        self.note_dirty(segment)
+
+    def _undo_tail(self) -> None:
+        """After a failed write: be as before the tail."""
+        mark = self._mark
+        assert mark is not None
+        self._mark = None
+        self._tail.clear()
+        self._tail_parts = []
+        for segment in self.segments[mark.segments :]:
+            self._drop_segment(segment)
+        del self.segments[mark.segments :]
+        active = self.segments[-1]
+        self.active = active
+        active.undo(mark.segment)
+        if mark.epochs is not None:
+            self.leader_epochs.restore(mark.epochs)
+        self.log_end_offset = self.written_end_offset
+        if active.written_size == active.size:
+            return
+        # The tail's share of this segment was written before that of a later one failed.
+        try:
+            active.file().truncate(active.size)
+            active.written_size = active.size
+        except StorageError as error:
+            active.written_size = active.size
+            self.note_flaw(Flaw(str(error), self.log_end_offset, active.size))
+
+    def _drop_segment(self, segment: Segment) -> None:
+        """Forget a segment and remove its files at once."""
+        self.files.forget(segment)
+        if segment.is_dirty:
+            segment.is_dirty = False
+            self._dirty.remove(segment)
+        try:
+            for path in segment.file_paths():
+                self.disk.remove(path)
+        except StorageError as error:
+            # An empty file that stays is harmless: recovery and the next roll know it.
+            logger.warning("%s could not be removed: %s", segment.path, error)
+        self.names_version += 1
+
+    # --- Becoming durable.
+
+    @property
+    def is_dirty(self) -> bool:
+        """Whether something that was written is not known to be durable."""
+        return (
+            self.flushed_offset < self.written_end_offset
+            or len(self._dirty) > 0
+            or self.names_version != self.flushed_names_version
+        )
+
+    def note_dirty(self, segment: Segment) -> None:
+        """The segment's file has changed and needs a flush."""
+        if not segment.is_dirty:
+            segment.is_dirty = True
+            self._dirty.append(segment)
+
+    def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
+        """Add what must be flushed to make everything below the returned offset durable."""
+        mark = FlushMark(self.end_position(), self.names_version)
+        for segment in self._dirty:
+            files.append(segment.file())
+            mark.segments.append(segment)
+            mark.sizes.append(segment.written_size)
+        if self.names_version != self.flushed_names_version:
+            directories[self.directory] = None
+            if self.is_directory_new:
+                directories[self.directory.rpartition("/")[0]] = None
+        self._flush_marks.append(mark)
+        return self.written_end_offset
+
+    def flushed(self, offset: i64) -> None:
+        """The flush of what `collect_flush` named is complete."""
+        marks = self._flush_marks
+        found: i64 = 0
+        while found < len(marks) and marks[found].end.offset != offset:
+            found += 1
+        if found == len(marks):
+            # Cut off in the meantime.
+            return
+        mark = marks[found]
+        del marks[: found + 1]
+        self.settle(mark)
+        if offset > self.flushed_offset:
+            self.flushed_offset = offset
+            self._flushed_end = mark.end
+
+    def settle(self, mark: FlushMark) -> None:
+        """The files and names of a mark are durable."""
+        for i in range(len(mark.segments)):
+            segment = mark.segments[i]
+            segment.flushed_size = max(segment.flushed_size, mark.sizes[i])
+            if segment.flushed_size == segment.written_size and segment.is_dirty:
+                segment.is_dirty = False
+                self._dirty.remove(segment)
+        if mark.names_version > self.flushed_names_version:
+            self.flushed_names_version = mark.names_version
+            self.is_directory_new = False
+
+    # --- Positions and reading.
+
+    def end_position(self) -> LogPosition:
+        """Where the written bytes end."""
+        active = self.active
+        if self._mark is None:
+            return LogPosition(self.written_end_offset, active.base_offset, active.written_size)
+        last = self.segments[self._mark.segments - 1]
+        return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
+
+    def position_of(self, offset: i64) -> LogPosition:
+        """Where the batch that contains `offset` begins; the written end has its position too."""
+        if offset == self.written_end_offset:
+            return self.end_position()
+        if offset == self._flushed_end.offset:
+            return self._flushed_end
+        assert self.log_start_offset <= offset
+        assert offset < self.written_end_offset
+        self._check_flaw(offset)
+        segment = self.segments[self.segment_index(offset)]
+        try:
+            position = segment.find(offset, segment.written_size)
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise
+        return LogPosition(offset, segment.base_offset, position)
+
+    def read(
+        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+    ) -> FileRegion | None:
+        """Whole batches from the one that contains `offset` on, up to `end`, of one segment.
+
+        The first may exceed `size_max` if `at_least_one`.  Raises `CorruptData` or `StorageError`
+        at a flaw.
+        """
+        if offset >= end.offset:
+            return None
+        assert offset >= self.log_start_offset
+        self._check_flaw(offset)
+        try:
+            return self._read(offset, end, size_max, at_least_one)
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise
+
+    def _read(
+        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+    ) -> FileRegion | None:
+        index = self.segment_index(offset)
+        while True:
+            segment = self.segments[index]
+            limit = self.limit_of(segment, end)
+            start = segment.find(offset, limit)
+            if start < limit:
+                break
+            if segment.base_offset >= end.segment_base_offset:
+                return None
+            # The batches at the segment's end are gone (compaction): the next one goes on.
+            index += 1
+        stop = limit
+        if limit - start > size_max:
+            stop = segment.boundary_before(start, start + size_max, limit)
+            if stop == start:
+                if not at_least_one:
+                    return None
+                stop = segment.end_of_batch(start, limit)
+        self.files.used(segment)
+        return FileRegion(segment.file(), start, stop - start)
+
+    def limit_of(self, segment: Segment, end: LogPosition) -> i64:
+        """Up to where a segment may be read when the reader ends at `end`."""
+        limit = segment.written_size
+        if segment.base_offset == end.segment_base_offset:
+            limit = end.position
+        flaw = self._flaw_position
+        if segment.base_offset == flaw.segment_base_offset and flaw.position < limit:
+            limit = flaw.position
+        return limit
+
+    def segment_index(self, offset: i64) -> i64:
+        """Which segment holds `offset`: the last one that begins at or before it."""
+        segments = self.segments
+        last: i64 = len(segments) - 1
+        if offset >= segments[last].base_offset:
+            return last
+        low: i64 = 0
+        high = last
+        while low < high:
+            middle = (low + high) >> 1
+            if segments[middle].base_offset <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return max(low - 1, 0)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """The largest epoch <= `epoch` and where it ended here; (-1, -1) if unknown."""
+        return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
+
+    @property
+    def size_bytes(self) -> i64:
+        """Bytes of all segments, the tail included."""
+        size: i64 = 0
+        for segment in self.segments:
+            size += segment.size
+        return size
+
+    # --- Flaws.
+
+    def note_flaw(self, flaw: Flaw) -> None:
+        """From here on the log is neither read nor appended to; what lies before stays readable."""
+        if 0 <= self.flaw_offset <= flaw.offset:
+            return
+        logger.error("%s has a flaw at offset %d: %s", self.directory, flaw.offset, flaw)
+        self.flaw_offset = flaw.offset
+        self.flaw_reason = str(flaw)
+        segment = self.segments[self.segment_index(flaw.offset)]
+        self._flaw_position = LogPosition(flaw.offset, segment.base_offset, flaw.position)
+        segment.end_at_flaw(flaw.position)
+
+    def has_flaw_in(self, segment: Segment) -> bool:
+        """Whether the first flaw lies in this segment."""
+        return self._flaw_position.segment_base_offset == segment.base_offset
+
+    def _check_flaw(self, offset: i64) -> None:
+        if 0 <= self.flaw_offset <= offset:
+            raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")

@@ -1,0 +1,63 @@
+"""Descriptors of all logs, bounded: what was not used for longest is given back.
+
+A holder opens its file on first use and tells here.  Giving back only drops the reference: a
+`FileRegion` that is being sent or a flush under way still holds the file, whose finalizer closes
+it when nobody does.  A file with bytes that are not flushed is never given back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64, mypyc_attr
+
+from tarry.base.doors import Disk
+
+# Kafka's advice for one broker is 100,000 descriptors; a soft limit of 1,024 is common on
+# desktops, and connections need theirs.
+OPEN_FILES_MAX: Final = 512
+
+# How many holders are asked in a row, so that many dirty ones do not make each opening slow.
+_ATTEMPTS_MAX: Final = 8
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FileHolder:
+    """Something that holds an open file and can open it again."""
+
+    def try_release(self) -> bool:
+        """Give the file back, unless it must stay open."""
+        raise NotImplementedError
+
+
+class OpenFiles:
+    """The holders with an open file, least recently used first."""
+
+    def __init__(self, disk: Disk, open_files_max: int = OPEN_FILES_MAX) -> None:
+        self.disk = disk
+        self.open_files_max: i64 = open_files_max
+        self._holders: dict[FileHolder, None] = {}
+
+    def __len__(self) -> int:
+        return len(self._holders)
+
+    def opened(self, holder: FileHolder) -> None:
+        """`holder` has opened its file; perhaps others give theirs back."""
+        self._holders[holder] = None
+        attempts: i64 = 0
+        while len(self._holders) > self.open_files_max and attempts < _ATTEMPTS_MAX:
+            attempts += 1
+            oldest = next(iter(self._holders))
+            del self._holders[oldest]
+            if oldest is holder or not oldest.try_release():
+                self._holders[oldest] = None
+
+    def used(self, holder: FileHolder) -> None:
+        """`holder` was read from: it is now the most recently used one."""
+        if holder in self._holders:
+            del self._holders[holder]
+            self._holders[holder] = None
+
+    def forget(self, holder: FileHolder) -> None:
+        """`holder` has given its file up by itself."""
+        self._holders.pop(holder, None)

@@ -1,0 +1,335 @@
+"""Opening a log: what the recovery point covers is trusted, what lies beyond is scanned.
+
+After a clean stop the recovery point is the log's end and nothing is scanned.  After a crash the
+bytes past it may be torn, missing or out of order: the log is kept up to the first batch that is
+not sound, the rest is cut and reported.  Below the recovery point everything was durable, so what
+is wrong there is damage: it is reported, and nothing is cut.
+
+Runs before the first turn or for a new directory, so it may read at length and flush.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base.doors import Disk, LogFile
+from tarry.base.errors import StorageError
+from tarry.log.batch_walk import BatchWalk
+from tarry.log.checkpoint import EMPTY_SNAPSHOT, LogCheckpoint, read_file
+from tarry.log.config import LogConfig
+from tarry.log.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
+from tarry.log.flaw import Flaw
+from tarry.log.log import Log, LogListener
+from tarry.log.open_files import OpenFiles
+from tarry.log.recovery_report import RecoveryReport
+from tarry.log.segment import (
+    LOG_SUFFIX,
+    NO_TIMESTAMP,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    UNKNOWN_TIMESTAMP,
+    Segment,
+    segment_path,
+)
+from tarry.log.segment_row import SegmentRow
+from tarry.log.snapshot import read_snapshot, snapshot_offsets, snapshot_path
+
+logger = logging.getLogger("tarry.log")
+
+_NAME_DIGITS: Final = 20
+
+
+def open_log(
+    disk: Disk,
+    directory: str,
+    config: LogConfig,
+    listener: LogListener | None,
+    checkpoint: LogCheckpoint | None,
+    was_clean: bool,
+) -> Log:
+    """Open or make the log in `directory` and make durable what was kept.
+
+    `checkpoint` is None when the recovery point is not known (the file was damaged).
+    """
+    log = recover_log(OpenFiles(disk), directory, config, listener, checkpoint, was_clean)
+    settle_logs(disk, [log])
+    return log
+
+
+def recover_log(
+    files: OpenFiles,
+    directory: str,
+    config: LogConfig,
+    listener: LogListener | None,
+    checkpoint: LogCheckpoint | None,
+    was_clean: bool,
+) -> Log:
+    """The same without the flush, which `settle_logs` does once for many logs."""
+    is_new = not files.disk.exists(directory)
+    if is_new:
+        files.disk.make_directory(directory)
+    recovery = _Recovery(files, directory, config, listener or LogListener())
+    log = recovery.run(checkpoint, was_clean)
+    if is_new:
+        log.names_version += 1
+        log.is_directory_new = True
+    return log
+
+
+def settle_logs(disk: Disk, logs: list[Log]) -> None:
+    """Make durable what recovery kept and cut, with one flush.  Only before the first turn."""
+    files: list[LogFile] = []
+    directories: dict[str, None] = {}
+    dirty = [log for log in logs if log.is_dirty]
+    offsets = [log.collect_flush(files, directories) for log in dirty]
+    if files or directories:
+        disk.flush(files, list(directories))
+    for log, offset in zip(dirty, offsets, strict=True):
+        log.flushed(offset)
+
+
+class _Recovery:
+    """One log's recovery."""
+
+    def __init__(
+        self, files: OpenFiles, directory: str, config: LogConfig, listener: LogListener
+    ) -> None:
+        self.files = files
+        self.disk = files.disk
+        self.directory = directory
+        self.config = config
+        self.listener = listener
+        self.report = RecoveryReport(directory)
+        self.names = {path.rpartition("/")[2]: None for path in self.disk.paths(directory)}
+        self.base_offsets = [
+            int(name[:_NAME_DIGITS])
+            for name in self.names
+            if len(name) == _NAME_DIGITS + len(LOG_SUFFIX)
+            and name.endswith(LOG_SUFFIX)
+            and name[:_NAME_DIGITS].isdigit()
+        ]
+        # Segments from this base offset on may be torn; in those before, a flaw is damage.
+        self.torn_base_offset_min = 0
+        self.end_offset = 0
+
+    def run(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> Log:
+        """Trust what the recovery point covers, scan what lies beyond."""
+        if checkpoint is None or not checkpoint.segments:
+            rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
+        else:
+            rows = checkpoint.segments
+        if checkpoint is None and self.base_offsets:
+            # Nothing is known: segments before the last were flushed in all likelihood.
+            self.torn_base_offset_min = self.base_offsets[-1] + (1 if was_clean else 0)
+        log_start_offset = rows[0].base_offset
+        recovery_offset = log_start_offset
+        if checkpoint is not None and checkpoint.segments:
+            log_start_offset = checkpoint.log_start_offset
+            recovery_offset = checkpoint.recovery_offset
+        self.end_offset = recovery_offset
+        log = self._covered_log(rows)
+        log.log_start_offset = log_start_offset
+        self._restore_derived(log, checkpoint, recovery_offset)
+        self._scan(log)
+        log.leader_epochs.truncate_start(log_start_offset)
+        log.open_at(self.end_offset, recovery_offset)
+        self._tell(log)
+        return log
+
+    # --- What the recovery point covers.
+
+    def _covered_log(self, rows: list[SegmentRow]) -> Log:
+        segments = []
+        for row in rows:
+            segment = Segment(self.files, self.directory, row.base_offset, self.config)
+            segment.cover(row)
+            segment.has_file = row.base_offset in self.base_offsets
+            segments.append(segment)
+        log = Log(self.directory, self.config, self.listener, self.files, segments, EpochIndex())
+        log.recovery_report = self.report
+        for base_offset in self.base_offsets:
+            if base_offset < rows[0].base_offset:
+                # Removed before the crash, but the name came back.
+                self._remove(log, base_offset)
+        for segment in segments:
+            try:
+                self._check_names(segment)
+            except Flaw as flaw:
+                log.note_flaw(flaw)
+                break
+        return log
+
+    def _check_names(self, segment: Segment) -> None:
+        path = segment.path
+        if segment.size > 0 and not segment.has_file:
+            raise Flaw(f"{path}{LOG_SUFFIX} is missing", segment.base_offset, 0)
+        name = path.rpartition("/")[2]
+        if (segment.saved_offset_entries and name + OFFSET_INDEX_SUFFIX not in self.names) or (
+            segment.saved_time_entries and name + TIME_INDEX_SUFFIX not in self.names
+        ):
+            logger.warning("an index of %s is missing and is rebuilt", path)
+            segment.rebuild_indexes()
+            self.report.walked_bytes += segment.size
+
+    def _restore_derived(
+        self, log: Log, checkpoint: LogCheckpoint | None, recovery_offset: int
+    ) -> None:
+        """Epochs and the listener as of the recovery point."""
+        first_offset = log.segments[0].base_offset
+        self.listener.reset()
+        listener_from = first_offset
+        for offset in reversed(snapshot_offsets(self.disk, self.directory)):
+            if offset > recovery_offset or checkpoint is None:
+                # Of a checkpoint that did not come to its end.
+                self.disk.remove(snapshot_path(self.directory, offset))
+                log.names_version += 1
+        if checkpoint is not None and checkpoint.segments:
+            listener_from = max(first_offset, self._load_snapshot(checkpoint))
+        epochs_from = first_offset
+        content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
+        epochs = decode_epochs(content) if content is not None else None
+        if epochs is not None:
+            epochs.truncate_end(recovery_offset)
+            log.leader_epochs = epochs
+            epochs_from = recovery_offset
+        elif recovery_offset > first_offset:
+            logger.warning("%s: %s is missing or damaged", self.directory, EPOCH_FILE)
+        if min(listener_from, epochs_from) < recovery_offset:
+            self._walk_covered(log, listener_from, epochs_from)
+
+    def _load_snapshot(self, checkpoint: LogCheckpoint) -> int:
+        """Load the newest usable snapshot; the offset from which batches are missing in it."""
+        if checkpoint.snapshot_offset == EMPTY_SNAPSHOT:
+            return checkpoint.recovery_offset
+        for offset in reversed(snapshot_offsets(self.disk, self.directory)):
+            data = read_snapshot(self.disk, self.directory, offset)
+            if data is not None and self.listener.load_snapshot(data):
+                return offset
+            logger.warning("%s: the snapshot at %d is not usable", self.directory, offset)
+            self.listener.reset()
+        return 0
+
+    def _walk_covered(self, log: Log, listener_from: int, epochs_from: int) -> None:
+        """Read batches below the recovery point again for what a lost file knew."""
+        start = min(listener_from, epochs_from)
+        for segment in log.segments[log.segment_index(start) :]:
+            try:
+                position = segment.find(start, segment.size)
+                walk = segment.walk(position, segment.size)
+                walk.checks_crc = True
+                self.report.walked_bytes += segment.size - position
+                while (header := segment.next_header(walk)) is not None:
+                    if header.base_offset >= epochs_from:
+                        log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+                    if header.base_offset >= listener_from:
+                        self.listener.on_recovered_batch(header)
+            except Flaw as flaw:
+                log.note_flaw(flaw)
+                return
+
+    # --- What lies beyond.
+
+    def _scan(self, log: Log) -> None:
+        """Read on from the recovery point, segment after segment, as far as all is sound."""
+        later = [base for base in self.base_offsets if base > log.active.base_offset]
+        while True:
+            reason = self._scan_segment(log)
+            if reason:
+                self._cut(log, later, reason)
+                return
+            while later and later[0] < self.end_offset:
+                # The tail that began it failed, and another was written in its place.
+                self._remove(log, later.pop(0))
+            if not later:
+                return
+            if later[0] > self.end_offset:
+                self._cut(log, later, f"no segment begins at {self.end_offset}")
+                return
+            log.active.seal()
+            segment = Segment(self.files, self.directory, later.pop(0), self.config)
+            segment.has_file = True
+            segment.reset_indexes()
+            log.segments.append(segment)
+            log.active = segment
+
+    def _scan_segment(self, log: Log) -> str:
+        """Take over what is sound in the last segment; why it stopped, or ""."""
+        segment = log.active
+        if not segment.has_file or log.has_flaw_in(segment):
+            return ""
+        walk: BatchWalk | None = None
+        try:
+            file = segment.file()
+            if file.size == segment.written_size:
+                return ""
+            segment.load_indexes()
+            segment.must_save_indexes = True
+            walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
+            walk.checks_crc = True
+            walk.leader_epoch_min = log.leader_epochs.latest_epoch
+            while (header := walk.next()) is not None:
+                segment.note_recovered(header, walk.batch_position)
+                log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+                self.listener.on_recovered_batch(header)
+                walk.leader_epoch_min = header.leader_epoch
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+            return ""
+        except StorageError as error:
+            # The device failed; whether more is there cannot be known.
+            if walk is not None:
+                self.end_offset = walk.expected_offset
+            log.note_flaw(Flaw(str(error), self.end_offset, segment.written_size))
+            return ""
+        self.report.scanned_bytes += file.size - segment.flushed_size
+        self.end_offset = walk.expected_offset
+        log.note_dirty(segment)
+        return walk.flaw
+
+    def _cut(self, log: Log, later: list[int], reason: str) -> None:
+        """Drop what follows the last sound batch."""
+        segment = log.active
+        if segment.base_offset < self.torn_base_offset_min:
+            log.note_flaw(Flaw(reason, self.end_offset, segment.written_size))
+        if log.flaw_offset >= 0:
+            return
+        if segment.has_file:
+            file = segment.file()
+            self.report.torn_bytes += file.size - segment.written_size
+            if file.size > segment.written_size:
+                file.truncate(segment.written_size)
+                log.note_dirty(segment)
+        for base_offset in later:
+            path = segment_path(self.directory, base_offset) + LOG_SUFFIX
+            self.report.torn_bytes += self.disk.open(path).size
+            self._remove(log, base_offset)
+        self.report.torn_offset = self.end_offset
+        self.report.torn_reason = reason
+
+    def _remove(self, log: Log, base_offset: int) -> None:
+        """Remove a segment that does not belong to the log."""
+        path = segment_path(self.directory, base_offset)
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self.disk.remove(path + suffix)
+        self.report.removed_segments.append(path)
+        log.names_version += 1
+
+    def _tell(self, log: Log) -> None:
+        report = self.report
+        if log.flaw_offset >= 0:
+            report.flaw_offset = log.flaw_offset
+            report.flaw_reason = log.flaw_reason
+        if report.torn_bytes:
+            logger.warning(
+                "%s: a torn tail of %d bytes was cut off at offset %d (%s)",
+                self.directory,
+                report.torn_bytes,
+                report.torn_offset,
+                report.torn_reason,
+            )
+
+
+def _uncovered_row(base_offset: int) -> SegmentRow:
+    """The first segment of a log of which nothing is covered."""
+    return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])

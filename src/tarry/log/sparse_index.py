@@ -1,0 +1,59 @@
+"""The common half of both indexes: entries of 32-bit words, as in memory so in Kafka's files.
+
+In memory the words have the machine's byte order (one compact array), in the file the network's.
+`saved_entries` is how many of the first entries the file holds.  Invariant: it never exceeds
+`len(self)`; a cut below it makes the file longer than the truth until the next save, which cuts
+the file first.
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from typing import Final
+
+from mypy_extensions import i64
+
+WORD_BYTES: Final = 4
+IS_LITTLE_ENDIAN: Final = sys.byteorder == "little"
+
+
+class SparseIndex:
+    """Entries of `words` 32-bit words each, relative to `base_offset`."""
+
+    def __init__(self, base_offset: i64, words: i64) -> None:
+        self.base_offset: i64 = base_offset
+        self.words: i64 = words
+        self.count: i64 = 0
+        self.saved_entries: i64 = 0
+        self.data: array[int] = array("i")
+
+    def load(self, content: bytes, entries: i64) -> None:
+        """Take over the first `entries` entries of the file's content."""
+        size = entries * self.words * WORD_BYTES
+        assert size <= len(content)
+        data: array[int] = array("i")
+        data.frombytes(content[:size])
+        if IS_LITTLE_ENDIAN:
+            data.byteswap()
+        self.data = data
+        self.count = entries
+        self.saved_entries = entries
+
+    def encode_unsaved(self) -> bytes:
+        """The entries that the file lacks, in the file's form."""
+        data = self.data[self.saved_entries * self.words :]
+        if IS_LITTLE_ENDIAN:
+            data.byteswap()
+        return data.tobytes()
+
+    def entry_bytes(self) -> int:
+        """Size of one entry in the file."""
+        return self.words * WORD_BYTES
+
+    def cut(self, entries: i64) -> None:
+        """Keep the first `entries` entries."""
+        assert entries <= self.count
+        del self.data[entries * self.words :]
+        self.count = entries
+        self.saved_entries = min(self.saved_entries, entries)

@@ -1,0 +1,61 @@
+"""The tail of a log: batches that were appended in this turn and are not written yet.
+
+Small batches are joined into one piece, large ones are taken as views of the frames they came in;
+all of it goes to the file in one gathered write.  Only base offset, length and leader epoch are
+new; the CRC does not cover them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from librt.strings import BytesWriter, write_i64_be
+from mypy_extensions import i64
+
+from tarry.records.batch import MAGIC, BatchHeader
+from tarry.wire.reader import Window
+
+# Below this a copy costs less than a view and a part of the gathered write.
+JOINED_BYTES_MAX: Final = 2048
+
+LENGTH_OVERHEAD: Final = 12
+_EPOCH_MASK: Final = 0xFFFFFFFF
+
+
+class Tail:
+    """Pieces in the order in which they will lie in the file."""
+
+    def __init__(self) -> None:
+        self.size: i64 = 0
+        self._chunks: list[bytes | memoryview] = []
+        self._joined = BytesWriter()
+
+    def add(self, window: Window, header: BatchHeader, base_offset: i64, leader_epoch: i64) -> None:
+        """One batch, with the offset and epoch that it gets here."""
+        size: i64 = header.size
+        joined = self._joined
+        write_i64_be(joined, base_offset)
+        # Length and leader epoch are neighbours, so one number writes both.
+        write_i64_be(joined, ((size - LENGTH_OVERHEAD) << 32) | (leader_epoch & _EPOCH_MASK))
+        start: i64 = window.start + MAGIC
+        end: i64 = window.end
+        if size <= JOINED_BYTES_MAX:
+            joined.write(window.data[start:end])
+        else:
+            self._chunks.append(joined.getvalue())
+            self._joined = BytesWriter()
+            self._chunks.append(memoryview(window.data)[start:end])
+        self.size += size
+
+    def take(self) -> list[bytes | memoryview]:
+        """All pieces; the tail is empty then."""
+        chunks = self._chunks
+        if len(self._joined) > 0:
+            chunks.append(self._joined.getvalue())
+        self.clear()
+        return chunks
+
+    def clear(self) -> None:
+        self.size = 0
+        self._chunks = []
+        self._joined = BytesWriter()
