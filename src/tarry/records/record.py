@@ -60,7 +60,7 @@ def open_records(data: bytes, position: i64, header: BatchHeader, size_max: i64)
     return RecordCursor(data, start, end)
 
 
-def decode_records(data: bytes, position: i64 = 0, *, size_max: i64) -> list[Record]:
+def decode_records(data: bytes, *, size_max: i64, position: i64 = 0) -> list[Record]:
     """All records of the batch at `position`, with absolute offsets; its CRC must be right."""
     header = decode_batch_header(data, position)
     if header.magic != MAGIC_V2:
