@@ -138,7 +138,9 @@ class ClientSocket:
         self._bytes_delivered += len(data)
         undelivered = self._undelivered
         while undelivered and undelivered[0].end_position <= self._bytes_delivered:
-            undelivered.popleft().delivered_ms = self._network.clock.now_ms
+            exchange = undelivered.popleft()
+            exchange.delivered_ms = self._network.clock.now_ms
+            exchange.delivered_turn = self._network.turn + 1
         self._network.tell_broker(received(self.connection_id, data))
 
     def _deliver_to_client(self) -> None:
@@ -190,7 +192,9 @@ class ClientSocket:
                 self._unsent += len(chunk)
         for _ in range(self._answers.take(chunks)):
             if self._unanswered:
-                self._unanswered.popleft().answered_ms = self._network.clock.now_ms
+                exchange = self._unanswered.popleft()
+                exchange.answered_ms = self._network.clock.now_ms
+                exchange.answered_turn = self._network.turn
             else:
                 self.has_surplus_answer = True
         self._pump()

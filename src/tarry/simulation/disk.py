@@ -21,6 +21,13 @@ from tarry.simulation.inodes import DirectoryNode, FileNode
 _FREE_BYTES: Final = 1 << 40
 
 
+class PowerLoss(BaseException):
+    """The machine loses power in the middle of what the broker does.
+
+    No `Exception`: nobody may catch it on the way to the world, which then calls `crash`.
+    """
+
+
 class SimulatedFile:
     """A handle, the door `LogFile`.  It holds its file, so a removed file is read to its end."""
 
@@ -36,6 +43,7 @@ class SimulatedFile:
         self._check_alive()
         assert not self._is_closed, f"{self.path}: append after close"
         assert self.size == len(self.node.content), f"{self.path}: two handles append"
+        self._disk.step()
         position = self.size
         data = b"".join(chunks)
         room = self._disk.room_for_write(self.path, len(data))
@@ -58,6 +66,7 @@ class SimulatedFile:
         self._check_alive()
         assert not self._is_closed, f"{self.path}: truncate after close"
         assert 0 <= size <= len(self.node.content)
+        self._disk.step()
         self.node.truncate(size)
         self.size = size
 
@@ -112,6 +121,7 @@ class SimulatedDisk:
         self._write_faults: list[_Fault] = []
         self._flush_faults: list[_Fault] = []
         self._read_faults: list[_Fault] = []
+        self._operations_left = -1
 
     # --- The door.
 
@@ -121,6 +131,7 @@ class SimulatedDisk:
         if node is None:
             if not create:
                 raise StorageError(f"{path}: no such file")
+            self.step()
             node = FileNode()
             directory.link(name, node)
         if isinstance(node, DirectoryNode):
@@ -144,6 +155,7 @@ class SimulatedDisk:
         if isinstance(node, FileNode):
             raise StorageError(f"{path}: is a file")
         if node is None:
+            self.step()
             directory.link(name, DirectoryNode())
 
     def rename(self, old: str, new: str) -> None:
@@ -156,6 +168,7 @@ class SimulatedDisk:
         if isinstance(directory.entries.get(new_name), DirectoryNode):
             raise StorageError(f"{new}: is a directory")
         if old_name != new_name:
+            self.step()
             directory.rename(old_name, new_name)
 
     def remove(self, path: str) -> None:
@@ -163,15 +176,18 @@ class SimulatedDisk:
         if isinstance(node, DirectoryNode):
             raise StorageError(f"{path}: is a directory")
         if node is not None:
+            self.step()
             directory, name = self._parent(path)
             directory.unlink(name)
 
     def begin_remove(self, path: str) -> None:
+        self.step()
         self._removals.append(path)
         if not self.defers_removals:
             self.complete_removals()
 
     def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
+        self.step()
         flush = _Flush()
         for file in files:
             assert isinstance(file, SimulatedFile)
@@ -187,14 +203,16 @@ class SimulatedDisk:
         return self._flush_id
 
     def flush(self, files: list[LogFile], directories: list[str]) -> None:
-        event = self.complete_flush(self.begin_flush(files, directories))
+        flush_id = self.begin_flush(files, directories)
+        self.step()
+        event = self.complete_flush(flush_id)
         if event.error:
             raise StorageError(event.error)
 
     def free_bytes(self) -> int:
         if self.capacity_bytes is None:
             return _FREE_BYTES
-        return max(0, self.capacity_bytes - _size_of(self._root))
+        return max(0, self.capacity_bytes - self.used_bytes())
 
     # --- The world's side: what happens later, and what goes wrong.
 
@@ -230,6 +248,10 @@ class SimulatedDisk:
                 directory.unlink(name)
         return len(removals)
 
+    def used_bytes(self) -> int:
+        """Bytes of all files that have a name."""
+        return _size_of(self._root)
+
     def fail_writes(self, count: int = 1, path_part: str = "") -> None:
         """The next `count` writes to paths that contain `path_part` fail with EIO."""
         self._write_faults.append(_Fault(count, path_part))
@@ -242,11 +264,16 @@ class SimulatedDisk:
         """The next `count` reads of such a path fail with EIO."""
         self._read_faults.append(_Fault(count, path_part))
 
+    def crash_after(self, operations: int) -> None:
+        """The power fails at the end of so many operations that change something."""
+        self._operations_left = operations
+
     def heal(self) -> None:
         """Forget the faults that were asked for and have not struck, and the byte budget."""
         self._write_faults.clear()
         self._flush_faults.clear()
         self._read_faults.clear()
+        self._operations_left = -1
         self.capacity_bytes = None
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
@@ -267,6 +294,14 @@ class SimulatedDisk:
 
     # --- For `SimulatedFile`.
 
+    def step(self) -> None:
+        """One operation is about to change something."""
+        if self._operations_left > 0:
+            self._operations_left -= 1
+        elif self._operations_left == 0:
+            self._operations_left = -1
+            raise PowerLoss
+
     def room_for_write(self, path: str, size: int) -> int:
         """How many of `size` bytes the device takes now."""
         room = min(size, self.free_bytes())
@@ -281,6 +316,7 @@ class SimulatedDisk:
     # --- Names.
 
     def _lose_handles(self) -> None:
+        self._operations_left = -1
         self.life += 1
         self._flushes.clear()
         self._removals.clear()

@@ -23,11 +23,13 @@ class Exchange:
         self.is_answer_expected = True
         # How long the broker may wait by itself before it answers.
         self.wait_ms = 0
-        # For a fetch that waits: (topic, partition) and offset; else empty.
-        self.waits_for: list[tuple[str, int, int]] = []
+        # For a fetch that waits for its first byte: topic id, partition and offset.
+        self.waits_for: list[tuple[bytes, int, int]] = []
         self.end_position = 0
         self.delivered_ms = -1
+        self.delivered_turn = -1
         self.answered_ms = -1
+        self.answered_turn = -1
 
 
 class AnswerCounter:

@@ -42,6 +42,9 @@ class SimulatedTransport:
         socket = self.sockets.get(connection_id)
         return 0 if socket is None else socket.broker_sends(chunks)
 
+    def stop_listening(self) -> None:
+        self._network.is_accepting = False
+
     def pause_reading(self, connection_id: int) -> None:
         socket = self.sockets.get(connection_id)
         if socket is not None:
@@ -65,6 +68,8 @@ class SimulatedNetwork:
         self.clock = clock
         self.conditions = Conditions()
         self.is_accepting = False
+        # The turn of the broker that runs, or ran last.
+        self.turn = 0
         self._random = random
         self._transport: SimulatedTransport | None = None
         self._inbox: list[Event] = []
@@ -87,9 +92,14 @@ class SimulatedNetwork:
         return self._transport
 
     def take_events(self) -> list[Event]:
+        """What the next turn is told; it begins now."""
+        self.turn += 1
         events = self._inbox
         self._inbox = []
         return events
+
+    def has_events(self) -> bool:
+        return bool(self._inbox)
 
     def sockets(self) -> list[ClientSocket]:
         """The connections that the broker has, oldest first."""

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tarry.base.errors import StorageError
-from tarry.simulation.disk import SimulatedDisk
+from tarry.simulation.disk import PowerLoss, SimulatedDisk
 
 
 def disk_of(seed: int) -> SimulatedDisk:
@@ -284,3 +284,16 @@ def test_one_seed_gives_one_outcome() -> None:
         return disk.open("a").read(0, 10_000)
 
     assert [image(seed) for seed in range(20)] == [image(seed) for seed in range(20)]
+
+
+def test_the_power_may_fail_before_any_operation() -> None:
+    disk = disk_of(1)
+    flushed_file(disk, "a", b"x")
+    file = disk.open("a")
+    disk.crash_after(1)
+    file.append([b"y"])
+
+    with pytest.raises(PowerLoss):
+        file.append([b"z"])
+
+    assert file.read(0, 10) == b"xy"

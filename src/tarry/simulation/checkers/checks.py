@@ -1,0 +1,37 @@
+"""All checkers of a whole history, in the order in which their sentences say most."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tarry.simulation.checkers.epochs import check_epoch_ends, check_leader_epochs
+from tarry.simulation.checkers.producers import check_duplicates, check_order, check_producer_ids
+from tarry.simulation.checkers.records import check_acknowledged, check_reads, check_times
+from tarry.simulation.checkers.topics import check_topics
+from tarry.simulation.checkers.watermarks import check_acknowledged_ends, check_watermarks
+from tarry.simulation.history import History
+
+Checker = Callable[[History], list[str]]
+
+CHECKERS: Final[tuple[Checker, ...]] = (
+    check_reads,
+    check_acknowledged,
+    check_duplicates,
+    check_order,
+    check_watermarks,
+    check_acknowledged_ends,
+    check_leader_epochs,
+    check_epoch_ends,
+    check_times,
+    check_topics,
+    check_producer_ids,
+)
+
+
+def check_history(history: History) -> list[str]:
+    """Everything that is wrong with a run; what a client saw at once comes first."""
+    sentences = list(history.violations)
+    for check in CHECKERS:
+        sentences += check(history)
+    return sentences

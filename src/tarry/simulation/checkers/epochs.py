@@ -1,0 +1,57 @@
+"""Leader epochs: they never go back, grow over an unclean stop, and know where they ended."""
+
+from __future__ import annotations
+
+from tarry.simulation.history import History, Place, place_name
+
+
+def check_leader_epochs(history: History) -> list[str]:
+    """Newer metadata has no lower epoch, and a higher one once the broker was lost between."""
+    sentences: list[str] = []
+    last: dict[Place, tuple[int, int]] = {}
+    ordered = sorted(history.metadata, key=lambda seen: seen.exchange.delivered_turn)
+    for seen in ordered:
+        for topic in seen.topics:
+            for index, epoch in topic.epochs:
+                place = (topic.topic_id, index)
+                known = last.get(place)
+                if known is not None:
+                    known_epoch, known_life = known
+                    crashes = [
+                        life for life in history.unclean_lives if known_life <= life < seen.life
+                    ]
+                    if epoch < known_epoch:
+                        sentences.append(
+                            f"the leader epoch of {place_name(place)} went back from "
+                            f"{known_epoch} to {epoch}"
+                        )
+                    elif crashes and epoch <= known_epoch:
+                        sentences.append(
+                            f"the leader epoch of {place_name(place)} is {epoch} before and after "
+                            "an unclean stop"
+                        )
+                last[place] = (epoch, seen.life)
+        if sentences:
+            break
+    return sentences
+
+
+def check_epoch_ends(history: History) -> list[str]:
+    """An epoch's end lies behind all records of it and not behind a later one's."""
+    for end in history.epoch_ends:
+        if end.epoch < 0:
+            continue
+        reads = history.reads.get(end.place, {})
+        for offset in sorted(reads):
+            epoch = reads[offset].epoch
+            if epoch > end.epoch and offset < end.end_offset:
+                return [
+                    f"epoch {end.epoch} of {place_name(end.place)} is said to end at "
+                    f"{end.end_offset}, and offset {offset} is of epoch {epoch}"
+                ]
+            if end.is_final and epoch <= end.epoch and offset >= end.end_offset:
+                return [
+                    f"epoch {end.epoch} of {place_name(end.place)} is said to end at "
+                    f"{end.end_offset}, and offset {offset} is of epoch {epoch}"
+                ]
+    return []

@@ -1,0 +1,65 @@
+"""Liveness, checked while the run goes on: nobody waits longer than asked, nobody sleeps on data.
+
+After each turn the oldest unanswered request of each connection is looked at; those behind it
+have their turn later.  Time during which the broker's process was stopped does not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, Protocol
+
+from tarry.simulation.exchange import Exchange
+from tarry.simulation.history import History, place_name
+
+# Beyond what the request allows: flushes of metadata, a round that has to end first.
+_SLACK_MS: Final = 1_500
+
+
+class Asking(Protocol):
+    """A connection, as far as this checker looks at it."""
+
+    connection_id: int
+    has_surplus_answer: bool
+
+    def head(self) -> Exchange | None: ...
+
+
+class LivenessChecker:
+    """Remembers since when each connection's oldest request waits."""
+
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._heads: dict[int, tuple[Exchange, int]] = {}
+
+    def after_turn(self, sockets: Sequence[Asking], alive_ms: int) -> None:
+        """`alive_ms` is time that passes only while the broker runs."""
+        heads: dict[int, tuple[Exchange, int]] = {}
+        for socket in sockets:
+            if socket.has_surplus_answer:
+                self._history.violate("a connection got more answers than it has asked questions")
+                socket.has_surplus_answer = False
+            head = socket.head()
+            if head is None or head.delivered_ms < 0:
+                continue
+            known = self._heads.get(socket.connection_id)
+            since_ms = alive_ms if known is None or known[0] is not head else known[1]
+            heads[socket.connection_id] = (head, since_ms)
+            self._check(head, alive_ms - since_ms)
+        self._heads = heads
+
+    def _check(self, head: Exchange, waited_ms: int) -> None:
+        if waited_ms > head.wait_ms + _SLACK_MS:
+            self._history.violate(
+                f"a request with API key {head.api_key} may wait {head.wait_ms} ms and has waited "
+                f"{waited_ms} ms without an answer"
+            )
+            return
+        for topic_id, index, offset in head.waits_for:
+            place = (topic_id, index)
+            if self._history.acknowledged_ends.get(place, 0) > offset:
+                self._history.violate(
+                    f"a fetch waits at offset {offset} of {place_name(place)}, and records up to "
+                    f"{self._history.acknowledged_ends[place]} are acknowledged: a lost wake-up"
+                )
+                return

@@ -1,0 +1,96 @@
+"""Records: what was acknowledged is there, what was read stays, times lead to their records."""
+
+from __future__ import annotations
+
+from tarry.simulation.history import (
+    ACKNOWLEDGED,
+    FinalPartition,
+    History,
+    ReadRecord,
+    TimeLookup,
+    place_name,
+)
+
+
+def check_reads(history: History) -> list[str]:
+    """No record is read that a later crash takes back (A27, A4); each was sent by somebody."""
+    sentences: list[str] = []
+    sent = {
+        (batch.place, record.value): record for batch in history.batches for record in batch.records
+    }
+    for place, reads in history.reads.items():
+        final = history.finals.get(place)
+        for offset in sorted(reads):
+            record = reads[offset]
+            if (place, record.value) not in sent:
+                sentences.append(
+                    f"offset {offset} of {place_name(place)} holds {record.value[:40]!r}, which "
+                    "nobody sent there"
+                )
+            if final is not None and offset >= final.end_offset:
+                sentences.append(
+                    f"offset {offset} of {place_name(place)} was read and is gone: the partition "
+                    f"ends at {final.end_offset}"
+                )
+                break
+    return sentences
+
+
+def check_acknowledged(history: History) -> list[str]:
+    """Every acknowledged record is at its offset when all is quiet (A1, A2, A13, A14, A23)."""
+    sentences: list[str] = []
+    for batch in history.batches:
+        final = history.finals.get(batch.place)
+        if batch.outcome != ACKNOWLEDGED or final is None:
+            continue
+        reads = history.reads.get(batch.place, {})
+        for delta, sent in enumerate(batch.records):
+            offset = batch.base_offset + delta
+            if offset < final.log_start_offset:
+                continue
+            found = reads.get(offset)
+            if offset >= final.end_offset or found is None:
+                sentences.append(
+                    f"{sent.value[:20]!r} was acknowledged at offset {offset} of "
+                    f"{place_name(batch.place)} and is not there"
+                )
+                break
+            if found.value != sent.value:
+                sentences.append(
+                    f"{sent.value[:20]!r} was acknowledged at offset {offset} of "
+                    f"{place_name(batch.place)}, which holds {found.value[:20]!r}"
+                )
+                break
+    return sentences
+
+
+def check_times(history: History) -> list[str]:
+    """ListOffsets for a time gives the first record that is not older."""
+    sentences: list[str] = []
+    for lookup in history.time_lookups:
+        final = history.finals.get(lookup.place)
+        if final is None:
+            continue
+        expected = _first_from(history, final, lookup)
+        found = None if lookup.offset < 0 else lookup.offset
+        wanted = None if expected is None else expected.offset
+        if found != wanted:
+            sentences.append(
+                f"ListOffsets of {place_name(lookup.place)} for time {lookup.asked} gave offset "
+                f"{found}, and it is {wanted}"
+            )
+        elif expected is not None and lookup.timestamp != expected.timestamp:
+            sentences.append(
+                f"ListOffsets of {place_name(lookup.place)} for time {lookup.asked} gave time "
+                f"{lookup.timestamp}, and the record has {expected.timestamp}"
+            )
+    return sentences
+
+
+def _first_from(history: History, final: FinalPartition, lookup: TimeLookup) -> ReadRecord | None:
+    reads = history.reads.get(lookup.place, {})
+    for offset in range(final.log_start_offset, final.end_offset):
+        record = reads.get(offset)
+        if record is not None and record.timestamp >= lookup.asked:
+            return record
+    return None

@@ -1,0 +1,39 @@
+"""Topics: what was created is there under its id until somebody deletes it, and then no more."""
+
+from __future__ import annotations
+
+from tarry.simulation.history import History, MetadataSeen, TopicChange, is_before
+
+
+def check_topics(history: History) -> list[str]:
+    """A29: an acknowledged creation or deletion holds for every later answer."""
+    for seen in history.metadata:
+        there = {topic.topic_id: topic.name for topic in seen.topics}
+        for change in history.topic_changes:
+            if change.exchange is None or not is_before(change.exchange, seen.exchange):
+                continue
+            if change.is_creation:
+                sentence = _missing(history, seen, there, change)
+                if sentence:
+                    return [sentence]
+            elif change.topic_id in there:
+                return [f"topic {change.name} was deleted and is still in the metadata"]
+    return []
+
+
+def _missing(
+    history: History, seen: MetadataSeen, there: dict[bytes, str], change: TopicChange
+) -> str:
+    for other in history.topic_changes:
+        if (
+            not other.is_creation
+            and other.topic_id == change.topic_id
+            and other.sent_turn <= seen.exchange.answered_turn
+        ):
+            return ""
+    name = there.get(change.topic_id)
+    if name is None:
+        return f"topic {change.name} was created and is not in the metadata under its id"
+    if name != change.name:
+        return f"the id of topic {change.name} is that of topic {name}"
+    return ""

@@ -1,0 +1,110 @@
+"""What goes wrong in a run, and when: drawn from the seed before the run begins.
+
+Each seed has some kinds of faults and not others, so that every combination comes up and none
+hides another; some seeds have none at all.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+# How a life of the broker ends before its time.
+POWER: Final = "power"
+KILL: Final = "kill"
+POWER_IN_TURN: Final = "power in a turn"
+CLEAN: Final = "clean stop"
+POWER_AFTER_CLEAN: Final = "clean stop, then power"
+_ENDS: Final = (POWER, POWER, POWER, KILL, POWER_IN_TURN, POWER_IN_TURN, CLEAN, POWER_AFTER_CLEAN)
+
+# How the broker is restarted before everything is read for the last time.
+_LAST_ENDS: Final = ("", POWER, POWER, KILL, POWER_AFTER_CLEAN)
+
+CUT: Final = "cut"
+STALL: Final = "stall"
+CLOCK_JUMP: Final = "clock jump"
+WRITE_FAULT: Final = "write fault"
+READ_FAULT: Final = "read fault"
+FLUSH_FAULT: Final = "flush fault"
+SPACE_FAULT: Final = "no space"
+SLOW_READERS: Final = "slow readers"
+
+_HOUR_MS: Final = 3_600_000
+_JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 24 * _HOUR_MS)
+
+
+class Fault:
+    """One thing that goes wrong.  `number` is a duration, a distance or a count."""
+
+    def __init__(self, at_ms: int, kind: str, number: int = 0) -> None:
+        self.at_ms = at_ms
+        self.kind = kind
+        self.number = number
+
+
+class FaultPlan:
+    """All that goes wrong in one run."""
+
+    def __init__(self) -> None:
+        self.faults: list[Fault] = []
+        self.last_end = ""
+        self.flush_ms_max = 3
+        self.delay_ms_max = 2
+        self.pieces_per_mille = 50
+        # Of 1,000 starts of the broker so many lose power in their recovery.
+        self.crash_in_start_per_mille = 0
+        self.defers_removals = False
+
+
+def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
+    """The faults of one run."""
+    plan = FaultPlan()
+    if random.randrange(10) == 0:
+        return plan
+    plan.last_end = _LAST_ENDS[random.randrange(len(_LAST_ENDS))]
+    plan.defers_removals = random.randrange(2) == 0
+    if random.randrange(3) == 0:
+        plan.flush_ms_max = 80
+    if random.randrange(3) == 0:
+        plan.delay_ms_max = 60
+    if random.randrange(3) == 0:
+        plan.pieces_per_mille = 600
+    if random.randrange(3) == 0:
+        plan.crash_in_start_per_mille = 300
+    _add(plan, random, duration_ms, 800, 3, _ENDS)
+    _add(plan, random, duration_ms, 400, 6, (CUT,))
+    _add(plan, random, duration_ms, 150, 2, (STALL,))
+    _add(plan, random, duration_ms, 100, 2, (CLOCK_JUMP,))
+    _add(plan, random, duration_ms, 150, 3, (WRITE_FAULT,))
+    _add(plan, random, duration_ms, 100, 3, (READ_FAULT,))
+    _add(plan, random, duration_ms, 150, 2, (FLUSH_FAULT,))
+    _add(plan, random, duration_ms, 100, 2, (SPACE_FAULT,))
+    _add(plan, random, duration_ms, 150, 2, (SLOW_READERS,))
+    return plan
+
+
+def _add(
+    plan: FaultPlan,
+    random: Random,
+    duration_ms: int,
+    per_mille: int,
+    count_max: int,
+    kinds: tuple[str, ...],
+) -> None:
+    """Some faults of these kinds, at any times, in so many of 1,000 seeds."""
+    if random.randrange(1000) >= per_mille:
+        return
+    for _ in range(1 + random.randrange(count_max)):
+        kind = kinds[random.randrange(len(kinds))]
+        fault = Fault(random.randrange(duration_ms), kind)
+        if kind == STALL:
+            fault.number = 1_100 + random.randrange(30_000)
+        elif kind == CLOCK_JUMP:
+            fault.number = _JUMPS_MS[random.randrange(len(_JUMPS_MS))]
+        elif kind in (SPACE_FAULT, SLOW_READERS):
+            fault.number = 50 + random.randrange(1_000)
+        elif kind == POWER_IN_TURN:
+            fault.number = random.randrange(8)
+        else:
+            fault.number = 1 + random.randrange(3)
+        plan.faults.append(fault)

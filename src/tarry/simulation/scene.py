@@ -1,0 +1,82 @@
+"""Who acts in a run: topics with small segments, producers and readers, drawn from the seed."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tarry.simulation.workload.admin import TopicPlan
+from tarry.simulation.workload.producer import ProducerPlan
+from tarry.simulation.workload.reader import ReaderPlan
+from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+
+
+class Scene:
+    """The topics and the kinds of clients of one run."""
+
+    def __init__(self) -> None:
+        self.duration_ms = 4_000
+        self.settings: dict[str, str] = {}
+        self.topics: list[TopicPlan] = []
+        self.producers: list[ProducerPlan] = []
+        self.readers: list[ReaderPlan] = []
+        self.codecs: list[int] = [NONE]
+
+
+def draw_scene(random: Random) -> Scene:
+    """The scene of one run: small enough to be cheap, odd enough to be interesting."""
+    scene = Scene()
+    scene.duration_ms = 1_500 + random.randrange(8_000)
+    scene.settings = {
+        "log.retention.check.interval.ms": str(500 + random.randrange(3_000)),
+        "log.segment.delete.delay.ms": str(random.randrange(2_000)),
+    }
+    if random.randrange(3) == 0:
+        scene.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
+    for number in range(1 + random.randrange(2)):
+        scene.topics.append(_draw_topic(random, f"lasting-{number}", is_lasting=True))
+    if random.randrange(3) == 0:
+        scene.topics.append(_draw_topic(random, "passing", is_lasting=False))
+    for number in range(1 + random.randrange(3)):
+        scene.producers.append(_draw_producer(random, number))
+    for _ in range(1 + random.randrange(2)):
+        scene.readers.append(_draw_reader(random))
+    return scene
+
+
+def _draw_topic(random: Random, name: str, *, is_lasting: bool) -> TopicPlan:
+    plan = TopicPlan(name, 1 + random.randrange(3), is_lasting=is_lasting)
+    configs = plan.configs
+    # An index entry for every batch or two, and a new segment for every few entries.
+    configs["index.interval.bytes"] = str(random.randrange(400))
+    if random.randrange(2) == 0:
+        configs["segment.index.bytes"] = str(8 * (3 + random.randrange(8)))
+    if random.randrange(4) == 0:
+        configs["segment.ms"] = str(200 + random.randrange(2_000))
+    if random.randrange(5) == 0:
+        configs["retention.bytes"] = str(500 + random.randrange(5_000))
+    if random.randrange(5) == 0:
+        configs["message.timestamp.type"] = "LogAppendTime"
+    return plan
+
+
+def _draw_producer(random: Random, number: int) -> ProducerPlan:
+    plan = ProducerPlan()
+    plan.batches = 6 + random.randrange(20)
+    plan.pause_ms_max = 1 + random.randrange(300)
+    plan.in_flight_max = 1 + random.randrange(5)
+    plan.timeout_ms = (1_000, 3_000, 30_000)[random.randrange(3)]
+    if random.randrange(5) == 0:
+        plan.value_bytes_max = 1_500
+    if number > 0 and random.randrange(2) == 0:
+        plan.is_idempotent = False
+        plan.acks = (-1, 1, 1, 0)[random.randrange(4)]
+    return plan
+
+
+def _draw_reader(random: Random) -> ReaderPlan:
+    plan = ReaderPlan()
+    plan.max_wait_ms = (50, 500, 2_000, 10_000)[random.randrange(4)]
+    plan.min_bytes = (1, 1, 1, 700)[random.randrange(4)]
+    plan.partition_bytes_max = (1, 200, 65_536, 65_536)[random.randrange(4)]
+    plan.jumps_per_mille = 50 + random.randrange(300)
+    return plan

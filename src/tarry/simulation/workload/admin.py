@@ -1,0 +1,257 @@
+"""The administrator: creates and deletes topics and keeps asking what there is."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import error_name
+from tarry.protocol import api_keys
+from tarry.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+    decode_create_topics_response,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+    decode_delete_topics_response,
+)
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataResponse,
+    decode_metadata_response,
+)
+from tarry.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+    decode_offset_for_leader_epoch_response,
+)
+from tarry.simulation.exchange import Exchange
+from tarry.simulation.history import EpochEnd, MetadataSeen, Place, TopicChange, TopicSeen
+from tarry.simulation.workload.actor import Pause, Question, Script, ScriptedActor
+from tarry.simulation.workload.stage import KnownTopic, Stage
+
+_TIMEOUT_MS: Final = 3_000
+_RETRY_MS: Final = 30
+# From here on a metadata answer names topic ids.
+_VERSION_OF_TOPIC_IDS: Final = 10
+
+# Errors after which the same request is worth another try.
+_PASSING: Final = (errors.REQUEST_TIMED_OUT, errors.KAFKA_STORAGE_ERROR)
+
+
+class TopicPlan:
+    """A topic to be created."""
+
+    def __init__(self, name: str, partitions: int, *, is_lasting: bool) -> None:
+        self.name = name
+        self.partitions = partitions
+        self.is_lasting = is_lasting
+        self.configs: dict[str, str] = {}
+
+
+class Admin(ScriptedActor):
+    """Creates the lasting topics, then comes and goes with the passing ones."""
+
+    def __init__(self, stage: Stage, name: str, plans: list[TopicPlan]) -> None:
+        super().__init__(stage, name)
+        self._lasting = [plan for plan in plans if plan.is_lasting]
+        self._passing = [plan for plan in plans if not plan.is_lasting]
+
+    def script(self) -> Script:
+        stage = self.stage
+        for plan in self._lasting:
+            yield from self._create(plan)
+        while not stage.is_quiet:
+            yield Pause(20 + stage.random.randrange(300))
+            kind = stage.random.randrange(4)
+            if kind == 0 and self._passing:
+                plan = self._passing[stage.random.randrange(len(self._passing))]
+                topic = stage.topic_by_name(plan.name)
+                if topic is not None and topic.is_alive:
+                    yield from self._delete(topic)
+                else:
+                    yield from self._create(plan)
+            elif kind == 1:
+                yield from self._ask_epoch_end()
+            else:
+                yield from self._look()
+
+    def _create(self, plan: TopicPlan) -> Script:
+        stage = self.stage
+        change = TopicChange(plan.name, b"", is_creation=True, sent_turn=stage.network.turn)
+        while True:
+            outcome = yield self._create_question(plan)
+            if outcome is not None and isinstance(outcome.answer, CreateTopicsResponse):
+                result = outcome.answer.topics[0]
+                if result.error_code in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
+                    change.exchange = outcome.exchange
+                    break
+                if result.error_code not in _PASSING:
+                    stage.history.violate(
+                        f"the creation of {plan.name} got {error_name(result.error_code)}: "
+                        f"{result.error_message}"
+                    )
+            yield Pause(_RETRY_MS)
+        while (topic_id := self._last_seen_id(plan.name, change)) is None:
+            yield from self._look()
+            yield Pause(_RETRY_MS)
+        change.topic_id = topic_id
+        stage.history.topic_changes.append(change)
+        stage.topics.append(
+            KnownTopic(plan.name, topic_id, plan.partitions, is_lasting=plan.is_lasting)
+        )
+
+    def _last_seen_id(self, name: str, change: TopicChange) -> bytes | None:
+        """The topic's id from metadata that is newer than the change, if it was looked at."""
+        metadata = self.stage.history.metadata
+        if not metadata or change.exchange is None:
+            return None
+        newest = metadata[-1]
+        if newest.exchange.delivered_turn <= change.exchange.answered_turn:
+            return None
+        for topic in newest.topics:
+            if topic.name == name:
+                return topic.topic_id
+        self.stage.history.violate(f"topic {name} was created and is not in the metadata")
+        return None
+
+    def _create_question(self, plan: TopicPlan) -> Question:
+        configs = [
+            CreatableTopicConfig(name=key, value=plan.configs[key]) for key in sorted(plan.configs)
+        ]
+        topic = CreatableTopic(
+            name=plan.name,
+            num_partitions=plan.partitions,
+            replication_factor=1,
+            configs=configs,
+        )
+        request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
+        return Question(
+            api_keys.CREATE_TOPICS,
+            self.stage.version(2, 7),
+            request,
+            decode_create_topics_response,
+            _TIMEOUT_MS,
+        )
+
+    def _delete(self, topic: KnownTopic) -> Script:
+        stage = self.stage
+        topic.is_alive = False
+        change = TopicChange(
+            topic.name, topic.topic_id, is_creation=False, sent_turn=stage.network.turn
+        )
+        stage.history.topic_changes.append(change)
+        while True:
+            version = stage.version(1, 6)
+            request = DeleteTopicsRequest(timeout_ms=_TIMEOUT_MS)
+            if version >= 6:
+                request.topics = [DeleteTopicState(name=None, topic_id=topic.topic_id)]
+            else:
+                request.topic_names = [topic.name]
+            outcome = yield Question(
+                api_keys.DELETE_TOPICS,
+                version,
+                request,
+                decode_delete_topics_response,
+                _TIMEOUT_MS,
+            )
+            if outcome is not None and isinstance(outcome.answer, DeleteTopicsResponse):
+                code = outcome.answer.responses[0].error_code
+                if code in (
+                    errors.NONE,
+                    errors.UNKNOWN_TOPIC_OR_PARTITION,
+                    errors.UNKNOWN_TOPIC_ID,
+                ):
+                    change.exchange = outcome.exchange
+                    return
+                if code not in _PASSING:
+                    stage.history.violate(f"the deletion of {topic.name} got {error_name(code)}")
+            yield Pause(_RETRY_MS)
+
+    def _look(self) -> Script:
+        outcome = yield metadata_question(self.stage)
+        if outcome is not None and isinstance(outcome.answer, MetadataResponse):
+            take_metadata(self.stage, outcome.exchange, outcome.answer)
+
+    def _ask_epoch_end(self) -> Script:
+        stage = self.stage
+        topics = stage.alive_topics()
+        if not topics:
+            return
+        topic = topics[stage.random.randrange(len(topics))]
+        place = topic.places()[stage.random.randrange(topic.partitions)]
+        epoch = stage.random.randrange(stage.leader_epochs.get(place, 0) + 1)
+        outcome = yield epoch_end_question(stage, [(topic, place, epoch)])
+        if outcome is not None and isinstance(outcome.answer, OffsetForLeaderEpochResponse):
+            take_epoch_ends(stage, outcome.exchange, {place: epoch}, outcome.answer)
+
+
+def metadata_question(stage: Stage) -> Question:
+    """Metadata of all topics, with their ids."""
+    return Question(
+        api_keys.METADATA,
+        stage.version(_VERSION_OF_TOPIC_IDS, 13),
+        MetadataRequest(topics=None, allow_auto_topic_creation=False),
+        decode_metadata_response,
+    )
+
+
+def take_metadata(stage: Stage, exchange: Exchange, answer: MetadataResponse) -> MetadataSeen:
+    """Remember what the broker says there is."""
+    topics: list[TopicSeen] = []
+    for topic in answer.topics:
+        epochs = [(part.partition_index, part.leader_epoch) for part in topic.partitions]
+        topics.append(TopicSeen(topic.name or "", topic.topic_id, epochs))
+        for index, epoch in epochs:
+            place = (topic.topic_id, index)
+            if epoch > stage.leader_epochs.get(place, -1):
+                stage.leader_epochs[place] = epoch
+    seen = MetadataSeen(exchange, stage.life, topics)
+    stage.history.metadata.append(seen)
+    return seen
+
+
+def epoch_end_question(stage: Stage, asked: list[tuple[KnownTopic, Place, int]]) -> Question:
+    """OffsetForLeaderEpoch of these partitions and epochs."""
+    topics: dict[str, OffsetForLeaderTopic] = {}
+    for topic, place, epoch in asked:
+        partition = OffsetForLeaderPartition(partition=place[1], leader_epoch=epoch)
+        known = topics.get(topic.name)
+        if known is None:
+            topics[topic.name] = OffsetForLeaderTopic(topic=topic.name, partitions=[partition])
+        else:
+            known.partitions.append(partition)
+    request = OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.values()))
+    return Question(
+        api_keys.OFFSET_FOR_LEADER_EPOCH,
+        stage.version(2, 4),
+        request,
+        decode_offset_for_leader_epoch_response,
+    )
+
+
+def take_epoch_ends(
+    stage: Stage,
+    exchange: Exchange,
+    asked: dict[Place, int],
+    answer: OffsetForLeaderEpochResponse,
+) -> None:
+    """Remember where epochs ended."""
+    for topic_answer in answer.topics:
+        for partition in topic_answer.partitions:
+            topic = stage.topic_by_name(topic_answer.topic)
+            if topic is None or not topic.is_alive or partition.error_code != errors.NONE:
+                continue
+            place = (topic.topic_id, partition.partition)
+            end = EpochEnd(
+                place, exchange, asked[place], partition.leader_epoch, partition.end_offset
+            )
+            end.is_final = stage.is_quiet
+            stage.history.epoch_ends.append(end)

@@ -1,0 +1,193 @@
+"""The last reader: when all is quiet it reads every partition from its start to its end.
+
+Then it looks up what the checkers need: offsets inside (an index that lies sends a fetch to the
+wrong batch), times, and the ends of epochs.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import error_name
+from tarry.protocol import api_keys
+from tarry.protocol.messages.fetch import FetchResponse
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    decode_list_offsets_response,
+)
+from tarry.protocol.messages.metadata import MetadataResponse
+from tarry.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
+from tarry.simulation.history import FinalPartition, Place, TimeLookup, place_name
+from tarry.simulation.workload.actor import Outcome, Pause, Question, Script, ScriptedActor, Steps
+from tarry.simulation.workload.admin import (
+    epoch_end_question,
+    metadata_question,
+    take_epoch_ends,
+    take_metadata,
+)
+from tarry.simulation.workload.reader import (
+    EARLIEST,
+    LATEST,
+    ReaderPlan,
+    fetch_answers,
+    fetch_question,
+)
+from tarry.simulation.workload.reading import read_answer
+from tarry.simulation.workload.stage import KnownTopic, Stage
+
+_LOOKUP_ROUNDS: Final = 3
+_FETCHES_MAX: Final = 200
+_RETRY_MS: Final = 10
+
+Aim = tuple[KnownTopic, Place, int]
+
+
+class Collector(ScriptedActor):
+    """Reads everything once."""
+
+    def __init__(self, stage: Stage, name: str) -> None:
+        super().__init__(stage, name)
+        self._places: list[tuple[KnownTopic, Place]] = []
+        self._finals: dict[Place, FinalPartition] = {}
+
+    def script(self) -> Script:
+        yield from self._look()
+        if self._places:
+            starts = yield from self._ask_offsets([EARLIEST] * len(self._places))
+            ends = yield from self._ask_offsets([LATEST] * len(self._places))
+            for (_topic, place), (_, start), (_, end) in zip(
+                self._places, starts, ends, strict=True
+            ):
+                self._finals[place] = FinalPartition(place, start, end)
+            yield from self._read_all()
+            for _ in range(_LOOKUP_ROUNDS):
+                yield from self._look_inside()
+            yield from self._look_up_times()
+            yield from self._ask_epoch_ends()
+        self.stage.history.finals = self._finals
+
+    def _ask(self, question: Question) -> Steps[Outcome]:
+        """Ask until there is an answer."""
+        while True:
+            outcome = yield question
+            if outcome is not None and outcome.answer is not None:
+                return outcome
+            yield Pause(_RETRY_MS)
+
+    def _look(self) -> Script:
+        stage = self.stage
+        outcome = yield from self._ask(metadata_question(stage))
+        assert isinstance(outcome.answer, MetadataResponse)
+        seen = take_metadata(stage, outcome.exchange, outcome.answer)
+        for topic_seen in seen.topics:
+            topic = stage.topic_by_id(topic_seen.topic_id)
+            if topic is not None and topic.is_alive:
+                self._places += [(topic, place) for place in topic.places()]
+
+    def _ask_offsets(self, timestamps: list[int]) -> Steps[list[tuple[int, int]]]:
+        """Timestamp and offset that ListOffsets gives for each place."""
+        stage = self.stage
+        topics: dict[str, ListOffsetsTopic] = {}
+        for (topic, place), timestamp in zip(self._places, timestamps, strict=True):
+            asked = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
+            topics.setdefault(topic.name, ListOffsetsTopic(name=topic.name)).partitions.append(
+                asked
+            )
+        request = ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
+        question = Question(
+            api_keys.LIST_OFFSETS, stage.version(1, 10), request, decode_list_offsets_response
+        )
+        outcome = yield from self._ask(question)
+        assert isinstance(outcome.answer, ListOffsetsResponse)
+        told: dict[tuple[str, int], tuple[int, int]] = {}
+        for answer in outcome.answer.topics:
+            for partition in answer.partitions:
+                if partition.error_code != errors.NONE:
+                    stage.history.violate(
+                        f"ListOffsets of {answer.name}-{partition.partition_index} got "
+                        f"{error_name(partition.error_code)} when all was quiet"
+                    )
+                told[(answer.name, partition.partition_index)] = (
+                    partition.timestamp,
+                    partition.offset,
+                )
+        return [told.get((topic.name, place[1]), (-1, -1)) for topic, place in self._places]
+
+    def _read_all(self) -> Script:
+        """Fetch until every partition has been read to its end."""
+        offsets = {place: final.log_start_offset for place, final in self._finals.items()}
+        for _ in range(_FETCHES_MAX):
+            aims = [
+                (topic, place, offsets[place])
+                for topic, place in self._places
+                if offsets[place] < self._finals[place].end_offset
+            ]
+            if not aims:
+                return
+            yield from self._fetch(aims, offsets)
+        for place, offset in offsets.items():
+            if offset < self._finals[place].end_offset:
+                self.stage.history.violate(
+                    f"{place_name(place)} cannot be read past offset {offset} when all is quiet"
+                )
+
+    def _look_inside(self) -> Script:
+        """Fetch from somewhere inside each partition, where an index is needed."""
+        random = self.stage.random
+        aims: list[Aim] = []
+        for topic, place in self._places:
+            final = self._finals[place]
+            size = final.end_offset - final.log_start_offset
+            if size > 0:
+                aims.append((topic, place, final.log_start_offset + random.randrange(size)))
+        if aims:
+            yield from self._fetch(aims, {})
+
+    def _fetch(self, aims: list[Aim], offsets: dict[Place, int]) -> Script:
+        stage = self.stage
+        plan = ReaderPlan()
+        plan.max_wait_ms = 0
+        outcome = yield from self._ask(fetch_question(stage, aims, plan))
+        assert isinstance(outcome.answer, FetchResponse)
+        asked = {place: offset for _topic, place, offset in aims}
+        for place, answer in fetch_answers(stage, outcome.exchange, outcome.answer):
+            if answer.error_code != errors.NONE:
+                stage.history.violate(
+                    f"a fetch from offset {asked[place]} of {place_name(place)} got "
+                    f"{error_name(answer.error_code)} when all was quiet"
+                )
+            offsets[place] = read_answer(stage, place, asked[place], answer, outcome.exchange)
+
+    def _look_up_times(self) -> Script:
+        stage = self.stage
+        timestamps: list[int] = []
+        for _topic, place in self._places:
+            final = self._finals[place]
+            size = final.end_offset - final.log_start_offset
+            timestamp = stage.clock.now_wall_ms
+            if size > 0:
+                offset = final.log_start_offset + stage.random.randrange(size)
+                record = stage.history.reads.get(place, {}).get(offset)
+                if record is not None:
+                    timestamp = record.timestamp + stage.random.randrange(3) - 1
+            timestamps.append(timestamp)
+        found = yield from self._ask_offsets(timestamps)
+        for (_topic, place), asked, (timestamp, offset) in zip(
+            self._places, timestamps, found, strict=True
+        ):
+            stage.history.time_lookups.append(TimeLookup(place, asked, timestamp, offset))
+
+    def _ask_epoch_ends(self) -> Script:
+        stage = self.stage
+        aims: list[Aim] = []
+        for topic, place in self._places:
+            newest = stage.leader_epochs.get(place, 0)
+            aims.append((topic, place, stage.random.randrange(newest + 1)))
+        outcome = yield from self._ask(epoch_end_question(stage, aims))
+        assert isinstance(outcome.answer, OffsetForLeaderEpochResponse)
+        asked = {place: epoch for _topic, place, epoch in aims}
+        take_epoch_ends(stage, outcome.exchange, asked, outcome.answer)

@@ -1,0 +1,208 @@
+"""A reader: long polls from its own offsets, now and then a jump or a question about offsets."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.protocol import api_keys
+from tarry.protocol.messages.fetch import (
+    FetchPartition,
+    FetchRequest,
+    FetchResponse,
+    FetchTopic,
+    PartitionData,
+    decode_fetch_response,
+)
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    decode_list_offsets_response,
+)
+from tarry.simulation.exchange import Exchange
+from tarry.simulation.history import Place, Watermarks
+from tarry.simulation.workload.actor import Pause, Question, Script, ScriptedActor
+from tarry.simulation.workload.reading import read_answer
+from tarry.simulation.workload.stage import KnownTopic, Stage
+from tarry.wire.compression import ZSTD
+
+LATEST: Final = -1
+EARLIEST: Final = -2
+VERSION_OF_TOPIC_IDS: Final = 13
+_VERSION_MIN: Final = 4
+_VERSION_OF_ZSTD: Final = 10
+_VERSION_OF_LAST_EPOCH: Final = 12
+_VERSION_OF_LEADER_EPOCH: Final = 9
+
+
+class ReaderPlan:
+    """What kind of reader one is."""
+
+    def __init__(self) -> None:
+        self.max_wait_ms = 2_000
+        self.min_bytes = 1
+        self.partition_bytes_max = 65_536
+        self.places_max = 3
+        # Of 1,000 polls so many go somewhere else.
+        self.jumps_per_mille = 100
+        self.pause_ms_max = 20
+
+
+class Reader(ScriptedActor):
+    """One reader."""
+
+    def __init__(self, stage: Stage, name: str, plan: ReaderPlan) -> None:
+        super().__init__(stage, name)
+        self.plan = plan
+        self._offsets: dict[Place, int] = {}
+
+    def script(self) -> Script:
+        stage = self.stage
+        while not stage.is_quiet:
+            places = self._choose_places()
+            if not places:
+                yield Pause(20)
+                continue
+            if stage.is_chance(self.plan.jumps_per_mille):
+                yield from self._jump(places[0])
+            question = self._fetch(places)
+            outcome = yield question
+            assert outcome is not None
+            if outcome.answer is not None:
+                assert isinstance(outcome.answer, FetchResponse)
+                yield from self._take(outcome.exchange, outcome.answer)
+            yield Pause(stage.random.randrange(self.plan.pause_ms_max + 1))
+
+    def _choose_places(self) -> list[tuple[KnownTopic, Place]]:
+        found = [(topic, place) for topic in self.stage.alive_topics() for place in topic.places()]
+        if len(found) <= self.plan.places_max:
+            return found
+        start = self.stage.random.randrange(len(found))
+        return (found + found)[start : start + self.plan.places_max]
+
+    def _fetch(self, places: list[tuple[KnownTopic, Place]]) -> Question:
+        offsets = [(topic, place, self._offsets.get(place, 0)) for topic, place in places]
+        question = fetch_question(self.stage, offsets, self.plan)
+        if self.plan.min_bytes <= 1:
+            question.waits_for = [(place[0], place[1], offset) for _topic, place, offset in offsets]
+        return question
+
+    def _take(self, exchange: Exchange, answer: FetchResponse) -> Script:
+        for place, partition in fetch_answers(self.stage, exchange, answer):
+            offset = self._offsets.get(place, 0)
+            if partition.error_code == errors.OFFSET_OUT_OF_RANGE:
+                topic = self.stage.topic_by_id(place[0])
+                if topic is not None and topic.is_alive:
+                    yield from self._reset(topic, place)
+                continue
+            self._offsets[place] = read_answer(self.stage, place, offset, partition, exchange)
+
+    def _reset(self, topic: KnownTopic, place: Place) -> Script:
+        """Back to the first offset that is kept."""
+        outcome = yield offsets_question(self.stage, topic, place, EARLIEST)
+        if outcome is not None and isinstance(outcome.answer, ListOffsetsResponse):
+            told = list_offsets_answer(outcome.answer, topic.name, place[1])
+            if told is not None and told[0] == errors.NONE:
+                watermarks = Watermarks(place, outcome.exchange)
+                watermarks.log_start_offset = told[2]
+                self.stage.history.watermarks.append(watermarks)
+                self._offsets[place] = told[2]
+
+    def _jump(self, choice: tuple[KnownTopic, Place]) -> Script:
+        """To the end, to the start, or into the middle of what this reader has read."""
+        stage = self.stage
+        topic, place = choice
+        kind = stage.random.randrange(3)
+        if kind == 0:
+            yield from self._reset(topic, place)
+        elif kind == 1:
+            self._offsets[place] = stage.random.randrange(self._offsets.get(place, 0) + 1)
+        else:
+            outcome = yield offsets_question(stage, topic, place, LATEST)
+            if outcome is not None and isinstance(outcome.answer, ListOffsetsResponse):
+                told = list_offsets_answer(outcome.answer, topic.name, place[1])
+                if told is not None and told[0] == errors.NONE:
+                    watermarks = Watermarks(place, outcome.exchange)
+                    watermarks.high_watermark = told[2]
+                    stage.history.watermarks.append(watermarks)
+
+
+def fetch_question(
+    stage: Stage, offsets: list[tuple[KnownTopic, Place, int]], plan: ReaderPlan
+) -> Question:
+    """A full fetch from these offsets, in a version that fits."""
+    version_min = _VERSION_OF_ZSTD if ZSTD in stage.codecs else _VERSION_MIN
+    if not all(topic.is_lasting for topic, _place, _offset in offsets):
+        version_min = VERSION_OF_TOPIC_IDS
+    version = stage.version(version_min, 18)
+    topics: dict[bytes, FetchTopic] = {}
+    for topic, place, offset in offsets:
+        asked = FetchPartition(
+            partition=place[1], fetch_offset=offset, partition_max_bytes=plan.partition_bytes_max
+        )
+        if version >= _VERSION_OF_LEADER_EPOCH and stage.is_chance(300):
+            asked.current_leader_epoch = stage.leader_epochs.get(place, -1)
+        if version >= _VERSION_OF_LAST_EPOCH and stage.is_chance(300):
+            last = stage.history.reads.get(place, {}).get(offset - 1)
+            asked.last_fetched_epoch = -1 if last is None else last.epoch
+        known = topics.get(topic.topic_id)
+        if known is None:
+            topics[topic.topic_id] = FetchTopic(
+                topic=topic.name if version < VERSION_OF_TOPIC_IDS else "",
+                topic_id=topic.topic_id,
+                partitions=[asked],
+            )
+        else:
+            known.partitions.append(asked)
+    request = FetchRequest(
+        max_wait_ms=plan.max_wait_ms,
+        min_bytes=plan.min_bytes,
+        max_bytes=1 << 20,
+        isolation_level=stage.random.randrange(2),
+        topics=list(topics.values()),
+    )
+    return Question(api_keys.FETCH, version, request, decode_fetch_response, plan.max_wait_ms)
+
+
+def fetch_answers(
+    stage: Stage, exchange: Exchange, answer: FetchResponse
+) -> list[tuple[Place, PartitionData]]:
+    """The partitions of an answer, by their places."""
+    found: list[tuple[Place, PartitionData]] = []
+    if answer.error_code != errors.NONE:
+        stage.history.violate(f"a fetch without a session got error {answer.error_code}")
+    for topic_answer in answer.responses:
+        topic_id = topic_answer.topic_id
+        if exchange.api_version < VERSION_OF_TOPIC_IDS:
+            topic = stage.topic_by_name(topic_answer.topic)
+            if topic is None:
+                stage.history.violate(f"a fetch was answered for {topic_answer.topic!r}")
+                continue
+            topic_id = topic.topic_id
+        for partition in topic_answer.partitions:
+            found.append(((topic_id, partition.partition_index), partition))
+    return found
+
+
+def offsets_question(stage: Stage, topic: KnownTopic, place: Place, timestamp: int) -> Question:
+    """ListOffsets of one partition."""
+    asked = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
+    request = ListOffsetsRequest(
+        replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=[asked])]
+    )
+    return Question(
+        api_keys.LIST_OFFSETS, stage.version(1, 10), request, decode_list_offsets_response
+    )
+
+
+def list_offsets_answer(
+    answer: ListOffsetsResponse, name: str, index: int
+) -> tuple[int, int, int] | None:
+    """Error code, timestamp and offset."""
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            if topic.name == name and partition.partition_index == index:
+                return partition.error_code, partition.timestamp, partition.offset
+    return None

@@ -1,0 +1,72 @@
+"""What the actors of one run share: time, network, chance, and the topics that they know of."""
+
+from __future__ import annotations
+
+from random import Random
+
+from tarry.simulation.clock import SimulatedClock
+from tarry.simulation.history import History, Place
+from tarry.simulation.network import SimulatedNetwork
+from tarry.simulation.trace import Trace
+
+
+class KnownTopic:
+    """A topic whose creation was acknowledged."""
+
+    def __init__(self, name: str, topic_id: bytes, partitions: int, *, is_lasting: bool) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.partitions = partitions
+        # Not to be deleted in this run; only then is its name enough to know its incarnation.
+        self.is_lasting = is_lasting
+        # False once somebody has asked for its deletion.
+        self.is_alive = True
+
+    def places(self) -> list[Place]:
+        return [(self.topic_id, index) for index in range(self.partitions)]
+
+
+class Stage:
+    """Shared by all actors of a run."""
+
+    def __init__(
+        self, clock: SimulatedClock, network: SimulatedNetwork, random: Random, trace: Trace
+    ) -> None:
+        self.clock = clock
+        self.network = network
+        self.random = random
+        self.trace = trace
+        self.history = History()
+        self.topics: list[KnownTopic] = []
+        # Codecs that producers choose from; one may stand there several times.
+        self.codecs: list[int] = [0]
+        self.leader_epochs: dict[Place, int] = {}
+        # Which life of the broker this is.
+        self.life = 0
+        # Nothing new is begun any more; what is under way is brought to its end.
+        self.is_quiet = False
+
+    def alive_topics(self) -> list[KnownTopic]:
+        return [topic for topic in self.topics if topic.is_alive]
+
+    def topic_by_id(self, topic_id: bytes) -> KnownTopic | None:
+        for topic in self.topics:
+            if topic.topic_id == topic_id:
+                return topic
+        return None
+
+    def topic_by_name(self, name: str) -> KnownTopic | None:
+        """The newest incarnation."""
+        for topic in reversed(self.topics):
+            if topic.name == name:
+                return topic
+        return None
+
+    def version(self, version_min: int, version_max: int) -> int:
+        """A version to speak: the newest half of the time, else any."""
+        if self.random.randrange(2) == 0:
+            return version_max
+        return version_min + self.random.randrange(version_max - version_min + 1)
+
+    def is_chance(self, per_mille: int) -> bool:
+        return self.random.randrange(1000) < per_mille
