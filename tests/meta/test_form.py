@@ -1,0 +1,61 @@
+"""A compiled form that does not belong to the sources never runs."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import sysconfig
+from typing import Any
+
+import pytest
+
+WHICH = "import tarry, tarry.timer.wheel as wheel; print(tarry.FORM, wheel.__file__[-3:])"
+
+has_compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is not None
+
+
+@pytest.fixture
+def compiled(project: Any) -> Any:
+    """A copy in which the timing wheel alone is compiled."""
+    settings = project.directory / "pyproject.toml"
+    lines = settings.read_text().partition("[tool.tarry]")[0]
+    settings.write_text(lines + '[tool.tarry]\nhot = ["timer/wheel.py"]\nhot_opt_level = 0\n')
+    done = project.run([sys.executable, "tools/compile_hot.py"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    return project
+
+
+def which(project: Any, **environment: str) -> tuple[str, str]:
+    done = project.run([sys.executable, "-c", WHICH], **environment)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip(), done.stderr.strip()
+
+
+@pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
+def test_a_stale_build_is_not_run_and_a_line_says_so(compiled: Any) -> None:
+    fresh = which(compiled)
+    wheel = compiled.directory / "src/tarry/timer/wheel.py"
+    text = wheel.read_text()
+
+    wheel.write_text(text + "\n# changed\n")
+    changed = which(compiled)
+    wheel.write_text(text)
+    touched = which(compiled)
+
+    assert fresh == ("compiled .so", "")
+    assert changed[0] == "interpreted .py"
+    assert "timer/wheel.py changed after the build" in changed[1]
+    assert touched == fresh
+
+
+@pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
+def test_the_interpreted_form_runs_beside_a_build_when_asked_for(compiled: Any) -> None:
+    assert which(compiled, TARRY_PURE="1") == ("interpreted .py", "")
+
+
+@pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
+def test_compiled_modules_without_their_record_are_not_run(compiled: Any) -> None:
+    for record in compiled.directory.glob("src/tarry/_compiled.*"):
+        record.unlink()
+
+    assert which(compiled) == ("interpreted .py", "")

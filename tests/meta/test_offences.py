@@ -1,0 +1,178 @@
+"""Every rule of the house that can be checked is: an offence planted is an offence caught."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+# Check of `make check`, planted module, its text, what the check must say.
+OFFENCES = {
+    "an import upwards": (
+        "layers",
+        "wire/planted_upwards.py",
+        "from tarry.log import segment\n\n__all__ = ['segment']",
+        "tarry.wire.planted_upwards -> tarry.log",
+    ),
+    "an import of a sibling": (
+        "layers",
+        "records/planted_sibling.py",
+        "from tarry.protocol import api_keys\n\n__all__ = ['api_keys']",
+        "tarry.records.planted_sibling -> tarry.protocol.api_keys",
+    ),
+    "a client that knows the broker": (
+        "layers",
+        "client/planted_insider.py",
+        "from tarry.broker import broker\n\n__all__ = ['broker']",
+        "tarry.client.planted_insider -> tarry.broker.broker",
+    ),
+    "a package that no layer names": (
+        "layers",
+        "helpers/__init__.py",
+        "LIMIT = 3",
+        "tarry.helpers",
+    ),
+    "a clock read in the core": (
+        "lint",
+        "broker/planted_clock.py",
+        "import time\n\nstarted = time.monotonic()",
+        "planted_clock.py",
+    ),
+    "a clock read by its function": (
+        "lint",
+        "timer/planted_clock_function.py",
+        "from time import monotonic\n\nstarted = monotonic()",
+        "planted_clock_function.py",
+    ),
+    "a calendar read in the core": (
+        "lint",
+        "log/planted_calendar.py",
+        "from datetime import datetime\n\nstarted = datetime.now()",
+        "planted_calendar.py",
+    ),
+    "chance in the core": (
+        "lint",
+        "cluster/planted_chance.py",
+        "import uuid\n\ntopic_id = uuid.uuid4()",
+        "planted_chance.py",
+    ),
+    "a socket in the core": (
+        "lint",
+        "broker/planted_socket.py",
+        "import socket\n\nlistener = socket.socket()",
+        "planted_socket.py",
+    ),
+    "a thread in the core": (
+        "lint",
+        "log/planted_thread.py",
+        "import threading\n\nlock = threading.Lock()",
+        "planted_thread.py",
+    ),
+    "a set iterated in the core": (
+        "types",
+        "partition/planted_set.py",
+        "def f(names: set[str]) -> list[int]:\n    return [len(name) for name in names]",
+        "planted_set.py",
+    ),
+    "a set iterated by a loop over an attribute": (
+        "types",
+        "broker/planted_set_attribute.py",
+        "class A:\n"
+        "    def __init__(self) -> None:\n"
+        "        self.keys: set[int] = set()\n\n"
+        "    def f(self) -> None:\n"
+        "        for key in self.keys:\n"
+        "            del key",
+        "planted_set_attribute.py",
+    ),
+    "a set made a list": (
+        "types",
+        "log/planted_set_list.py",
+        "def f(names: frozenset[str]) -> list[str]:\n    return list(names)",
+        "planted_set_list.py",
+    ),
+    "a set taken apart": (
+        "types",
+        "cluster/planted_set_pop.py",
+        "def f(names: set[str]) -> str:\n    return names.pop()",
+        "planted_set_pop.py",
+    ),
+    "a hash in a result": (
+        "source",
+        "log/planted_hash.py",
+        "def f(name: str) -> int:\n    return hash(name) % 8",
+        "planted_hash.py:6",
+    ),
+    "a file opened in the core": (
+        "source",
+        "log/planted_open.py",
+        "def f() -> bytes:\n    with open('x', 'rb') as file:\n        return file.read()",
+        "planted_open.py:6",
+    ),
+    "a simulation that reads the clock": (
+        "source",
+        "simulation/planted_clock.py",
+        "import time\n\nstarted = time.time()",
+        "planted_clock.py:5",
+    ),
+    "state on a module": (
+        "source",
+        "broker/planted_state.py",
+        "seen: dict[str, int] = {}",
+        "planted_state.py:5",
+    ),
+    "a module that is too long": (
+        "source",
+        "broker/planted_length.py",
+        "x = 1\n" * 500,
+        "planted_length.py:1",
+    ),
+    "a function that is too long": (
+        "source",
+        "broker/planted_function.py",
+        "def f() -> None:\n" + "    x = 1\n" * 60 + "    del x",
+        "planted_function.py:5",
+    ),
+    "a function of seven parameters": (
+        "lint",
+        "broker/planted_parameters.py",
+        "def f(a: int, b: int, c: int, d: int, e: int, g: int, h: int) -> None:\n    del a",
+        "planted_parameters.py",
+    ),
+    "an untyped function": (
+        "types",
+        "broker/planted_untyped.py",
+        "def f(a):\n    return a",
+        "planted_untyped.py",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def planted(shared_project: Any) -> Any:
+    for _, path, text, _ in OFFENCES.values():
+        shared_project.plant(path, text)
+    return shared_project
+
+
+@pytest.mark.parametrize("offence", OFFENCES)
+def test_a_planted_offence_is_caught_by_make_check(planted: Any, offence: str) -> None:
+    check, _, _, sentence = OFFENCES[offence]
+
+    output = planted.check(check)
+
+    # Long reports break lines; the words count.
+    assert sentence in " ".join(output.split())
+
+
+def test_sorted_sets_and_dictionaries_are_no_offence(planted: Any) -> None:
+    """The set check would be switched off soon if it cried wolf."""
+    planted.plant(
+        "log/planted_order.py",
+        "def f(names: set[str], sizes: dict[str, int]) -> list[str]:\n"
+        "    return [*sorted(names), *sizes, *sizes.keys()]",
+    )
+
+    output = planted.check("types")
+
+    assert "planted_order.py" not in output
