@@ -1,0 +1,151 @@
+"""Records as a reader gets them, and the search for one by its time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarry.base.errors import CorruptData
+from tarry.records import batch as positions
+from tarry.records.batch import BatchHeader, with_log_append_time
+from tarry.records.builder import BatchBuilder
+from tarry.records.record import decode_records, find_latest_record, find_record_from_time
+from tarry.wire.reader import window_of
+
+CODECS = range(5)
+SIZE_MAX = 1_000_000
+
+
+def batch_with_times(codec: int, *timestamps: int) -> bytes:
+    builder = BatchBuilder()
+    for timestamp in timestamps:
+        builder.append(timestamp, None, b"v")
+    return builder.build(codec, 100)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_come_back_as_they_went_in(codec):
+    builder = BatchBuilder()
+    builder.append(1000, b"key", b"value", [("h", b"x"), ("h", None), ("ü", b"")])
+    builder.append(900, None, None)
+    builder.append(1100, b"", b"")
+
+    records = decode_records(builder.build(codec, 500), size_max=SIZE_MAX)
+
+    assert [(one.offset, one.timestamp, one.key, one.value, one.headers) for one in records] == [
+        (500, 1000, b"key", b"value", [("h", b"x"), ("h", None), ("ü", b"")]),
+        (501, 900, None, None, []),
+        (502, 1100, b"", b"", []),
+    ]
+
+
+def test_a_batch_is_decoded_where_it_stands(three_records):
+    records = decode_records(b"12" + three_records + b"34", size_max=SIZE_MAX, position=2)
+
+    assert [record.value for record in records] == [b"one", b"two", None]
+
+
+def test_a_wrong_crc_is_corrupt(three_records):
+    with pytest.raises(CorruptData, match="CRC"):
+        decode_records(three_records[:-1] + b"\x01", size_max=SIZE_MAX)
+
+
+def test_a_batch_that_is_cut_off_is_corrupt(three_records):
+    with pytest.raises(CorruptData, match="are there"):
+        decode_records(three_records[:-1], size_max=SIZE_MAX)
+
+
+def test_an_older_magic_is_corrupt(three_records, reseal):
+    with pytest.raises(CorruptData, match="magic 2"):
+        decode_records(reseal(three_records, {positions.MAGIC: b"\x01"}), size_max=SIZE_MAX)
+
+
+@pytest.mark.parametrize("count", [-1, 4, 2**31 - 1])
+def test_a_wrong_count_is_corrupt(three_records, reseal, count):
+    data = reseal(three_records, {positions.RECORD_COUNT: count.to_bytes(4, "big", signed=True)})
+
+    with pytest.raises(CorruptData):
+        decode_records(data, size_max=SIZE_MAX)
+
+
+def test_a_batch_from_which_compaction_took_every_record_is_empty(three_records, reseal):
+    data = reseal(three_records, {positions.RECORD_COUNT: bytes(4)}, records=b"")
+
+    assert decode_records(data, size_max=SIZE_MAX) == []
+
+
+def test_offsets_may_have_gaps_after_compaction(three_records, reseal):
+    records = b"\x0c\x00\x00\x04\x01\x01\x00" + b"\x0c\x00\x00\x0a\x01\x01\x00"
+    data = reseal(three_records, {positions.RECORD_COUNT: (2).to_bytes(4, "big")}, records)
+
+    assert [record.offset for record in decode_records(data, size_max=SIZE_MAX)] == [2, 5]
+
+
+def test_a_header_key_that_is_not_utf8_does_not_hide_the_record(three_records, reseal):
+    records = b"\x12\x00\x00\x00\x01\x01\x02\x02\xff\x01"
+    data = reseal(three_records, {positions.RECORD_COUNT: (1).to_bytes(4, "big")}, records)
+
+    assert decode_records(data, size_max=SIZE_MAX)[0].headers == [("\ufffd", None)]
+
+
+@pytest.mark.parametrize("codec", [1, 2, 3, 4])
+def test_a_bomb_is_not_unfolded(codec):
+    builder = BatchBuilder()
+    builder.append(0, None, bytes(3_000_000))
+
+    with pytest.raises(CorruptData):
+        decode_records(builder.build(codec), size_max=SIZE_MAX)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_first_record_at_a_time_or_later_is_found_out_of_order(codec):
+    data = batch_with_times(codec, 50, 30, 70, 60, 80)
+
+    found = [find_record_from_time(data, 0, time, 0, SIZE_MAX) for time in (0, 50, 51, 71, 81)]
+
+    assert [one and (one.timestamp, one.offset) for one in found] == [
+        (50, 100),
+        (50, 100),
+        (70, 102),
+        (80, 104),
+        None,
+    ]
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_records_before_the_log_start_are_not_found(codec):
+    data = batch_with_times(codec, 50, 30, 70, 60, 80)
+
+    found = find_record_from_time(data, 0, 40, 103, SIZE_MAX)
+
+    assert (found.timestamp, found.offset) == (60, 103)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_latest_record_is_the_first_of_the_largest_time(codec):
+    data = batch_with_times(codec, 50, 80, 70, 80)
+
+    found = find_latest_record(data, 0, SIZE_MAX)
+
+    assert (found.timestamp, found.offset) == (80, 101)
+
+
+def test_with_log_append_time_all_records_have_the_batch_s_time():
+    data = batch_with_times(0, 50, 80)
+    data = with_log_append_time(window_of(data), BatchHeader(data, 0), 60).to_bytes()
+
+    found = find_record_from_time(data, 0, 60, 101, SIZE_MAX)
+    latest = find_latest_record(data, 0, SIZE_MAX)
+
+    assert (found.timestamp, found.offset) == (60, 101)
+    assert (latest.timestamp, latest.offset) == (60, 100)
+    assert find_record_from_time(data, 0, 61, 0, SIZE_MAX) is None
+    assert find_record_from_time(data, 0, 60, 102, SIZE_MAX) is None
+
+
+def test_a_search_through_broken_records_is_corrupt(three_records, reseal):
+    data = reseal(three_records, records=b"\x7f" * 40)
+
+    with pytest.raises(CorruptData):
+        find_record_from_time(data, 0, 0, 0, SIZE_MAX)
+    with pytest.raises(CorruptData):
+        find_latest_record(data, 0, SIZE_MAX)
