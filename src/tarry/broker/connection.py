@@ -13,6 +13,7 @@ from typing import Final
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
+from tarry.base.doors import Chunk
 from tarry.base.errors import ProtocolViolation
 from tarry.base.limits import FRAME_AGE_MS_MAX, REQUESTS_IN_FLIGHT_MAX, UNSENT_BYTES_MAX
 from tarry.broker.request import RequestContext
@@ -62,15 +63,17 @@ class Connection:
         self.parts_size: i64 = 0
         self.parts_needed: i64 = 0
         self.frame_begun_ms = -1
-        self.frame_deadline: TimerEntry | None = None
+        self.active_ms = 0
+        self.watch: TimerEntry | None = None
         self.slots: list[RequestContext] = []
         self.first_slot: i64 = 0
         self.fetches_waiting = 0
         # Answered but not taken by the transport yet, and what it has not passed on.
         self.unsent: i64 = 0
         self.held: i64 = 0
-        self.out: list[object] = []
+        self.out: list[Chunk] = []
         self.is_queued_to_send = False
+        self.is_queued_to_process = False
 
     # -- bytes in
 
@@ -116,7 +119,7 @@ class Connection:
             if available > 0:
                 self._wait_for(4, now_ms)
             return -1
-        size: i64 = read_i32_be(self.data, self.position)
+        size: i64 = i64(read_i32_be(self.data, self.position))
         if size < HEADER_BYTES_MIN or size > self.frame_bytes_max:
             raise ProtocolViolation(self._bad_length(size))
         if available < size + 4:
@@ -125,6 +128,7 @@ class Connection:
         position = self.position + 4
         self.position = position + size
         self.frame_begun_ms = -1
+        self.active_ms = now_ms
         return position
 
     def frame_is_fetch(self) -> bool:
@@ -154,6 +158,11 @@ class Connection:
     def is_frame_late(self, now_ms: int) -> bool:
         """True if an unfinished frame began too long ago: a peer that trickles."""
         return self.frame_begun_ms >= 0 and now_ms - self.frame_begun_ms >= FRAME_AGE_MS_MAX
+
+    def resume_frame(self, now_ms: int) -> None:
+        """Reading goes on: an unfinished frame's age counts from now, the pause was ours."""
+        if self.frame_begun_ms >= 0:
+            self.frame_begun_ms = now_ms
 
     # -- answers out
 
@@ -195,6 +204,14 @@ class Connection:
             del slots[:first]
             first = 0
         self.first_slot = first
+
+    def has_waiting(self) -> bool:
+        """True while a request has no answer yet, or an answer has not left."""
+        return len(self.slots) > self.first_slot or self.unsent > 0
+
+    def waiting_contexts(self) -> list[RequestContext]:
+        """The requests without an answer, oldest first."""
+        return [context for context in self.slots[self.first_slot :] if not context.is_answered]
 
     def drop(self) -> None:
         """Forget everything: the peer is gone or was closed."""

@@ -9,11 +9,21 @@ from __future__ import annotations
 
 import logging
 
+from mypy_extensions import mypyc_attr
+
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
 from tarry.log.owner import LogOwner
 
 logger = logging.getLogger("tarry.broker")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class FlushListener:
+    """Is told that a flush of its own, outside the rounds, is durable."""
+
+    def on_flushed(self, flush_id: int) -> None:
+        """The flush with this id has ended well; one that failed stops the broker."""
 
 
 class FlushRounds:

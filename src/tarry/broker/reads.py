@@ -27,6 +27,7 @@ from tarry.wire.writer import ChunkList
 
 # A fetch below this version cannot name zstd (KIP-110).
 FETCH_VERSION_OF_ZSTD = 10
+VERSION_OF_LEADERS = 12
 EMPTY: Window = window_of(b"")
 
 
@@ -102,20 +103,23 @@ def read_topics(topics: list[FetchTopic], limits: FetchLimits) -> FetchReading:
             reading.size += size
             left = max(left - size, 0)
         response.responses.append(
-            FetchableTopicResponse(
-                topic=topic.topic, topic_id=topic.topic_id, partitions=answers
-            )
+            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers)
         )
     return reading
 
 
 def _read_status(
-    status: FetchStatus, answer: PartitionData, left: i64, limits: FetchLimits, *, at_least_one: bool
+    status: FetchStatus,
+    answer: PartitionData,
+    left: i64,
+    limits: FetchLimits,
+    *,
+    at_least_one: bool,
 ) -> i64:
     """Fill in one partition's answer; the size of its records, or -1 if waiting is vain."""
     error_code = status.leadership_error()
     if error_code != errors.NONE:
-        _refuse(answer, error_code, status.partition)
+        _refuse(answer, error_code, status.partition, limits.api_version)
         return -1
     partition = status.partition
     assert partition is not None
@@ -168,7 +172,9 @@ def _read_records(
     return region.size
 
 
-def _refuse(answer: PartitionData, error_code: int, partition: Partition | None) -> None:
+def _refuse(
+    answer: PartitionData, error_code: int, partition: Partition | None, api_version: int = 0
+) -> None:
     answer.error_code = error_code
     answer.high_watermark = -1
     answer.last_stable_offset = -1
@@ -176,7 +182,7 @@ def _refuse(answer: PartitionData, error_code: int, partition: Partition | None)
     answer.preferred_read_replica = -1
     answer.aborted_transactions = None
     answer.records = EMPTY
-    if partition is not None and not partition.is_closed:
+    if partition is not None and not partition.is_closed and api_version >= VERSION_OF_LEADERS:
         # KIP-951: tell the client the leader that it should know.
         answer.current_leader = LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
@@ -189,6 +195,9 @@ def _diverges(status: FetchStatus, partition: Partition, answer: PartitionData) 
     if last_epoch < 0:
         return False
     epoch, end_offset = partition.log.end_offset_for_epoch(last_epoch)
+    if epoch < 0:
+        _refuse(answer, errors.OFFSET_OUT_OF_RANGE, None)
+        return True
     if epoch == last_epoch and end_offset >= status.asked.fetch_offset:
         return False
     answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)

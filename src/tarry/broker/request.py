@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import i64
 
+from tarry.base.doors import Chunk
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
 from tarry.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
@@ -33,13 +36,17 @@ class RequestContext:
         # What waits to answer it, so that it can be given up when the peer goes away.
         self.operation: DelayedOperation | None = None
         self.is_answered = False
-        self.chunks: list[object] | None = None
+        self.chunks: list[Chunk] | None = None
         self.size: i64 = 0
 
-    def respond(self, response: object) -> None:
+    def respond(self, response: Message) -> None:
         """Give the answer: a response message of this request's API."""
         if not self.connection.is_closed:
             self.broker.answer(self, response)
+
+    def is_fetch(self) -> bool:
+        """True for a fetch: one that waits may be answered with what is there."""
+        return self.api_key == api_keys.FETCH
 
     def respond_nothing(self) -> None:
         """The request wants no answer (produce with acks=0)."""

@@ -12,13 +12,21 @@ from typing import Final
 from tarry.base import errors
 from tarry.partition.state import Partition
 from tarry.records.batch import BatchHeader, check_batch, with_log_append_time
-from tarry.records.timestamps import RecordError, check_timestamps
+from tarry.records.record_limits import check_record_limits
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window
 
 NO_TIMESTAMP: Final = -1
 # KIP-110: zstd is a codec that older fetches and produces cannot name.
 PRODUCE_VERSION_OF_ZSTD: Final = 7
+
+
+class Clock:
+    """The turn's time: `now_ms` monotonic, `wall_ms` the calendar."""
+
+    def __init__(self, now_ms: int, wall_ms: int) -> None:
+        self.now_ms = now_ms
+        self.wall_ms = wall_ms
 
 
 class AppendResult:
@@ -34,11 +42,11 @@ class AppendResult:
         self.required_offset = 0
         self.log_append_time_ms = NO_TIMESTAMP
         self.is_appended = False
-        self.record_errors: list[RecordError] | None = None
+        self.record_errors: list[tuple[int, str]] | None = None
 
 
 def append_as_leader(
-    partition: Partition, window: Window, acks: int, api_version: int, now_wall_ms: int
+    partition: Partition, window: Window, acks: int, api_version: int, clock: Clock
 ) -> AppendResult:
     """Check one produced batch and append it to the log's tail, or say why not."""
     config = partition.config
@@ -49,25 +57,25 @@ def append_as_leader(
             f"{config.min_insync_replicas}",
         )
     check = check_batch(window)
+    if check.error_code == errors.NONE:
+        header = check.header
+        assert header is not None
+        refusal = _refusal(partition, header, api_version)
+        if refusal is not None:
+            return refusal
+        if not config.is_log_append_time:
+            check_record_limits(
+                check,
+                clock.wall_ms - config.message_timestamp_before_max_ms,
+                clock.wall_ms + config.message_timestamp_after_max_ms,
+            )
     if check.error_code != errors.NONE:
-        return AppendResult(check.error_code, check.message)
+        result = AppendResult(check.error_code, check.message)
+        result.record_errors = check.record_errors
+        return result
     header = check.header
     assert header is not None
-    refusal = _refusal(partition, header, api_version)
-    if refusal is not None:
-        return refusal
-    if not config.is_log_append_time:
-        late = check_timestamps(
-            window,
-            header,
-            now_wall_ms - config.message_timestamp_before_max_ms,
-            now_wall_ms + config.message_timestamp_after_max_ms,
-        )
-        if late is not None:
-            result = AppendResult(late.error_code, late.message)
-            result.record_errors = late.record_errors
-            return result
-    return _append(partition, window, header, now_wall_ms)
+    return _append(partition, check.window, header, clock)
 
 
 def _refusal(partition: Partition, header: BatchHeader, api_version: int) -> AppendResult | None:
@@ -93,27 +101,24 @@ def _refusal(partition: Partition, header: BatchHeader, api_version: int) -> App
 
 
 def _append(
-    partition: Partition, window: Window, header: BatchHeader, now_wall_ms: int
+    partition: Partition, window: Window, header: BatchHeader, clock: Clock
 ) -> AppendResult:
     result = AppendResult(errors.NONE)
     if header.producer_id >= 0:
-        known = partition.producers.check(header, now_wall_ms)
+        known = partition.producers.check(header)
         if known.error_code != errors.NONE:
             return AppendResult(known.error_code, known.message)
         if known.is_duplicate:
             result.base_offset = known.base_offset
             result.required_offset = known.last_offset + 1
-            result.log_append_time_ms = (
-                known.append_time_ms if partition.config.is_log_append_time else NO_TIMESTAMP
-            )
+            result.log_append_time_ms = known.append_time_ms
             return result
     if partition.config.is_log_append_time:
-        window = with_log_append_time(window, header, now_wall_ms)
-        result.log_append_time_ms = now_wall_ms
-        header.max_timestamp = now_wall_ms
-    base_offset = partition.log.append(window, header, partition.leader_epoch, now_wall_ms)
+        window = with_log_append_time(window, header, clock.wall_ms)
+        result.log_append_time_ms = clock.wall_ms
+    base_offset = partition.log.append(window, header, partition.leader_epoch, clock.wall_ms)
     if header.producer_id >= 0:
-        partition.producers.update(header, base_offset, now_wall_ms)
+        partition.producers.update(header, base_offset, clock.now_ms)
     result.base_offset = base_offset
     result.required_offset = base_offset + header.last_offset_delta + 1
     result.is_appended = True

@@ -36,9 +36,7 @@ class ProducerListener(LogListener):
         return self.producers.encode_snapshot() if len(self.producers) else None
 
     def on_recovered_batch(self, header: BatchHeader) -> None:
-        if header.producer_id >= 0:
-            self.producers.update(header, header.base_offset, header.max_timestamp)
-            self.producers.settle()
+        self.producers.recover(header)
 
 
 class Partition(LogOwner):
@@ -59,9 +57,14 @@ class Partition(LogOwner):
         self.replicas: list[int] = []
         self.isr: list[int] = []
         self.is_flush_commit = True
-        # Recovery has made everything that it kept durable, so all of it counts.
-        self.high_watermark: int = log.written_end_offset
+        self.high_watermark: int = log.log_start_offset
         self.high_watermark_position: LogPosition = log.end_position()
+        self.begin_after_recovery()
+
+    def reconfigure(self, config: LogConfig) -> None:
+        """The topic's settings changed."""
+        self.config = config
+        self.log.config = config
 
     def lead(self, leader_id: int, leader_epoch: int, replicas: list[int], isr: list[int]) -> None:
         """Take over what the metadata says about this partition."""
@@ -69,6 +72,11 @@ class Partition(LogOwner):
         self.leader_epoch = leader_epoch
         self.replicas = replicas
         self.isr = isr
+
+    def begin_after_recovery(self) -> None:
+        """Recovery has made everything that it kept durable, so all of it counts."""
+        self.high_watermark = self.log.written_end_offset
+        self.high_watermark_position = self.log.end_position()
 
     def leader_contribution(self) -> int:
         """The leader's own share of the high watermark."""
@@ -95,7 +103,7 @@ class Partition(LogOwner):
         return True
 
     def on_write_failed(self) -> None:
-        self.producers.rollback()
+        self.producers.rollback(self.log.written_end_offset)
 
     def on_written(self) -> bool:
         self.producers.settle()
@@ -103,3 +111,7 @@ class Partition(LogOwner):
 
     def on_flushed(self, offset: int) -> bool:
         return self.maybe_advance_high_watermark()
+
+    def delete_old_segments(self, now_wall_ms: int) -> int:
+        """Apply retention below the high watermark; how many segments are given up."""
+        return self.log.delete_old_segments(now_wall_ms, self.high_watermark)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.base import errors
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
+from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -26,7 +27,7 @@ SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 VERSION_OF_SOFTWARE_NAMES: Final = 3
 
 
-def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """List every route with the range that is advertised for it."""
     assert isinstance(request, ApiVersionsRequest)
     if context.api_version >= VERSION_OF_SOFTWARE_NAMES:

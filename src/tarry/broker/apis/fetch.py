@@ -14,6 +14,7 @@ from tarry.broker.reads import FetchLimits, FetchStatus, FetchTopic, read_topics
 from tarry.broker.request import RequestContext
 from tarry.partition.state import PartitionKey
 from tarry.partition.topic import HostedTopic
+from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ READ_COMMITTED: Final = 1
 VERSION_OF_TOPIC_IDS: Final = 13
 
 
-def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Answer now if there is enough, an error, or no wait is wanted; else watch."""
     assert isinstance(request, FetchRequest)
     if request.session_id != 0:
@@ -65,7 +66,8 @@ def _keys(topics: list[FetchTopic]) -> list[PartitionKey]:
 def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[FetchTopic]:
     # A client that calls itself a replica is none of ours while there is one broker: it must
     # neither read past the high watermark nor count as in sync (CVE-2018-1288).
-    is_consumer = request.replica_id < 0 and request.replica_state.replica_id < 0
+    state = request.replica_state
+    is_consumer = request.replica_id < 0 and (state is None or state.replica_id < 0)
     topics: list[FetchTopic] = []
     for asked_topic in request.topics:
         hosted: HostedTopic | None

@@ -14,6 +14,7 @@ from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.reads import epoch_error
 from tarry.broker.request import RequestContext
 from tarry.partition.state import Partition
+from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsPartitionResponse,
@@ -35,7 +36,7 @@ LATEST_TIERED: Final = -5
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Answer every partition on its own; a partition named twice is refused."""
     assert isinstance(request, ListOffsetsRequest)
     response = ListOffsetsResponse()

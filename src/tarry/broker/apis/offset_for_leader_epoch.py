@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from tarry.base import errors
 from tarry.broker.reads import epoch_error
 from tarry.broker.request import RequestContext
+from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
     OffsetForLeaderEpochRequest,
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Answer each partition with the largest epoch not above the asked one, and its end."""
     assert isinstance(request, OffsetForLeaderEpochRequest)
     response = OffsetForLeaderEpochResponse()

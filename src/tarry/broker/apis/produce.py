@@ -14,6 +14,7 @@ from tarry.broker.delayed.produce import DelayedProduce, ProduceStatus
 from tarry.broker.request import RequestContext
 from tarry.partition.leader import AppendResult, append_as_leader
 from tarry.partition.topic import HostedTopic
+from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import (
     BatchIndexAndErrorMessage,
     PartitionProduceData,
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 VERSION_OF_TOPIC_IDS: Final = 13
 
 
-def handle(broker: Broker, context: RequestContext, request: object) -> object | None:
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Append what can be appended; the answer follows from the broker's settling."""
     assert isinstance(request, ProduceRequest)
     response = ProduceResponse()
@@ -81,18 +82,14 @@ def _produce_partition(
     partition = hosted.partition(asked.index) if hosted is not None else None
     if partition is None:
         by_id = context.api_version >= VERSION_OF_TOPIC_IDS and hosted is None
-        answer.error_code = (
-            errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
-        )
+        answer.error_code = errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
         return ProduceStatus(None, 0, answer)
     records = asked.records
     if not isinstance(records, Window):
         answer.error_code = errors.INVALID_RECORD
         answer.error_message = "a produce needs one record batch for each partition"
         return ProduceStatus(None, 0, answer)
-    result = append_as_leader(
-        partition, records, request.acks, context.api_version, broker.now_wall_ms
-    )
+    result = append_as_leader(partition, records, request.acks, context.api_version, broker.clock)
     if result.error_code != errors.NONE:
         _refuse(answer, result)
         return ProduceStatus(None, 0, answer)
@@ -109,10 +106,8 @@ def _refuse(answer: PartitionProduceResponse, result: AppendResult) -> None:
     answer.error_message = result.message
     if result.record_errors is not None:
         answer.record_errors = [
-            BatchIndexAndErrorMessage(
-                batch_index=error.index, batch_index_error_message=error.message
-            )
-            for error in result.record_errors
+            BatchIndexAndErrorMessage(batch_index=index, batch_index_error_message=sentence)
+            for index, sentence in result.record_errors
         ]
 
 

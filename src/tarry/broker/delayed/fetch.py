@@ -8,6 +8,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.reads import FetchLimits, FetchStatus, FetchTopic, read_topics
 from tarry.broker.request import RequestContext
 from tarry.purgatory.operation import DelayedOperation
@@ -73,7 +74,10 @@ def readable_bytes(status: FetchStatus) -> i64:
     end = partition.high_watermark_position
     start = status.start
     if start is None:
-        start = log.position_of(offset)
+        try:
+            start = log.position_of(offset)
+        except (StorageError, CorruptData):
+            return -1
         status.start = start
     if start.segment_base_offset != end.segment_base_offset:
         # A read stays in one segment, so waiting for the end's segment would be for nothing.

@@ -45,6 +45,12 @@ class DelayedProduce(DelayedOperation):
         self.statuses = statuses
         self.response: ProduceResponse | None = response
 
+    def context_waits(self) -> None:
+        """The request waits for this operation from now on."""
+        context = self.context
+        assert context is not None
+        context.operation = self
+
     def fail_what_was_not_written(self) -> None:
         """After the turn's write: what was dropped with its tail is a storage error."""
         for status in self.statuses:
@@ -103,6 +109,7 @@ class DelayedProduce(DelayedOperation):
         context = self.context
         response = self.response
         assert context is not None
+        assert response is not None
         # Completed operations linger on their other keys: keep nothing alive (KAFKA-19389).
         self.context = None
         self.response = None

@@ -1,0 +1,215 @@
+"""Broker CPU beside Apache Kafka: the same pre-encoded requests, interleaved in the same minutes.
+
+`make bench` runs it.  Both brokers leave flushing to the page cache (`flush.policy=os` here, the
+default there), run on this machine with the load generator, and are measured in pairs; each
+figure is the median over the rounds.  Needs Java, Maven and Go; says so if one is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import os
+import platform
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tests" / "interop"))
+
+from kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
+
+TARRY = ROOT / ".venv" / "bin" / "tarry"
+# Written and freed before each measurement: hosts that take free memory back make the first
+# touch of a page cost four times a copy, and the second broker would profit from the first.
+TOUCH_BYTES = 2 << 30
+
+
+class Work(NamedTuple):
+    """One row: wireload's arguments and which figure of its output counts."""
+
+    name: str
+    arguments: tuple[str, ...]
+    figure: str
+    unit: str
+
+
+WORKS = (
+    Work("produce 1 x 100 B", ("-mode", "produce", "-n", "1", "-s", "100"), "cpu_us_req", "µs/req"),
+    Work(
+        "produce 100 x 100 B",
+        ("-mode", "produce", "-n", "100", "-s", "100"),
+        "cpu_us_req",
+        "µs/req",
+    ),
+    Work(
+        "produce 1000 x 1000 B",
+        ("-mode", "produce", "-n", "1000", "-s", "1000"),
+        "cpu_ms_mb",
+        "ms/MB",
+    ),
+    Work("fetch 1 MiB", ("-mode", "fetch", "-m", "1048576"), "cpu_ms_mb", "ms/MB"),
+    Work(
+        "one at a time, p50",
+        ("-mode", "pingpong", "-c", "1", "-n", "1", "-s", "100"),
+        "p50_ms",
+        "ms",
+    ),
+)
+
+
+class Broker(NamedTuple):
+    """A running broker under measurement."""
+
+    name: str
+    address: str
+    pid: int
+
+
+def build_wireload(directory: Path) -> Path:
+    """Compile the load generator."""
+    binary = directory / "wireload"
+    subprocess.run(
+        ["go", "build", "-o", str(binary), "."], cwd=ROOT / "bench" / "wireload", check=True
+    )
+    return binary
+
+
+@contextlib.contextmanager
+def tarry(directory: Path, policy: str) -> Iterator[Broker]:
+    """Our broker on a free port with the given flush policy."""
+    port = free_port()
+    process = subprocess.Popen(
+        [
+            str(TARRY), "serve",
+            "--set", f"listeners=PLAINTEXT://127.0.0.1:{port}",
+            "--set", f"log.dirs={directory}",
+            "--set", f"flush.policy={policy}",
+        ],
+        stderr=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+    )  # fmt: skip
+    try:
+        yield Broker(f"Tarry ({policy})", f"127.0.0.1:{port}", process.pid)
+    finally:
+        process.terminate()
+        process.wait(30)
+
+
+@contextlib.contextmanager
+def kafka(directory: Path) -> Iterator[Broker]:
+    """Apache Kafka, one KRaft node."""
+    server = KafkaServer(directory, free_port(), heap_megabytes=1024)
+    server.start()
+    try:
+        assert server.process is not None
+        yield Broker("Kafka", server.address, server.process.pid)
+    finally:
+        server.stop()
+
+
+def create_topic(broker: Broker, topic: str, partitions: int) -> None:
+    """Make the topic, waiting for the broker to answer."""
+    command = [str(TARRY), "topics", "create", topic, "-b", broker.address]
+    for attempt in range(60):
+        done = subprocess.run(
+            [*command, "--partitions", str(partitions)], capture_output=True, text=True, check=False
+        )
+        if done.returncode == 0:
+            return
+        if attempt == 59:
+            raise SystemExit(f"{broker.name}: {done.stderr}")
+        time.sleep(0.5)
+
+
+def touch_memory() -> None:
+    """Write and free memory in a process of its own."""
+    code = f"b = bytearray({TOUCH_BYTES}); b[::4096] = b'x' * len(b[::4096])"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def measure(wireload: Path, broker: Broker, work: Work, topic: str, seconds: float) -> float:
+    """Run one row against one broker."""
+    touch_memory()
+    command = [str(wireload), "-b", broker.address, "-t", topic, "-parts", "4"]
+    command += ["-d", str(seconds), "-pid", str(broker.pid), *work.arguments]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    figures = json.loads(done.stdout)
+    if figures["errors"]:
+        raise SystemExit(f"{broker.name}, {work.name}: {figures['errors']} errors")
+    return float(figures[work.figure])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=4)
+    parser.add_argument("--without-kafka", action="store_true", help="only our own figures")
+    arguments = parser.parse_args()
+    if shutil.which("go") is None:
+        raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
+    with contextlib.ExitStack() as stack:
+        directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        wireload = build_wireload(directory)
+        brokers = [
+            stack.enter_context(tarry(directory / "os", "os")),
+            stack.enter_context(tarry(directory / "commit", "commit")),
+        ]
+        if not arguments.without_kafka:
+            try:
+                brokers.append(stack.enter_context(kafka(directory / "kafka")))
+            except KafkaUnavailable as reason:
+                print(f"without Apache Kafka: {reason}", file=sys.stderr)
+        print_table(run(wireload, brokers, arguments.rounds, arguments.seconds), brokers)
+
+
+def run(
+    wireload: Path, brokers: list[Broker], rounds: int, seconds: float
+) -> dict[str, dict[str, list[float]]]:
+    """All rows on all brokers, in turn, `rounds` times."""
+    results: dict[str, dict[str, list[float]]] = {}
+    for number, work in enumerate(WORKS):
+        topic = f"bench-{number}"
+        for broker in brokers:
+            create_topic(broker, topic, 4)
+            if work.name.startswith("fetch"):
+                fill = Work("fill", ("-mode", "produce", "-n", "1000", "-s", "1000"), "errors", "")
+                measure(wireload, broker, fill, topic, 2)
+            measure(wireload, broker, work, topic, 1)  # warm up
+        for _ in range(rounds):
+            for broker in brokers:
+                figure = measure(wireload, broker, work, topic, seconds)
+                results.setdefault(work.name, {}).setdefault(broker.name, []).append(figure)
+                print(".", end="", flush=True, file=sys.stderr)
+    print(file=sys.stderr)
+    return results
+
+
+def print_table(results: dict[str, dict[str, list[float]]], brokers: list[Broker]) -> None:
+    """A Markdown table with medians, and the ratio to Apache Kafka where it ran."""
+    form = subprocess.run(
+        [str(TARRY), "version"], capture_output=True, text=True, check=True
+    ).stdout.strip()
+    print(f"{date.today()} · {os.cpu_count()} cores · {platform.platform()} · {form}")
+    print()
+    names = [broker.name for broker in brokers]
+    print("| broker CPU | " + " | ".join(names) + " | Tarry (os) / Kafka |")
+    print("|---|" + "---|" * (len(names) + 1))
+    for work in WORKS:
+        medians = {name: statistics.median(results[work.name][name]) for name in names}
+        cells = [f"{medians[name]:.2f}" for name in names]
+        ratio = f"{medians['Tarry (os)'] / medians['Kafka']:.2f}" if "Kafka" in medians else "–"
+        print(f"| {work.name}, {work.unit} | " + " | ".join(cells) + f" | {ratio} |")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,74 @@
+"""From a frame to its handler: header, route, request, answer.  Hot.
+
+A peer that breaks the protocol (an unknown key or version, a count beyond the bytes left, bytes
+behind the request) raises `ProtocolViolation`; its connection is closed and nobody else notices.
+Only ApiVersions answers a version that is not served.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from librt.strings import read_i16_be, read_i32_be
+from mypy_extensions import i64
+
+from tarry.base.errors import ProtocolViolation
+from tarry.broker.apis import api_versions
+from tarry.broker.request import RequestContext
+from tarry.protocol import api_keys
+from tarry.protocol.frames import encode_response
+from tarry.protocol.headers import decode_request_header
+from tarry.protocol.message import Message
+from tarry.wire.reader import Reader
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+    from tarry.broker.connection import Connection
+
+
+def handle_frame(
+    broker: Broker, connection: Connection, data: bytes, position: i64, end: i64
+) -> None:
+    """Handle the request `data[position:end]`; its answer comes now or later."""
+    api_key: int = read_i16_be(data, position)
+    api_version: int = read_i16_be(data, position + 2)
+    correlation_id: int = read_i32_be(data, position + 4)
+    route = broker.routes.get(api_key)
+    context = RequestContext(broker, connection, api_key, api_version, correlation_id)
+    if route is None:
+        raise ProtocolViolation(f"API key {api_key} is not served here")
+    if api_version < route.version_min or api_version > route.version_max:
+        if api_key != api_keys.API_VERSIONS:
+            raise ProtocolViolation(
+                f"version {api_version} of API key {api_key} is not served; "
+                f"{route.version_min} to {route.version_max} are"
+            )
+        connection.open_slot(context)
+        context.api_version = 0
+        context.respond(api_versions.unsupported(broker))
+        return
+    reader = Reader(data, position, end)
+    header = decode_request_header(reader)
+    request = route.decode(reader, api_version)
+    if reader.remaining() != 0:
+        raise ProtocolViolation(
+            f"{reader.remaining()} bytes follow a request with API key {api_key} "
+            f"version {api_version}"
+        )
+    context.client_id = header.client_id
+    connection.open_slot(context)
+    response = route.handle(broker, context, request)
+    if response is not None:
+        context.respond(response)
+
+
+def encode_answer(context: RequestContext, response: Message) -> None:
+    """Put the encoded answer into its place among the connection's answers."""
+    chunks = encode_response(context.api_key, context.api_version, context.correlation_id, response)
+    size: i64 = 0
+    for chunk in chunks:
+        size += len(chunk)
+    context.chunks = chunks
+    context.size = size
+    context.is_answered = True
+    context.connection.held += size

@@ -1,0 +1,143 @@
+"""What the broker does by the clock: retention, checkpoints, forgotten producers, counters.
+
+Each is a timer entry that adds itself again.  Retention goes by the calendar, so it distrusts a
+calendar that jumped: a clock set wrong for a minute must delete nothing.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tarry.broker.flush_rounds import FlushListener
+from tarry.timer.wheel import TimerEntry
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+logger = logging.getLogger("tarry.broker")
+
+# The wall clock moved so much more or less than the monotonic one: it was set.
+CLOCK_JUMP_MS: Final = 3_600_000
+CHECKPOINT_INTERVAL_MS: Final = 5_000
+COUNTERS_INTERVAL_MS: Final = 60_000
+
+
+class Recurring(TimerEntry):
+    """A duty that comes again `interval_ms` after it was done."""
+
+    def __init__(self, broker: Broker, interval_ms: int) -> None:
+        super().__init__(broker.now_ms + interval_ms)
+        self.broker = broker
+        self.interval_ms = interval_ms
+        broker.timer.add(self)
+
+    def expire(self) -> None:
+        self.run()
+        self.deadline_ms = self.broker.now_ms + self.interval_ms
+        self.broker.timer.add(self)
+
+    def run(self) -> None:
+        """Do it once."""
+
+
+class Retention(Recurring):
+    """Deletes the segments that a topic's settings no longer keep."""
+
+    def __init__(self, broker: Broker, interval_ms: int) -> None:
+        super().__init__(broker, interval_ms)
+        self.checked_ms = broker.now_ms + broker.stalled_ms
+        self.checked_wall_ms = broker.now_wall_ms
+
+    def run(self) -> None:
+        broker = self.broker
+        now_ms = broker.now_ms + broker.stalled_ms
+        jump_ms = (broker.now_wall_ms - self.checked_wall_ms) - (now_ms - self.checked_ms)
+        self.checked_ms = now_ms
+        self.checked_wall_ms = broker.now_wall_ms
+        if abs(jump_ms) > CLOCK_JUMP_MS:
+            logger.warning(
+                "the wall clock jumped by %d s; retention waits until the next check in %d s",
+                jump_ms // 1000,
+                self.interval_ms // 1000,
+            )
+            return
+        for hosted in broker.topics.values():
+            for partition in hosted.partitions:
+                partition.delete_old_segments(broker.now_wall_ms)
+
+
+class ProducerExpiry(Recurring):
+    """Forgets producers that have written nothing for `producer.id.expiration.ms`."""
+
+    def run(self) -> None:
+        for hosted in self.broker.topics.values():
+            for partition in hosted.partitions:
+                partition.producers.expire(self.broker.now_ms)
+
+
+class Counters(Recurring):
+    """Writes the purgatories' counters into the log when they changed."""
+
+    def __init__(self, broker: Broker, interval_ms: int) -> None:
+        super().__init__(broker, interval_ms)
+        self.written: list[tuple[int, int, int, int]] = []
+
+    def run(self) -> None:
+        broker = self.broker
+        broker.faults.flush(broker.now_ms)
+        purgatories = [
+            broker.produce_purgatory,
+            broker.fetch_purgatory,
+            broker.metadata_purgatory,
+        ]
+        counters = [
+            (each.watched, each.delayed, each.completed_total, each.expired_total)
+            for each in purgatories
+        ]
+        if counters == self.written:
+            return
+        self.written = counters
+        for each, (watched, delayed, completed, expired) in zip(purgatories, counters, strict=True):
+            logger.info(
+                "purgatory %s: watched %d, delayed %d, completed %d, expired %d",
+                each.name,
+                watched,
+                delayed,
+                completed,
+                expired,
+            )
+
+
+class Checkpoints(Recurring):
+    """Writes recovery points, so that a start after a crash scans little."""
+
+    def run(self) -> None:
+        self._follow(self.broker.logs.begin_checkpoint(self.broker.now_ms))
+
+    def on_flushed(self, flush_id: int) -> None:
+        """One step of a round is durable; the next begins."""
+        self._follow(self.broker.logs.on_checkpoint_flushed(flush_id))
+
+    def _follow(self, flush_id: int) -> None:
+        if flush_id >= 0:
+            self.broker.flush_listeners[flush_id] = CheckpointStep(self)
+
+
+class CheckpointStep(FlushListener):
+    """A flush that a round of checkpoints waits for."""
+
+    def __init__(self, checkpoints: Checkpoints) -> None:
+        self.checkpoints = checkpoints
+
+    def on_flushed(self, flush_id: int) -> None:
+        self.checkpoints.on_flushed(flush_id)
+
+
+def begin_duties(broker: Broker) -> None:
+    """Add every duty to the broker's timer."""
+    settings = broker.settings
+    Retention(broker, settings.log_retention_check_interval_ms)
+    ProducerExpiry(broker, settings.producer_id_expiration_check_interval_ms)
+    Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
+    Counters(broker, COUNTERS_INTERVAL_MS)

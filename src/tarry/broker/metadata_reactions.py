@@ -1,0 +1,141 @@
+"""What this broker does when a metadata record was applied: host topics, give them up.
+
+A deleted topic's directories are renamed first and removed outside the turn; when the renames
+are durable a record says so, and until then a restart finishes the deletion.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tarry.broker.flush_rounds import FlushListener
+from tarry.broker.metadata_writes import MetadataWrite
+from tarry.cluster.records import (
+    ConfigChanged,
+    MetadataRecord,
+    TopicCreated,
+    TopicDeleted,
+    TopicRemoved,
+)
+from tarry.cluster.state import DeletedTopic, TopicState
+from tarry.cluster.topic_settings import log_config
+from tarry.partition.producers import ProducerStates
+from tarry.partition.state import Partition, ProducerListener
+from tarry.partition.topic import HostedTopic
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+logger = logging.getLogger("tarry.broker")
+
+REMOVAL_TIMEOUT_MS: Final = 60_000
+
+
+def partition_directory(topic: str, index: int) -> str:
+    """Kafka's name for the directory of a partition."""
+    return f"{topic}-{index}"
+
+
+def deleted_directory(topic: str, index: int, topic_id: bytes) -> str:
+    """The name under which a deleted partition waits for its removal.
+
+    The topic's name is cut so that the whole stays a file name; the id keeps it unique.
+    """
+    return f"{topic[:180]}-{index}.{topic_id.hex()}-delete"
+
+
+class TopicRemovals(FlushListener):
+    """Renames of deleted directories whose durability ends with a `TopicRemoved` record."""
+
+    def __init__(self, broker: Broker, topic_id: bytes) -> None:
+        self.broker = broker
+        self.topic_id = topic_id
+
+    def on_flushed(self, flush_id: int) -> None:
+        broker = self.broker
+        broker.propose(
+            [TopicRemoved(topic_id=self.topic_id)],
+            MetadataWrite(broker.now_ms + REMOVAL_TIMEOUT_MS),
+        )
+
+
+class MetadataReactions:
+    """Keeps `broker.topics` and the directories in step with the cluster's state."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+
+    def react(self, record: MetadataRecord) -> None:
+        """One applied record."""
+        if isinstance(record, TopicCreated):
+            topic = self.broker.cluster.topics.get(record.name)
+            if topic is not None and topic.topic_id == record.topic_id:
+                self.host(topic)
+        elif isinstance(record, TopicDeleted):
+            deleted = self.broker.cluster.deleted_topics.get(record.topic_id)
+            if deleted is not None:
+                self.give_up(deleted)
+        elif isinstance(record, ConfigChanged):
+            self.reconfigure()
+
+    def host(self, topic: TopicState) -> None:
+        """Open the logs of the topic's partitions; new ones are made."""
+        broker = self.broker
+        hosted = HostedTopic(topic.name, topic.topic_id)
+        expiration_ms = broker.settings.producer_id_expiration_ms
+        config = log_config(topic.configs, broker.settings)
+        for state in topic.partitions:
+            producers = ProducerStates(expiration_ms)
+            log = broker.logs.open_log(
+                partition_directory(topic.name, state.index),
+                topic.topic_id.hex(),
+                config,
+                ProducerListener(producers),
+            )
+            partition = Partition(topic.name, topic.topic_id, state.index, log, producers)
+            partition.is_flush_commit = broker.is_flush_commit
+            partition.lead(state.leader_id, state.leader_epoch, state.replicas, state.isr)
+            hosted.partitions.append(partition)
+        broker.topics[topic.name] = hosted
+        broker.topics_by_id[topic.topic_id] = hosted
+
+    def reconfigure(self) -> None:
+        """Settings of topics changed: logs follow without a restart."""
+        broker = self.broker
+        for name, hosted in broker.topics.items():
+            topic = broker.cluster.topics[name]
+            for partition in hosted.partitions:
+                partition.reconfigure(log_config(topic.configs, broker.settings))
+
+    def give_up(self, deleted: DeletedTopic) -> None:
+        """The topic is gone: wake who waits for it, rename its directories, remove them."""
+        broker = self.broker
+        hosted = broker.topics_by_id.pop(deleted.topic_id, None)
+        if hosted is not None:
+            if broker.topics.get(hosted.name) is hosted:
+                del broker.topics[hosted.name]
+            for partition in hosted.partitions:
+                partition.is_closed = True
+                broker.logs.give_up(partition.log)
+                broker.touch_keys(partition)
+        self.remove_directories(deleted)
+
+    def remove_directories(self, deleted: DeletedTopic) -> None:
+        """Rename and remove what is left of a deleted topic; harmless if nothing is."""
+        broker = self.broker
+        disk = broker.disk
+        renamed: list[str] = []
+        is_recreated = deleted.name in broker.topics
+        for index in range(deleted.partition_count):
+            directory = partition_directory(deleted.name, index)
+            away = deleted_directory(deleted.name, index, deleted.topic_id)
+            if not is_recreated and disk.exists(directory):
+                disk.rename(directory, away)
+            if disk.exists(away):
+                renamed.append(away)
+        flush_id = disk.begin_flush([], [""])
+        broker.flush_listeners[flush_id] = TopicRemovals(broker, deleted.topic_id)
+        for away in renamed:
+            disk.begin_remove(away)
+        logger.info("topic %s was deleted with %d partitions", deleted.name, len(renamed))

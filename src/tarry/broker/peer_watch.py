@@ -1,0 +1,60 @@
+"""Watches one connection: a frame must become whole in time, and a silent peer is let go.
+
+One timer entry a connection, moved only when it is due, so that a request costs nothing here.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base.limits import FRAME_AGE_MS_MAX
+from tarry.timer.wheel import TimerEntry
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+    from tarry.broker.connection import Connection
+
+NEVER_MS: Final = 1 << 60
+
+
+class PeerWatch(TimerEntry):
+    """Due when the connection's unfinished frame is too old or its idle time is over."""
+
+    def __init__(self, broker: Broker, connection: Connection) -> None:
+        super().__init__(0)
+        self.broker = broker
+        self.connection = connection
+
+    def watch(self) -> None:
+        """Begin."""
+        self.connection.watch = self
+        self.connection.active_ms = self.broker.now_ms
+        self._add()
+
+    def expire(self) -> None:
+        broker = self.broker
+        connection = self.connection
+        if connection.is_closed:
+            return
+        if not connection.is_reading_paused and connection.is_frame_late(broker.now_ms):
+            broker.close_connection(
+                connection,
+                f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
+            )
+            return
+        if broker.now_ms >= self._idle_due_ms() and not connection.has_waiting():
+            broker.close_connection(connection, "idle for longer than connections.max.idle.ms")
+            return
+        self._add()
+
+    def _idle_due_ms(self) -> int:
+        idle_ms = self.broker.connections_max_idle_ms
+        return NEVER_MS if idle_ms < 0 else self.connection.active_ms + idle_ms
+
+    def _add(self) -> None:
+        # At most a frame's age ahead, so that a frame that begins meanwhile is judged in time.
+        now_ms = self.broker.now_ms
+        begun_ms = self.connection.frame_begun_ms
+        due_ms = now_ms + FRAME_AGE_MS_MAX if begun_ms < 0 else begun_ms + FRAME_AGE_MS_MAX
+        self.deadline_ms = max(min(due_ms, self._idle_due_ms()), now_ms + 1)
+        self.broker.timer.add(self)

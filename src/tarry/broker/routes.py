@@ -1,0 +1,79 @@
+"""The route table: for each API key its handler, its decoder and the versions served.
+
+An API is in this table only when it works.  Produce is advertised from 0, since librdkafka
+switches its codecs off when version 0 is missing (KAFKA-18659), and served from 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tarry.broker.apis import (
+    api_versions,
+    create_topics,
+    delete_topics,
+    describe_cluster,
+    describe_configs,
+    describe_topic_partitions,
+    fetch,
+    init_producer_id,
+    list_offsets,
+    metadata,
+    offset_for_leader_epoch,
+    produce,
+)
+from tarry.broker.request import RequestContext
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.registry import MESSAGES
+from tarry.wire.reader import Reader
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+Handler = Callable[["Broker", RequestContext, Message], Message | None]
+Decoder = Callable[[Reader, int], Message]
+
+
+class Route:
+    """How one API is served.  `version_advertised_min` differs from `version_min` for Produce."""
+
+    def __init__(
+        self,
+        handle: Handler,
+        decode: Decoder,
+        version_min: int,
+        version_max: int,
+        version_advertised_min: int = -1,
+    ) -> None:
+        self.handle = handle
+        self.decode = decode
+        self.version_min = version_min
+        self.version_max = version_max
+        self.version_advertised_min = (
+            version_min if version_advertised_min < 0 else version_advertised_min
+        )
+
+
+def make_routes() -> dict[int, Route]:
+    """The table, by API key."""
+    handlers: list[tuple[int, Handler, int, int]] = [
+        (api_keys.PRODUCE, produce.handle, 3, 13),
+        (api_keys.FETCH, fetch.handle, 4, 18),
+        (api_keys.LIST_OFFSETS, list_offsets.handle, 1, 10),
+        (api_keys.METADATA, metadata.handle, 0, 13),
+        (api_keys.API_VERSIONS, api_versions.handle, 0, 4),
+        (api_keys.CREATE_TOPICS, create_topics.handle, 2, 7),
+        (api_keys.DELETE_TOPICS, delete_topics.handle, 1, 6),
+        (api_keys.INIT_PRODUCER_ID, init_producer_id.handle, 0, 5),
+        (api_keys.OFFSET_FOR_LEADER_EPOCH, offset_for_leader_epoch.handle, 2, 4),
+        (api_keys.DESCRIBE_CONFIGS, describe_configs.handle, 1, 4),
+        (api_keys.DESCRIBE_CLUSTER, describe_cluster.handle, 0, 2),
+        (api_keys.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions.handle, 0, 0),
+    ]
+    routes: dict[int, Route] = {}
+    for key, handle, version_min, version_max in handlers:
+        routes[key] = Route(handle, MESSAGES[key].decode_request, version_min, version_max)
+    routes[api_keys.PRODUCE].version_advertised_min = 0
+    return routes
