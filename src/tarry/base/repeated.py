@@ -25,6 +25,10 @@ class RepeatedFaults:
         # Insertion order is the order of the last line, so the oldest host comes first.
         self._hosts: dict[str, _Host] = {}
 
+    def __len__(self) -> int:
+        """Hosts that `flush` has not forgotten yet."""
+        return len(self._hosts)
+
     def report(self, peer: str, reason: str, now_ms: int) -> None:
         """`peer` is "host:port" or a host."""
         name = host_of(peer)

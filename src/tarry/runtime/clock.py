@@ -1,0 +1,15 @@
+"""The two clocks, read once a turn and handed down as arguments."""
+
+from __future__ import annotations
+
+import time
+
+
+def now_ms() -> int:
+    """Monotonic milliseconds: for deadlines and intervals."""
+    return time.monotonic_ns() // 1_000_000
+
+
+def now_wall_ms() -> int:
+    """Milliseconds of the calendar: for timestamps and retention."""
+    return time.time_ns() // 1_000_000

@@ -1,0 +1,48 @@
+"""File descriptors: the soft limit is raised by itself, and a limit too low is refused."""
+
+from __future__ import annotations
+
+import resource
+from typing import Final
+
+from tarry.runtime.refusal import StartRefused
+
+# The log keeps up to 512 files open (log/open_files.py), dirty ones beyond it, and connections
+# need theirs.
+DESCRIPTORS_MIN: Final = 768
+
+# No need for more, and some systems take "unlimited" for an error.
+DESCRIPTORS_WANTED: Final = 1_048_576
+
+# macOS says "unlimited" and means this (OPEN_MAX).
+_DESCRIPTORS_MACOS: Final = 10_240
+
+
+def raise_descriptor_limit() -> int:
+    """The soft limit after raising it as far as the hard one allows."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    soft = _finite(soft)
+    for wanted in (min(_finite(hard), DESCRIPTORS_WANTED), _DESCRIPTORS_MACOS):
+        if wanted <= soft:
+            continue
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+        except (OSError, ValueError):
+            continue
+        soft = wanted
+        break
+    if soft < DESCRIPTORS_MIN:
+        raise StartRefused(
+            f"this process may open {soft} files and needs at least {DESCRIPTORS_MIN}: raise the "
+            f"limit, for instance with ulimit -n {DESCRIPTORS_MIN * 8}"
+        )
+    return soft
+
+
+def connections_max(descriptors: int) -> int:
+    """How many connections leave enough descriptors for files."""
+    return descriptors - min(descriptors // 4, 65_536) - DESCRIPTORS_MIN // 2
+
+
+def _finite(limit: int) -> int:
+    return DESCRIPTORS_WANTED if limit == resource.RLIM_INFINITY else limit

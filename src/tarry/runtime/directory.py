@@ -1,0 +1,140 @@
+"""The log directory: made if missing, held by one broker, of a format that this one reads."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+from typing import Final
+
+from tarry.runtime.flusher import flush_descriptor
+from tarry.runtime.refusal import StartRefused, reason_of
+
+_LOCK_NAME: Final = ".lock"
+_FORMAT_NAME: Final = ".tarry_format"
+
+# Grows when an older Tarry would misread what a newer one has written.
+FORMAT: Final = 1
+
+
+class LogDirectory:
+    """The directory, locked until `close`, or until the process ends in whatever way."""
+
+    def __init__(self, path: str) -> None:
+        self.path = os.path.abspath(path)
+        _make(self.path)
+        self._lock_descriptor = _lock(self.path)
+        try:
+            _refuse_kafkas(self.path)
+            _check_format(self.path)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Let another broker have it."""
+        os.close(self._lock_descriptor)
+
+
+def _make(path: str) -> None:
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+    except FileExistsError:
+        raise StartRefused(f"{path} is a file: write log.dirs=<a directory>") from None
+    except OSError as error:
+        raise StartRefused(
+            f"the directory {path} cannot be made: {reason_of(error)}; "
+            "write log.dirs=<a directory that may be written>"
+        ) from None
+
+
+def _lock(path: str) -> int:
+    """The descriptor that holds the lock.  The kernel gives it up with the process."""
+    name = os.path.join(path, _LOCK_NAME)
+    try:
+        descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    except OSError as error:
+        raise StartRefused(
+            f"the directory {path} cannot be written: {reason_of(error)}; "
+            "write log.dirs=<a directory that may be written>"
+        ) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = _holder(descriptor)
+        os.close(descriptor)
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            raise StartRefused(
+                f"another broker{holder} uses the directory {path}: stop it, or write "
+                "log.dirs=<another directory>"
+            ) from None
+        raise StartRefused(f"{name} cannot be locked: {reason_of(error)}") from None
+    # For the sentence that a second broker gives; nothing depends on it.
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _holder(descriptor: int) -> str:
+    text = os.pread(descriptor, 20, 0).decode("ascii", "replace").strip()
+    return f" (process {text})" if text.isdigit() else ""
+
+
+def _refuse_kafkas(path: str) -> None:
+    # Its files look like ours, its metadata does not: to take it over would lose it.
+    if os.path.exists(os.path.join(path, "meta.properties")):
+        raise StartRefused(
+            f"{path} holds the data of Apache Kafka (meta.properties): "
+            "write log.dirs=<a directory of its own>"
+        )
+
+
+def _check_format(path: str) -> None:
+    name = os.path.join(path, _FORMAT_NAME)
+    try:
+        with open(name, encoding="ascii", errors="replace") as file:
+            text = file.read(20).strip()
+    except FileNotFoundError:
+        _write_format(path, name)
+        return
+    except OSError as error:
+        raise StartRefused(f"{name} cannot be read: {reason_of(error)}") from None
+    if not text.isdigit():
+        raise StartRefused(f"{name} holds no number, so the format of the data is unknown")
+    if int(text) > FORMAT:
+        raise StartRefused(
+            f"the data in {path} has format {text}, written by a newer Tarry; this one reads "
+            f"format {FORMAT}: install a newer one"
+        )
+
+
+def _write_format(path: str, name: str) -> None:
+    temporary = f"{name}.tmp"
+    try:
+        _write_durably(temporary, f"{FORMAT}\n".encode())
+        os.replace(temporary, name)
+        _flush_names(path)
+    except OSError as error:
+        raise StartRefused(
+            f"the directory {path} cannot be written: {reason_of(error)}; "
+            "write log.dirs=<a directory that may be written>"
+        ) from None
+
+
+def _write_durably(name: str, data: bytes) -> None:
+    descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.write(descriptor, data)
+        flush_descriptor(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _flush_names(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        flush_descriptor(descriptor)
+    finally:
+        os.close(descriptor)

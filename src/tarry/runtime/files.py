@@ -1,0 +1,203 @@
+"""The door `Disk` over a directory of the operating system.
+
+A handle is closed when nobody holds it any more: `close` only ends its use for writing, so that
+a region of it that is being sent, or a flush of it under way, goes on.  All descriptors are
+close-on-exec, no link is followed as a last name, and files are the owner's alone.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from typing import Final
+
+from tarry.base.doors import LogFile
+from tarry.base.errors import StorageError
+from tarry.runtime.flusher import Flusher
+from tarry.runtime.refusal import reason_of
+
+_OPEN_FLAGS: Final = os.O_RDWR | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW
+_GATHER_MAX: Final = os.sysconf("SC_IOV_MAX")
+
+
+class OsLogFile:
+    """The door `LogFile`."""
+
+    __slots__ = ("_is_closed", "_is_torn", "descriptor", "path", "size")
+
+    def __init__(self, path: str, descriptor: int) -> None:
+        self.path = path
+        self.descriptor = descriptor
+        self.size = os.fstat(descriptor).st_size
+        self._is_closed = False
+        # A failed append left bytes past `size` that could not be cut off yet.
+        self._is_torn = False
+
+    def append(self, chunks: list[bytes | memoryview]) -> int:
+        assert not self._is_closed, f"{self.path}: append after close"
+        if self._is_torn:
+            self._cut()
+        position = self.size
+        try:
+            written = self._write(chunks)
+        except OSError as error:
+            self._take_back()
+            raise StorageError(f"{self.path}: {reason_of(error)}") from None
+        self.size = position + written
+        return position
+
+    def read(self, position: int, size_max: int) -> bytes:
+        size = min(size_max, self.size - position)
+        if size <= 0:
+            return b""
+        try:
+            data = os.pread(self.descriptor, size, position)
+            while len(data) < size:
+                more = os.pread(self.descriptor, size - len(data), position + len(data))
+                if not more:
+                    raise StorageError(
+                        f"{self.path}: it ends at {position + len(data)}, before its size of "
+                        f"{self.size}; something else has cut it"
+                    )
+                data += more
+        except OSError as error:
+            raise StorageError(f"{self.path}: {reason_of(error)}") from None
+        return data
+
+    def truncate(self, size: int) -> None:
+        assert not self._is_closed, f"{self.path}: truncate after close"
+        assert 0 <= size <= self.size
+        self.size = size
+        self._is_torn = True
+        self._cut()
+
+    def close(self) -> None:
+        self._is_closed = True
+
+    def __del__(self) -> None:
+        # In place of a list of who still holds it: regions, flushes, the log.
+        with contextlib.suppress(OSError):
+            os.close(self.descriptor)
+
+    def _write(self, chunks: list[bytes | memoryview]) -> int:
+        total = 0
+        for start in range(0, len(chunks), _GATHER_MAX):
+            part = chunks[start : start + _GATHER_MAX] if len(chunks) > _GATHER_MAX else chunks
+            size = sum(map(len, part))
+            written = os.writev(self.descriptor, part)
+            if written != size:
+                raise OSError(0, f"the disk took {written} of {size} bytes")
+            total += written
+        return total
+
+    def _take_back(self) -> None:
+        self._is_torn = True
+        with contextlib.suppress(StorageError):
+            self._cut()
+
+    def _cut(self) -> None:
+        try:
+            os.ftruncate(self.descriptor, self.size)
+        except OSError as error:
+            raise StorageError(f"{self.path}: {reason_of(error)}") from None
+        self._is_torn = False
+
+
+class OsDisk:
+    """The door `Disk`.  `root` is a directory that this process has locked."""
+
+    def __init__(self, root: str, flusher: Flusher) -> None:
+        self._root = root
+        self._flusher = flusher
+
+    def open(self, path: str, *, create: bool = False) -> OsLogFile:
+        flags = _OPEN_FLAGS | (os.O_CREAT if create else 0)
+        try:
+            return OsLogFile(path, os.open(self._full(path), flags, 0o600))
+        except OSError as error:
+            raise _storage_error(path, error) from None
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(self._full(path))
+
+    def paths(self, directory: str = "") -> list[str]:
+        prefix = f"{directory.rstrip('/')}/" if directory else ""
+        try:
+            with os.scandir(self._full(directory)) as entries:
+                found = [(e.name, e.is_dir(follow_symlinks=False)) for e in entries]
+        except OSError as error:
+            raise _storage_error(directory, error) from None
+        return [
+            f"{prefix}{name}/" if is_dir else f"{prefix}{name}" for name, is_dir in sorted(found)
+        ]
+
+    def make_directory(self, path: str) -> None:
+        full = self._full(path)
+        try:
+            os.mkdir(full, 0o700)
+        except FileExistsError as error:
+            if not os.path.isdir(full):
+                raise _storage_error(path, error) from None
+        except OSError as error:
+            raise _storage_error(path, error) from None
+
+    def rename(self, old: str, new: str) -> None:
+        try:
+            os.rename(self._full(old), self._full(new))
+        except OSError as error:
+            raise _storage_error(old, error) from None
+
+    def remove(self, path: str) -> None:
+        try:
+            os.unlink(self._full(path))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            raise _storage_error(path, error) from None
+
+    def begin_remove(self, path: str) -> None:
+        self._flusher.begin_remove(self._full(path))
+
+    def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
+        return self._flusher.begin(_ours(files), self._open_directories(directories))
+
+    def flush(self, files: list[LogFile], directories: list[str]) -> None:
+        error = self._flusher.flush(_ours(files), self._open_directories(directories))
+        if error:
+            raise StorageError(error)
+
+    def free_bytes(self) -> int:
+        try:
+            status = os.statvfs(self._root)
+        except OSError as error:
+            raise _storage_error(self._root, error) from None
+        return status.f_bavail * status.f_frsize
+
+    def _full(self, path: str) -> str:
+        # Our own mistake, never a user's: names are checked where topics are made.
+        assert not path.startswith("/"), path
+        assert ".." not in path.split("/"), path
+        return f"{self._root}/{path}"
+
+    def _open_directories(self, paths: list[str]) -> list[OsLogFile]:
+        """Opened now, so that a rename meanwhile does not take the name away."""
+        opened = []
+        for path in paths:
+            try:
+                descriptor = os.open(self._full(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            except OSError as error:
+                raise _storage_error(path, error) from None
+            opened.append(OsLogFile(path, descriptor))
+        return opened
+
+
+def _ours(files: list[LogFile]) -> list[OsLogFile]:
+    ours: list[OsLogFile] = []
+    for file in files:
+        assert isinstance(file, OsLogFile)
+        ours.append(file)
+    return ours
+
+
+def _storage_error(path: str, error: OSError) -> StorageError:
+    return StorageError(f"{path or 'the log directory'}: {reason_of(error)}")

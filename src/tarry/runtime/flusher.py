@@ -1,0 +1,204 @@
+"""File workers: threads that flush and remove files, and touch no state.
+
+A flush of a few files is one worker's; many are shared among up to 16, since their waits for the
+device overlap (100 files: 24 ms one after the other, 3.9 by 16 workers, design/performance.md).
+A flush ends as one `Flushed` event, with the first error if there was one; nothing is retried.
+Removals have a worker of their own: to unlink a large file takes long, and no flush waits for it.
+"""
+
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import shutil
+import stat
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from queue import SimpleQueue
+from typing import Final, Protocol
+
+from tarry.base.doors import Event, flushed
+from tarry.runtime.refusal import reason_of
+
+logger = logging.getLogger("tarry.runtime")
+
+WORKERS_MAX: Final = 16
+
+# Up to so many files one worker is as fast as two: waking another costs half a flush.
+FILES_PER_WORKER_MIN: Final = 4
+
+
+class Flushable(Protocol):
+    """An open file or directory; the flush holds it until it ends."""
+
+    path: str
+    descriptor: int
+
+
+FlushDescriptor = Callable[[int], None]
+
+
+def _flush_full(descriptor: int) -> None:
+    """macOS: fsync leaves bytes in the drive's cache, F_FULLFSYNC does not."""
+    import fcntl
+
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)  # type: ignore[attr-defined,unused-ignore]
+    except OSError as error:
+        # Network file systems do not know it.
+        if error.errno not in (errno.ENOTSUP, errno.EINVAL, errno.ENOTTY):
+            raise
+        os.fsync(descriptor)
+
+
+def flush_descriptor(descriptor: int) -> None:
+    """Make durable what was written, by what this system has for it."""
+    if sys.platform == "darwin":
+        _flush_full(descriptor)
+    elif stat.S_ISDIR(os.fstat(descriptor).st_mode):
+        os.fsync(descriptor)
+    else:
+        os.fdatasync(descriptor)
+
+
+class _Flush:
+    """One flush under way, in one or more parts."""
+
+    __slots__ = ("done", "error", "flush_id", "lock", "parts_left")
+
+    def __init__(self, flush_id: int, parts: int, done: Callable[[_Flush], None]) -> None:
+        self.flush_id = flush_id
+        self.parts_left = parts
+        self.done = done
+        self.error = ""
+        self.lock = threading.Lock()
+
+    def end_part(self, error: str) -> None:
+        """A worker has done its part; the last one ends the flush."""
+        with self.lock:
+            self.error = self.error or error
+            self.parts_left -= 1
+            is_last = self.parts_left == 0
+        if is_last:
+            self.done(self)
+
+
+class Flusher:
+    """The workers, started when first needed."""
+
+    def __init__(
+        self, wake: Callable[[], None], flush_one: FlushDescriptor = flush_descriptor
+    ) -> None:
+        self._wake = wake
+        self._flush_one = flush_one
+        self._jobs: SimpleQueue[tuple[_Flush, Sequence[Flushable]] | None] = SimpleQueue()
+        self._removals: SimpleQueue[str | None] = SimpleQueue()
+        self._ended: deque[_Flush] = deque()
+        self._workers: list[threading.Thread] = []
+        self._remover: threading.Thread | None = None
+        self._flush_id = 0
+
+    def begin(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> int:
+        """Begin a flush; it ends as an event of `collect`."""
+        self._flush_id += 1
+        self._share(self._flush_id, [*files, *directories], self._end)
+        return self._flush_id
+
+    def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
+        """The same, waiting: "" or what went wrong."""
+        every = [*files, *directories]
+        if len(every) <= FILES_PER_WORKER_MIN:
+            return self._flush_all(every)
+        is_done = threading.Event()
+        flush = self._share(0, every, lambda _: is_done.set())
+        is_done.wait()
+        return flush.error
+
+    def collect(self, events: list[Event]) -> None:
+        """In the loop's thread: what has ended since."""
+        while self._ended:
+            flush = self._ended.popleft()
+            events.append(flushed(flush.flush_id, flush.error))
+
+    def begin_remove(self, path: str) -> None:
+        """Remove a file or a tree; what cannot be removed is a line in the log."""
+        if self._remover is None:
+            self._remover = _start("tarry-remover", self._remove_files)
+        self._removals.put(path)
+
+    def close(self, timeout_s: float) -> None:
+        """Wait for what was begun, at most so long; nothing can be begun after."""
+        for _ in self._workers:
+            self._jobs.put(None)
+        self._removals.put(None)
+        end_s = time.monotonic() + timeout_s
+        for thread in [*self._workers, *([self._remover] if self._remover else [])]:
+            thread.join(max(0.0, end_s - time.monotonic()))
+
+    def _share(
+        self, flush_id: int, every: list[Flushable], done: Callable[[_Flush], None]
+    ) -> _Flush:
+        parts = max(1, min(WORKERS_MAX, len(every) // FILES_PER_WORKER_MIN))
+        while len(self._workers) < parts:
+            self._workers.append(_start(f"tarry-flusher-{len(self._workers)}", self._flush_files))
+        flush = _Flush(flush_id, parts, done)
+        for part in range(parts):
+            self._jobs.put((flush, every[part::parts]))
+        return flush
+
+    def _end(self, flush: _Flush) -> None:
+        self._ended.append(flush)
+        self._wake()
+
+    # --- In the workers' threads.
+
+    def _flush_files(self) -> None:
+        while True:
+            job = self._jobs.get()
+            if job is None:
+                return
+            flush, files = job
+            # The loop may forget a file meanwhile; `files` holds it until the part has ended.
+            flush.end_part(self._flush_all(files))
+            del job, files, flush
+
+    def _flush_all(self, files: Sequence[Flushable]) -> str:
+        """ "", or the first error; the others are tried all the same, once."""
+        first = ""
+        for file in files:
+            try:
+                self._flush_one(file.descriptor)
+            except OSError as error:
+                first = first or f"{file.path or 'the log directory'}: {reason_of(error)}"
+        return first
+
+    def _remove_files(self) -> None:
+        while True:
+            path = self._removals.get()
+            if path is None:
+                return
+            try:
+                _remove(path)
+            except OSError as error:
+                logger.warning("%s cannot be removed: %s", path, reason_of(error))
+
+
+def _remove(path: str) -> None:
+    try:
+        if stat.S_ISDIR(os.lstat(path).st_mode):
+            shutil.rmtree(path)
+        else:
+            os.unlink(path)
+    except FileNotFoundError:
+        pass
+
+
+def _start(name: str, run: Callable[[], None]) -> threading.Thread:
+    # Daemons, so that a second signal ends the process at once.
+    thread = threading.Thread(target=run, name=name, daemon=True)
+    thread.start()
+    return thread

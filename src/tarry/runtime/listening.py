@@ -1,0 +1,201 @@
+"""Listening sockets: opened before the broker is made, so that a taken port is known at once.
+
+They are bound first and listen when the broker is ready; connections come in through `Acceptor`,
+a bounded number a turn.
+"""
+
+from __future__ import annotations
+
+import errno
+import ipaddress
+import logging
+import os
+import socket
+from typing import Final, Protocol
+
+from tarry.base.doors import Event
+from tarry.base.listeners import Listener, host_and_port
+from tarry.base.settings import Settings
+from tarry.runtime import clock
+from tarry.runtime.poller import READABLE
+from tarry.runtime.reactor import Reactor
+from tarry.runtime.refusal import StartRefused, reason_of
+
+logger = logging.getLogger("tarry.runtime")
+
+# Connections taken in one turn from one listener: a storm of them must not hold back the others.
+ACCEPTS_PER_TURN_MAX: Final = 64
+
+# Without descriptors or memory accepting pauses; the listener stays readable, so it would spin.
+ACCEPT_PAUSE_MS: Final = 500
+
+# Peers that gave up before they were accepted, and what Linux passes on from the network.
+_PEER_GONE: Final = (
+    errno.ECONNABORTED,
+    errno.EPROTO,
+    errno.ENETDOWN,
+    errno.EHOSTDOWN,
+    errno.EHOSTUNREACH,
+    errno.ENETUNREACH,
+    errno.EPERM,
+)
+
+
+class AcceptorOwner(Protocol):
+    """What an acceptor tells."""
+
+    def on_accepted(
+        self, one: socket.socket, listener: str, host: str, port: int, events: list[Event]
+    ) -> None: ...
+
+    def on_accept_paused(self) -> None: ...
+
+
+class Acceptor:
+    """One listening socket, a source of the reactor."""
+
+    def __init__(
+        self, listener: str, listening: socket.socket, reactor: Reactor, owner: AcceptorOwner
+    ) -> None:
+        self.listener = listener
+        self.socket = listening
+        self._reactor = reactor
+        self._owner = owner
+        # When accepting goes on after a pause; -1: it is not paused.
+        self.resume_ms = -1
+
+    def start(self, backlog: int) -> None:
+        """Let connections in."""
+        try:
+            self.socket.listen(backlog)
+        except OSError as error:
+            host, port = self.socket.getsockname()[:2]
+            raise _refusal(self.listener, host, port, error) from None
+        self._reactor.add(self.socket.fileno(), READABLE, self)
+
+    def ready(self, mask: int, events: list[Event]) -> None:
+        for _ in range(ACCEPTS_PER_TURN_MAX):
+            try:
+                peer, address = self.socket.accept()
+            except BlockingIOError:
+                return
+            except OSError as error:
+                if error.errno in _PEER_GONE:
+                    continue
+                self._pause(error)
+                return
+            self._owner.on_accepted(peer, self.listener, plain_host(address[0]), address[1], events)
+
+    def resume(self) -> None:
+        """The pause is over."""
+        self.resume_ms = -1
+        self._reactor.change(self.socket.fileno(), READABLE)
+
+    def close(self) -> None:
+        """No more connections; those in the backlog are refused."""
+        if self.socket.fileno() >= 0:
+            if self._reactor.has(self.socket.fileno()):
+                self._reactor.remove(self.socket.fileno())
+            self.socket.close()
+
+    def _pause(self, error: OSError) -> None:
+        logger.error(
+            "listener %s cannot accept connections: %s; it tries again in %d ms",
+            self.listener,
+            reason_of(error),
+            ACCEPT_PAUSE_MS,
+        )
+        self.resume_ms = clock.now_ms() + ACCEPT_PAUSE_MS
+        self._reactor.change(self.socket.fileno(), 0)
+        self._owner.on_accept_paused()
+
+
+def plain_host(host: str) -> str:
+    """IPv4 peers of an IPv6 socket by their IPv4 address."""
+    return host[7:] if host.startswith("::ffff:") and "." in host else host
+
+
+def tune(one: socket.socket, settings: Settings) -> None:
+    """What every connection gets, and a listening socket so that its connections begin so."""
+    one.setblocking(False)
+    one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    if settings.socket_send_buffer_bytes >= 0:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, settings.socket_send_buffer_bytes)
+    if settings.socket_receive_buffer_bytes >= 0:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.socket_receive_buffer_bytes)
+
+
+def bind_listener(listener: Listener, settings: Settings) -> list[socket.socket]:
+    """The sockets of a listener: one, or one an address if its host name has several.
+
+    Clients that are told "localhost" may try either of its addresses.
+    """
+    bound: list[socket.socket] = []
+    try:
+        for family, host in _addresses(listener):
+            try:
+                bound.append(_bind(family, host, listener.port, settings))
+            except OSError as error:
+                is_absent = error.errno in (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT)
+                if bound and is_absent:
+                    continue
+                raise _refusal(listener.name, host, listener.port, error) from None
+            if listener.port == 0:
+                listener.bound(bound[0].getsockname()[1])
+    except StartRefused:
+        for one in bound:
+            one.close()
+        raise
+    return bound
+
+
+def _addresses(listener: Listener) -> list[tuple[int, str]]:
+    if listener.host in ("", "::"):
+        return [(socket.AF_INET6, "::")] if socket.has_ipv6 else [(socket.AF_INET, "0.0.0.0")]
+    try:
+        version = ipaddress.ip_address(listener.host.partition("%")[0]).version
+        return [(socket.AF_INET6 if version == 6 else socket.AF_INET, listener.host)]
+    except ValueError:
+        pass
+    try:
+        found = socket.getaddrinfo(listener.host, None, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise StartRefused(
+            f"listener {listener.name}: the name {listener.host} has no address: "
+            f"{reason_of(error)}; write an address of this machine into listeners"
+        ) from None
+    return list(dict.fromkeys((int(row[0]), str(row[4][0])) for row in found))
+
+
+def _bind(family: int, host: str, port: int, settings: Settings) -> socket.socket:
+    one = socket.socket(family, socket.SOCK_STREAM)
+    try:
+        tune(one, settings)
+        if os.name == "posix":
+            # A port whose last connections are still in TIME_WAIT is free.
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if family == socket.AF_INET6:
+            # "::" takes IPv4 as well, as Java does; one address is IPv6 alone.
+            one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
+        address = socket.getaddrinfo(host, port, family, socket.SOCK_STREAM)[0][4]
+        one.bind(address)
+    except OSError:
+        one.close()
+        raise
+    return one
+
+
+def _refusal(name: str, host: str, port: int, error: OSError) -> StartRefused:
+    address = host_and_port(host, port)
+    if error.errno == errno.EADDRINUSE:
+        return StartRefused(
+            f"listener {name}: the address {address} is taken by another program; stop it, or "
+            f"write another port, as in listeners={name}://{host_and_port(host, port + 1)}"
+        )
+    if error.errno == errno.EADDRNOTAVAIL:
+        return StartRefused(
+            f"listener {name}: {host} is no address of this machine; write one that is into "
+            "listeners, and the one that clients know into advertised.listeners"
+        )
+    return StartRefused(f"listener {name}: {address} cannot be opened: {reason_of(error)}")

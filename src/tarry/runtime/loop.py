@@ -1,0 +1,156 @@
+"""The loop: poll, then a turn, until the broker has stopped.
+
+Everything that a broker needs of the machine is opened here in the order in which it can be
+refused with the least done: descriptors, directory, ports, recovery.  After that one thread does
+all the work, and what it waits for is a ready descriptor or the broker's next due time.
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from tarry.base.doors import Disk, Event, Random, Transport
+from tarry.base.errors import TarryError
+from tarry.base.limits import POLL_MS_MAX
+from tarry.base.settings import Settings
+from tarry.runtime import clock
+from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
+from tarry.runtime.directory import LogDirectory
+from tarry.runtime.files import OsDisk
+from tarry.runtime.flusher import Flusher
+from tarry.runtime.poller import READABLE, make_poller
+from tarry.runtime.reactor import Reactor
+from tarry.runtime.refusal import StartRefused
+from tarry.runtime.signals import StopSignals
+from tarry.runtime.sockets import SWEEP_MS, OsTransport
+from tarry.runtime.wake import Wake
+
+logger = logging.getLogger("tarry.runtime")
+
+# A broker that has not stopped so long after it was asked to is left as it is.
+STOP_MS_MAX: Final = 5_000
+
+# File workers that still wait for the device then are left to the process's end.
+WORKERS_END_S_MAX: Final = 1.0
+
+
+class Turning(Protocol):
+    """What the loop knows of a broker."""
+
+    @property
+    def endpoints(self) -> dict[str, tuple[str, int]]:
+        """The address that clients are told, by the listener that they came through."""
+
+    @property
+    def is_stopped(self) -> bool: ...
+
+    @property
+    def stop_reason(self) -> str:
+        """Why it stopped by itself; "" after a clean stop."""
+
+    def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None: ...
+
+    def next_due_ms(self) -> int: ...
+
+
+StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Turning]
+
+
+class Machine:
+    """The doors' implementations of one process, opened and closed together."""
+
+    def __init__(self, settings: Settings) -> None:
+        descriptors = raise_descriptor_limit()
+        self.directory = LogDirectory(settings.log_directory)
+        self.reactor = Reactor(make_poller())
+        self.wake = Wake()
+        self.reactor.add(self.wake.read_descriptor, READABLE, self.wake)
+        self.flusher = Flusher(self.wake.wake)
+        self.wake.add_collector(self.flusher.collect)
+        self.disk = OsDisk(self.directory.path, self.flusher)
+        self.transport = OsTransport(self.reactor, settings, connections_max(descriptors))
+
+    def close(self) -> None:
+        """Sockets first, so that nobody waits for the files."""
+        self.transport.abandon_all()
+        self.flusher.close(WORKERS_END_S_MAX)
+        self.reactor.close()
+        self.wake.close()
+        self.directory.close()
+
+
+def run(
+    settings: Settings,
+    start_broker: StartBroker,
+    announce: Callable[[Settings], None],
+) -> str:
+    """Serve until asked to stop; "" after a clean stop, else why it ended.
+
+    `announce` is called when connections come in.  `StartRefused` says why there was no start.
+    """
+    machine = Machine(settings)
+    try:
+        machine.transport.bind()
+        broker = _start(machine, settings, start_broker)
+        machine.transport.listen()
+        signals = StopSignals(machine.wake)
+        try:
+            announce(settings)
+            return _serve(machine, broker, signals)
+        finally:
+            signals.restore()
+    finally:
+        machine.close()
+
+
+def _start(machine: Machine, settings: Settings, start_broker: StartBroker) -> Turning:
+    try:
+        broker = start_broker(
+            machine.disk,
+            machine.transport,
+            random.SystemRandom(),
+            settings,
+            clock.now_ms(),
+            clock.now_wall_ms(),
+        )
+    except TarryError as error:
+        raise StartRefused(str(error)) from None
+    for one in settings.open_listeners:
+        broker.endpoints[one.name] = (one.advertised_host, one.advertised_port)
+    return broker
+
+
+def _serve(machine: Machine, broker: Turning, signals: StopSignals) -> str:
+    reactor = machine.reactor
+    transport = machine.transport
+    stop_ms_max = -1
+    while not broker.is_stopped:
+        timeout_ms = min(max(broker.next_due_ms() - clock.now_ms(), 0), POLL_MS_MAX)
+        if transport.is_restless:
+            timeout_ms = min(timeout_ms, SWEEP_MS)
+        events = reactor.wait(timeout_ms)
+        now_ms = clock.now_ms()
+        broker.turn(events, now_ms, clock.now_wall_ms())
+        if transport.is_restless:
+            transport.sweep(now_ms)
+        if signals.is_requested:
+            if stop_ms_max < 0:
+                stop_ms_max = now_ms + STOP_MS_MAX
+                transport.stop_listening()
+            elif now_ms >= stop_ms_max:
+                return f"the broker did not stop within {STOP_MS_MAX // 1000} s and was left"
+    _drain(machine)
+    return broker.stop_reason
+
+
+def _drain(machine: Machine) -> None:
+    """Let peers take what was sent to them; events have no meaning any more."""
+    transport = machine.transport
+    transport.close_all()
+    deadline_ms = clock.now_ms() + STOP_MS_MAX
+    while transport.count and clock.now_ms() < deadline_ms:
+        machine.reactor.wait(SWEEP_MS)
+        transport.sweep(clock.now_ms())

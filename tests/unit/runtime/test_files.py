@@ -1,0 +1,139 @@
+"""Files of the system: what only it can do wrong, and who holds a descriptor."""
+
+from __future__ import annotations
+
+import os
+import resource
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from tarry.base.doors import FileRegion
+from tarry.base.errors import StorageError
+from tarry.runtime.files import OsDisk
+from tarry.runtime.flusher import Flusher
+
+
+@pytest.fixture
+def disk(tmp_path: Path) -> Iterator[OsDisk]:
+    flusher = Flusher(lambda: None)
+    yield OsDisk(str(tmp_path), flusher)
+    flusher.close(5.0)
+
+
+@contextmanager
+def files_no_larger_than(size: int) -> Iterator[None]:
+    """The kernel then takes a part of a write and refuses the rest, as a full disk does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+
+
+def open_descriptors() -> int:
+    return len(os.listdir("/dev/fd"))
+
+
+def test_a_short_write_raises_and_leaves_the_file_as_it_was(disk: OsDisk, tmp_path: Path) -> None:
+    file = disk.open("a", create=True)
+    file.append([b"kept"])
+
+    with files_no_larger_than(10), pytest.raises(StorageError, match=r"^a: the disk took 6 of 10"):
+        file.append([b"01234", b"56789"])
+
+    assert file.size == 4
+    assert (tmp_path / "a").read_bytes() == b"kept"
+    assert file.append([b"!"]) == 4
+
+
+def test_a_write_that_fails_in_its_second_part_takes_the_first_part_back(
+    disk: OsDisk, tmp_path: Path
+) -> None:
+    file = disk.open("a", create=True)
+    chunks: list[bytes | memoryview] = [b"0123456789"] * 2_000
+
+    with files_no_larger_than(15_000), pytest.raises(StorageError):
+        file.append(chunks)
+
+    assert file.size == 0
+    assert (tmp_path / "a").stat().st_size == 0
+
+
+def test_a_write_that_is_refused_raises(disk: OsDisk, tmp_path: Path) -> None:
+    file = disk.open("a", create=True)
+    file.append([b"0123456789"])
+
+    with files_no_larger_than(10), pytest.raises(StorageError, match=r"^a: "):
+        file.append([b"x"])
+
+    assert (tmp_path / "a").read_bytes() == b"0123456789"
+
+
+def test_a_file_that_was_cut_behind_our_back_is_a_storage_error(
+    disk: OsDisk, tmp_path: Path
+) -> None:
+    file = disk.open("a", create=True)
+    file.append([b"0123456789"])
+    os.truncate(tmp_path / "a", 5)
+
+    with pytest.raises(StorageError, match="something else has cut it"):
+        file.read(0, 10)
+
+
+def test_files_and_directories_are_the_owners_alone(disk: OsDisk, tmp_path: Path) -> None:
+    disk.make_directory("t-0")
+    disk.open("t-0/a", create=True)
+
+    assert stat.S_IMODE((tmp_path / "t-0").stat().st_mode) == 0o700
+    assert stat.S_IMODE((tmp_path / "t-0/a").stat().st_mode) == 0o600
+
+
+def test_a_link_is_not_followed(disk: OsDisk, tmp_path: Path) -> None:
+    (tmp_path / "target").write_bytes(b"secret")
+    (tmp_path / "link").symlink_to("target")
+
+    with pytest.raises(StorageError):
+        disk.open("link")
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../a", "t-0/../../a"])
+def test_a_path_out_of_the_directory_is_our_own_mistake(disk: OsDisk, path: str) -> None:
+    with pytest.raises(AssertionError):
+        disk.open(path)
+
+
+def test_the_descriptor_is_given_back_when_nobody_holds_the_file(disk: OsDisk) -> None:
+    before = open_descriptors()
+    file = disk.open("a", create=True)
+    file.append([b"x"])
+    region = FileRegion(file, 0, 1)
+
+    file.close()
+    del file
+    assert open_descriptors() == before + 1
+    assert region.file.read(0, 1) == b"x"
+    del region
+
+    assert open_descriptors() == before
+
+
+def test_a_tree_with_a_link_out_of_it_is_removed_without_its_target(
+    disk: OsDisk, tmp_path: Path
+) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").write_bytes(b"")
+    disk.make_directory("t-0")
+    (tmp_path / "t-0" / "link").symlink_to(outside)
+    flusher = Flusher(lambda: None)
+
+    OsDisk(str(tmp_path), flusher).begin_remove("t-0")
+    flusher.close(5.0)
+
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["outside"]
+    assert (outside / "kept").exists()
