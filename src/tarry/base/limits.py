@@ -46,3 +46,10 @@ OPENED_BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 # Idempotent producers known in a partition; past it those not active for longest are forgotten.
 # About 5 MB; guards against clients that take a new producer id for every request.
 PRODUCER_IDS_PER_PARTITION_MAX: Final = 10_000
+
+# Partitions that one request may create: each is a directory with files to make in one turn.
+# Kafka's controller has the same bound.
+PARTITIONS_PER_REQUEST_MAX: Final = 10_000
+
+# Producer ids reserved at once in the metadata: what a crash can waste.  Kafka's block size.
+PRODUCER_IDS_PER_RESERVATION: Final = 1_000

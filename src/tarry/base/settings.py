@@ -68,17 +68,12 @@ class Settings:
     default_replication_factor: int
     min_insync_replicas: int
     message_max_bytes: int
-    compression_type: str
-    compression_gzip_level: int
-    compression_lz4_level: int
-    compression_zstd_level: int
     log_segment_bytes: int
     log_index_interval_bytes: int
     log_index_size_max_bytes: int
     log_message_timestamp_type: str
     log_message_timestamp_before_max_ms: int
     log_message_timestamp_after_max_ms: int
-    log_cleanup_policy: tuple[str, ...]
     log_retention_bytes: int
     log_retention_check_interval_ms: int
     log_segment_delete_delay_ms: int

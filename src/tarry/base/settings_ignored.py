@@ -212,6 +212,12 @@ _KEYS_BY_REASON: Final = (
         """,
     ),
     (
+        "batches are stored as the client sent them",
+        """
+        compression.gzip.level compression.lz4.level compression.zstd.level
+        """,
+    ),
+    (
         "flush.policy says when bytes are flushed",
         """
         log.flush.interval.messages log.flush.interval.ms log.flush.offset.checkpoint.interval.ms

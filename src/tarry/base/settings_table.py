@@ -68,14 +68,6 @@ min.insync.replicas                int     1           1..
 
 message.max.bytes                  int     1048588     0..
     Largest record batch that a topic takes.
-compression.type                   string  producer    producer|uncompressed|gzip|snappy|lz4|zstd
-    Codec of stored batches; producer keeps what the client sent.
-compression.gzip.level             int     -1          -1|1..9
-    Level for compression.type=gzip.
-compression.lz4.level              int     9           1..17
-    Level for compression.type=lz4.
-compression.zstd.level             int     3           -131072..22
-    Level for compression.type=zstd.
 log.segment.bytes                  int     1073741824  1048576..
     A log begins a new segment when the next batch would make it larger than this.
 log.roll.ms                        long    -
@@ -130,6 +122,8 @@ fetch.purgatory.purge.interval.requests int 1000
 DEFAULT_ONLY_TABLE: Final = """
 authorizer.class.name              string  ""
     Access control is not there yet.
+compression.type                   string  producer    producer|uncompressed|gzip|snappy|lz4|zstd
+    Batches are stored as the client sent them.
 log.cleanup.policy                 list    delete      compact|delete
     Compaction is not there yet.
 remote.log.storage.system.enable   boolean false

@@ -8,7 +8,7 @@ import pytest
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.properties import parse_properties
-from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED
+from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED, Setting
 from tarry.base.settings import SETTINGS, Settings
 from tarry.base.settings_ignored import reason_without_effect
 
@@ -178,7 +178,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest:
         ("log.segment.bytes", "9" * 5000, "whole number"),
         ("log.retention.bytes", "9223372036854775808", "between"),
         ("num.partitions", "0", "at least 1"),
-        ("compression.gzip.level", "0", "-1 or from 1 to 9"),
+        ("socket.send.buffer.bytes", "-2", "at least -1"),
         ("delete.topic.enable", "yes", "true or false"),
         ("flush.policy", "never", "commit or os"),
         ("compression.type", "brotli", "producer, uncompressed"),
@@ -196,6 +196,15 @@ def test_a_value_that_cannot_be_is_refused_with_its_key(key: str, text: str, wor
     assert str(refusal.value).startswith(key)
     assert words in str(refusal.value)
     assert len(str(refusal.value)) < 200
+
+
+def test_a_check_may_be_a_choice_and_a_range() -> None:
+    level = Setting("level", "int", "-1", "-1|1..9", HONOURED)
+
+    assert [level.parse(text) for text in ("-1", "1", "9")] == [-1, 1, 9]
+    for text in ("-2", "0", "10"):
+        with pytest.raises(InvalidSetting, match="-1 or from 1 to 9"):
+            level.parse(text)
 
 
 def test_control_characters_of_a_value_do_not_reach_the_sentence() -> None:
@@ -276,6 +285,8 @@ def test_what_would_be_dangerous_to_leave_out_is_refused() -> None:
         Settings(
             {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
         )
+    with pytest.raises(InvalidSetting, match=r"write compression\.type=producer"):
+        Settings({"compression.type": "zstd"})
     with pytest.raises(InvalidSetting, match=r"write log\.cleanup\.policy=delete"):
         Settings({"log.cleanup.policy": "compact"})
     assert Settings({"authorizer.class.name": ""}).warning() == ""
