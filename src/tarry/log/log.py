@@ -13,77 +13,28 @@ from __future__ import annotations
 
 import logging
 
-from mypy_extensions import i64, mypyc_attr
+from mypy_extensions import i64
 
 from tarry.base.doors import Disk, FileRegion, LogFile
 from tarry.base.errors import StorageError
+from tarry.log import retention, time_search
 from tarry.log.config import LogConfig
 from tarry.log.epoch_index import EpochIndex
 from tarry.log.flaw import Flaw
+from tarry.log.listener import LogListener
 from tarry.log.open_files import OpenFiles
+from tarry.log.position import FlushMark, LogPosition
+from tarry.log.recovery_point import RecoveryPoint
 from tarry.log.recovery_report import RecoveryReport
-from tarry.log.segment import Segment, SegmentMark
-from tarry.log.tail import Tail
+from tarry.log.segment import Segment
+from tarry.log.tail import Tail, TailMark, TailPart
+from tarry.log.time_search import FoundRecord
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.wire.reader import Window, window_of
 
+__all__ = ["FlushMark", "Log", "LogListener", "LogPosition"]
+
 logger = logging.getLogger("tarry.log")
-
-
-@mypyc_attr(allow_interpreted_subclasses=True)
-class LogListener:
-    """State derived from a log, which follows its recovery and truncation."""
-
-    def reset(self) -> None:
-        """Forget everything: what follows comes from the log."""
-
-    def load_snapshot(self, data: bytes) -> bool:
-        """Take over what `take_snapshot` gave; False if it is not usable."""
-        return False
-
-    def take_snapshot(self) -> bytes | None:
-        """The state after the last written batch; None: there is nothing to keep."""
-        return None
-
-    def on_recovered_batch(self, header: BatchHeader) -> None:
-        """A batch that the log kept and the snapshot did not know, in order of offsets."""
-
-
-class LogPosition:
-    """Where a batch begins, or where the written bytes end."""
-
-    def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
-        self.offset: i64 = offset
-        self.segment_base_offset: i64 = segment_base_offset
-        self.position: i64 = position
-
-
-class FlushMark:
-    """What a flush that began at this moment covers."""
-
-    def __init__(self, end: LogPosition, names_version: i64) -> None:
-        self.end = end
-        self.names_version: i64 = names_version
-        self.segments: list[Segment] = []
-        self.sizes: list[int] = []
-
-
-class TailPart:
-    """The tail's share of a segment that is not the last one any more."""
-
-    def __init__(self, segment: Segment, chunks: list[bytes | memoryview], size: i64) -> None:
-        self.segment = segment
-        self.chunks = chunks
-        self.size: i64 = size
-
-
-class TailMark:
-    """What the log was before its tail."""
-
-    def __init__(self, log: Log) -> None:
-        self.segments: i64 = len(log.segments)
-        self.segment = SegmentMark(log.active)
-        self.epochs: EpochIndex | None = None
 
 
 class Log:
@@ -112,7 +63,7 @@ class Log:
         self.flaw_offset: i64 = -1
         # Segments below the log start, to be removed once that is durable.
         self.condemned: list[Segment] = []
-        self._flaw_position = LogPosition(-1, -1, -1)
+        self._flaw_segment: Segment | None = None
         self._flushed_end = LogPosition(-1, -1, -1)
         self._tail = Tail()
         self._tail_parts: list[TailPart] = []
@@ -125,11 +76,26 @@ class Log:
         # The directory itself is new: its name lies in its parent.
         self.is_directory_new = False
         self.recovery_report = RecoveryReport(directory)
+        self.recovery_point = RecoveryPoint()
         self.flaw_reason = ""
+        # Bytes written in this life, to know when a new recovery point is due.
+        self.written_bytes: i64 = 0
+        self.is_closed = False
+        # Which topic the log belongs to, and the file that says so until it is durable.
+        self.identity = ""
+        self._identity_content = b""
+        self._identity_path = ""
+        self._identity_file: LogFile | None = None
 
     @property
     def disk(self) -> Disk:
         return self.files.disk
+
+    def identify(self, identity: str, path: str, content: bytes) -> None:
+        """Say which topic the log belongs to; `content` goes to `path` with the next bytes."""
+        self.identity = identity
+        self._identity_path = path
+        self._identity_content = content
 
     def open_at(self, end_offset: i64, flushed_offset: i64) -> None:
         """Recovery is done: the log ends here, and so much of it was durable before."""
@@ -182,7 +148,7 @@ class Log:
     def _begin_tail(self) -> None:
         if self.flaw_offset >= 0:
             raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
-        self._mark = TailMark(self)
+        self._mark = TailMark(len(self.segments), self.active)
 
     def _begin_epoch(self, leader_epoch: i64, start_offset: i64) -> None:
         mark = self._mark
@@ -203,11 +169,22 @@ class Log:
         segment = part.segment
         if part.size == 0:
             return
-        if not segment.has_file:
+        if not segment.has_file or self._identity_content:
             self.names_version += 1
+            self._save_identity()
         segment.append_chunks(part.chunks, part.size)
+        self.written_bytes += part.size
         segment.forget_older_positions()
         self.note_dirty(segment)
+
+    def _save_identity(self) -> None:
+        """Before there are bytes, the directory says whose they are."""
+        if self._identity_content:
+            file = self.disk.open(self._identity_path, create=True)
+            file.truncate(0)
+            file.append([self._identity_content])
+            self._identity_file = file
+            self._identity_content = b""
 
     def _undo_tail(self) -> None:
         """After a failed write: be as before the tail."""
@@ -225,6 +202,11 @@ class Log:
         if mark.epochs is not None:
             self.leader_epochs.restore(mark.epochs)
         self.log_end_offset = self.written_end_offset
+        if active.has_file:
+            # What the failed write left and was cut off may come back in a crash, and recovery
+            # would stop there: the cut must be durable before anything after it is acknowledged.
+            active.cuts += 1
+            self.note_dirty(active)
         if active.written_size == active.size:
             return
         # The tail's share of this segment was written before that of a later one failed.
@@ -238,9 +220,7 @@ class Log:
     def _drop_segment(self, segment: Segment) -> None:
         """Forget a segment and remove its files at once."""
         self.files.forget(segment)
-        if segment.is_dirty:
-            segment.is_dirty = False
-            self._dirty.remove(segment)
+        self._forget_dirty(segment)
         try:
             for path in segment.file_paths():
                 self.disk.remove(path)
@@ -250,6 +230,21 @@ class Log:
         self.names_version += 1
 
     # --- Becoming durable.
+
+    @property
+    def has_tail(self) -> bool:
+        """Whether appended batches wait for their write."""
+        return self._mark is not None
+
+    @property
+    def has_changed(self) -> bool:
+        """Whether the recovery point is behind what is written."""
+        point = self.recovery_point
+        return (
+            self.written_end_offset != point.offset
+            or self.log_start_offset != point.log_start_offset
+            or self.leader_epochs.version != point.epochs_version
+        )
 
     @property
     def is_dirty(self) -> bool:
@@ -266,19 +261,32 @@ class Log:
             segment.is_dirty = True
             self._dirty.append(segment)
 
+    def _forget_dirty(self, segment: Segment) -> None:
+        if segment.is_dirty:
+            segment.is_dirty = False
+            self._dirty.remove(segment)
+
     def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
         """Add what must be flushed to make everything below the returned offset durable."""
-        mark = FlushMark(self.end_position(), self.names_version)
-        for segment in self._dirty:
-            files.append(segment.file())
-            mark.segments.append(segment)
-            mark.sizes.append(segment.written_size)
+        mark = self.mark_flush(files)
         if self.names_version != self.flushed_names_version:
             directories[self.directory] = None
             if self.is_directory_new:
                 directories[self.directory.rpartition("/")[0]] = None
         self._flush_marks.append(mark)
         return self.written_end_offset
+
+    def mark_flush(self, files: list[LogFile]) -> FlushMark:
+        """Add the files with bytes that are not durable; what their flush will cover."""
+        mark = FlushMark(self.end_position(), self.names_version)
+        for segment in self._dirty:
+            files.append(segment.file())
+            mark.segments.append(segment)
+            mark.sizes.append(segment.written_size)
+            mark.cuts.append(segment.cuts)
+        if self._identity_file is not None:
+            files.append(self._identity_file)
+        return mark
 
     def flushed(self, offset: i64) -> None:
         """The flush of what `collect_flush` named is complete."""
@@ -301,12 +309,13 @@ class Log:
         for i in range(len(mark.segments)):
             segment = mark.segments[i]
             segment.flushed_size = max(segment.flushed_size, mark.sizes[i])
-            if segment.flushed_size == segment.written_size and segment.is_dirty:
-                segment.is_dirty = False
-                self._dirty.remove(segment)
+            is_whole = segment.flushed_size == segment.written_size
+            if is_whole and segment.cuts == mark.cuts[i]:
+                self._forget_dirty(segment)
         if mark.names_version > self.flushed_names_version:
             self.flushed_names_version = mark.names_version
             self.is_directory_new = False
+            self._identity_file = None
 
     # --- Positions and reading.
 
@@ -379,13 +388,9 @@ class Log:
 
     def limit_of(self, segment: Segment, end: LogPosition) -> i64:
         """Up to where a segment may be read when the reader ends at `end`."""
-        limit = segment.written_size
         if segment.base_offset == end.segment_base_offset:
-            limit = end.position
-        flaw = self._flaw_position
-        if segment.base_offset == flaw.segment_base_offset and flaw.position < limit:
-            limit = flaw.position
-        return limit
+            return min(end.position, segment.written_size)
+        return segment.written_size
 
     def segment_index(self, offset: i64) -> i64:
         """Which segment holds `offset`: the last one that begins at or before it."""
@@ -415,6 +420,55 @@ class Log:
             size += segment.size
         return size
 
+    def epoch_at(self, offset: i64) -> int:
+        """The leader epoch in which the record at `offset` was written, or -1."""
+        return self.leader_epochs.epoch_of(offset)
+
+    def offset_for_time(self, timestamp: int, end_offset: int) -> FoundRecord | None:
+        """(timestamp, offset, epoch) of the first record below `end_offset` that is so late."""
+        return time_search.offset_for_time(self, timestamp, end_offset)
+
+    def max_timestamp_offset(self, end_offset: int) -> FoundRecord | None:
+        """(timestamp, offset, epoch) of the latest record below `end_offset`."""
+        return time_search.max_timestamp_offset(self, end_offset)
+
+    # --- The beginning.
+
+    def advance_log_start_offset(self, offset: i64) -> None:
+        """Records below `offset` are gone for readers; files go when that is durable."""
+        if offset <= self.log_start_offset:
+            return
+        assert offset <= self.written_end_offset
+        self.log_start_offset = offset
+        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
+            segment = self.segments.pop(0)
+            self.condemned.append(segment)
+            self._forget_dirty(segment)
+        self.leader_epochs.truncate_start(offset)
+
+    def delete_old_segments(self, now_wall_ms: i64, high_watermark: i64) -> int:
+        """Give up what retention does not keep any more; the number of segments."""
+        if self._mark is not None or self.flaw_offset >= 0:
+            return 0
+        count = retention.segments_due(self, now_wall_ms, high_watermark)
+        if count == 0:
+            return 0
+        if count == len(self.segments):
+            self._add_segment()
+        start_offset = self.segments[count].base_offset
+        logger.info(
+            "%s: %d segments below offset %d have expired", self.directory, count, start_offset
+        )
+        self.advance_log_start_offset(start_offset)
+        return count
+
+    def close(self) -> None:
+        """Give up all files; the log is not used again."""
+        self.is_closed = True
+        for segment in self.segments:
+            self.files.forget(segment)
+            segment.close()
+
     # --- Flaws.
 
     def note_flaw(self, flaw: Flaw) -> None:
@@ -425,12 +479,12 @@ class Log:
         self.flaw_offset = flaw.offset
         self.flaw_reason = str(flaw)
         segment = self.segments[self.segment_index(flaw.offset)]
-        self._flaw_position = LogPosition(flaw.offset, segment.base_offset, flaw.position)
+        self._flaw_segment = segment
         segment.end_at_flaw(flaw.position)
 
     def has_flaw_in(self, segment: Segment) -> bool:
         """Whether the first flaw lies in this segment."""
-        return self._flaw_position.segment_base_offset == segment.base_offset
+        return self._flaw_segment is segment
 
     def _check_flaw(self, offset: i64) -> None:
         if 0 <= self.flaw_offset <= offset:

@@ -26,12 +26,11 @@ from tarry.log.recovery_report import RecoveryReport
 from tarry.log.segment import (
     LOG_SUFFIX,
     NO_TIMESTAMP,
-    OFFSET_INDEX_SUFFIX,
-    TIME_INDEX_SUFFIX,
     UNKNOWN_TIMESTAMP,
     Segment,
     segment_path,
 )
+from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.segment_row import SegmentRow
 from tarry.log.snapshot import read_snapshot, snapshot_offsets, snapshot_path
 
@@ -71,7 +70,8 @@ def recover_log(
         files.disk.make_directory(directory)
     recovery = _Recovery(files, directory, config, listener or LogListener())
     log = recovery.run(checkpoint, was_clean)
-    if is_new:
+    if is_new or recovery.has_uncovered_names(checkpoint, was_clean):
+        # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
         log.names_version += 1
         log.is_directory_new = True
     return log
@@ -112,6 +112,8 @@ class _Recovery:
         # Segments from this base offset on may be torn; in those before, a flaw is damage.
         self.torn_base_offset_min = 0
         self.end_offset = 0
+        # Version of the epochs as the file has them, or -1.
+        self.loaded_epochs_version = -1
 
     def run(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> Log:
         """Trust what the recovery point covers, scan what lies beyond."""
@@ -134,8 +136,19 @@ class _Recovery:
         self._scan(log)
         log.leader_epochs.truncate_start(log_start_offset)
         log.open_at(self.end_offset, recovery_offset)
+        if checkpoint is not None and checkpoint.segments:
+            log.recovery_point.take_over(checkpoint, 0, self.loaded_epochs_version)
         self._tell(log)
         return log
+
+    def has_uncovered_names(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> bool:
+        """Whether a name in the directory, or its own, may not have been flushed yet."""
+        if was_clean:
+            return False
+        if checkpoint is None or not checkpoint.segments:
+            return True
+        covered = checkpoint.segments[-1].base_offset
+        return bool(self.base_offsets) and self.base_offsets[-1] > covered
 
     # --- What the recovery point covers.
 
@@ -165,10 +178,9 @@ class _Recovery:
         if segment.size > 0 and not segment.has_file:
             raise Flaw(f"{path}{LOG_SUFFIX} is missing", segment.base_offset, 0)
         name = path.rpartition("/")[2]
-        if (segment.saved_offset_entries and name + OFFSET_INDEX_SUFFIX not in self.names) or (
-            segment.saved_time_entries and name + TIME_INDEX_SUFFIX not in self.names
+        if (segment.indexes.saved_offsets and name + OFFSET_INDEX_SUFFIX not in self.names) or (
+            segment.indexes.saved_times and name + TIME_INDEX_SUFFIX not in self.names
         ):
-            logger.warning("an index of %s is missing and is rebuilt", path)
             segment.rebuild_indexes()
             self.report.walked_bytes += segment.size
 
@@ -190,6 +202,7 @@ class _Recovery:
         content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
         epochs = decode_epochs(content) if content is not None else None
         if epochs is not None:
+            self.loaded_epochs_version = epochs.version
             epochs.truncate_end(recovery_offset)
             log.leader_epochs = epochs
             epochs_from = recovery_offset
@@ -263,8 +276,7 @@ class _Recovery:
             file = segment.file()
             if file.size == segment.written_size:
                 return ""
-            segment.load_indexes()
-            segment.must_save_indexes = True
+            segment.loaded().must_save = True
             walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
             walk.checks_crc = True
             walk.leader_epoch_min = log.leader_epochs.latest_epoch

@@ -19,18 +19,18 @@ from tarry.base.doors import LogFile
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.config import LogConfig
 from tarry.log.flaw import Flaw
-from tarry.log.offset_index import OffsetIndex
 from tarry.log.open_files import FileHolder, OpenFiles
+from tarry.log.segment_indexes import (
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    SegmentIndexes,
+)
 from tarry.log.segment_row import SegmentRow
-from tarry.log.sparse_index import SparseIndex
-from tarry.log.time_index import TimeIndex
 from tarry.records.batch import BatchHeader
 
 logger = logging.getLogger("tarry.log")
 
 LOG_SUFFIX: Final = ".log"
-OFFSET_INDEX_SUFFIX: Final = ".index"
-TIME_INDEX_SUFFIX: Final = ".timeindex"
 
 # Batches whose positions stay in memory: enough for readers that keep up, 10 KB a log.
 RECENT_BATCHES: Final = 128
@@ -51,15 +51,15 @@ class SegmentMark:
     """What a segment was before a tail, so that a failed write can be undone."""
 
     def __init__(self, segment: Segment) -> None:
-        segment.load_indexes()
+        indexes = segment.loaded()
         self.size: i64 = segment.size
         self.first_timestamp: i64 = segment.first_timestamp
         self.max_timestamp: i64 = segment.max_timestamp
         self.max_timestamp_offset: i64 = segment.max_timestamp_offset
         self.modified_wall_ms: i64 = segment.modified_wall_ms
         self.unindexed_bytes: i64 = segment.unindexed_bytes
-        self.offset_entries: i64 = segment.offset_index().count
-        self.time_entries: i64 = segment.time_index().count
+        self.offset_entries: i64 = indexes.offsets.count
+        self.time_entries: i64 = indexes.times.count
         self.recent: i64 = len(segment.recent_offsets)
 
 
@@ -78,6 +78,8 @@ class Segment(FileHolder):
         self.has_file = False
         # Whether the log has noted it among those with bytes to flush.
         self.is_dirty = False
+        # How often the file was cut after a write that failed: each cut needs a flush of its own.
+        self.cuts: i64 = 0
         # The first batch's timestamp decides on rolling by time.
         self.first_timestamp: i64 = UNKNOWN_TIMESTAMP
         self.max_timestamp: i64 = NO_TIMESTAMP
@@ -88,14 +90,8 @@ class Segment(FileHolder):
         self.unindexed_bytes: i64 = 0
         self.recent_offsets: list[int] = []
         self.recent_positions: list[int] = []
-        # How many index entries the files hold, for when the indexes are not in memory.
-        self.saved_offset_entries: i64 = 0
-        self.saved_time_entries: i64 = 0
-        # The index files are not what they should be, whatever the counts say.
-        self.must_save_indexes = False
+        self.indexes = SegmentIndexes(files.disk, self.path, base_offset)
         self._file: LogFile | None = None
-        self._offset_index: OffsetIndex | None = None
-        self._time_index: TimeIndex | None = None
 
     def cover(self, row: SegmentRow) -> None:
         """Be what the recovery point says."""
@@ -105,8 +101,8 @@ class Segment(FileHolder):
         self.max_timestamp = row.max_timestamp
         self.max_timestamp_offset = row.max_timestamp_offset
         self.modified_wall_ms = row.modified_wall_ms
-        self.saved_offset_entries = row.offset_entries
-        self.saved_time_entries = row.time_entries
+        self.unindexed_bytes = row.size
+        self.indexes.cover(row.offset_entries, row.time_entries)
 
     def row(self) -> SegmentRow:
         """What a recovery point says of the segment: all that is written and saved."""
@@ -117,8 +113,8 @@ class Segment(FileHolder):
                 self.max_timestamp,
                 self.max_timestamp_offset,
                 self.modified_wall_ms,
-                self.saved_offset_entries,
-                self.saved_time_entries,
+                self.indexes.saved_offsets,
+                self.indexes.saved_times,
             ]
         )
 
@@ -136,10 +132,8 @@ class Segment(FileHolder):
         if self.waited_ms(max_timestamp, now_wall_ms) > roll_ms:
             return True
         index_bytes: i64 = self.config.segment_index_bytes
-        return (
-            self.offset_index().count >= index_bytes // 8
-            or self.time_index().count >= index_bytes // 12
-        )
+        indexes = self.loaded()
+        return indexes.offsets.count >= index_bytes // 8 or indexes.times.count >= index_bytes // 12
 
     def waited_ms(self, max_timestamp: i64, now_wall_ms: i64) -> i64:
         """How long the segment has been open, in record time if its records have one."""
@@ -172,8 +166,9 @@ class Segment(FileHolder):
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if self.unindexed_bytes > self.config.index_interval_bytes:
-            self.offset_index().append(last_offset, position)
-            self.time_index().maybe_append(self.max_timestamp, self.max_timestamp_offset)
+            indexes = self.loaded()
+            indexes.offsets.append(last_offset, position)
+            indexes.times.maybe_append(self.max_timestamp, self.max_timestamp_offset)
             self.unindexed_bytes = 0
         self.unindexed_bytes += size
 
@@ -187,9 +182,9 @@ class Segment(FileHolder):
 
     def append_chunks(self, chunks: list[bytes | memoryview], size: i64) -> None:
         """Write the tail; `StorageError` leaves the file as it was."""
-        file = self.file()
+        file = self.file() if self.has_file else self._make_file()
         if file.size > self.written_size:
-            # Left behind by a write that failed and could not be cut off then.
+            # Left behind by a crash, or by a write that failed and could not be cut off then.
             file.truncate(self.written_size)
         file.append(chunks)
         self.written_size += size
@@ -213,8 +208,7 @@ class Segment(FileHolder):
         self.max_timestamp_offset = mark.max_timestamp_offset
         self.modified_wall_ms = mark.modified_wall_ms
         self.unindexed_bytes = mark.unindexed_bytes
-        self.offset_index().cut(mark.offset_entries)
-        self.time_index().cut(mark.time_entries)
+        self.indexes.cut(mark.offset_entries, mark.time_entries)
         del self.recent_offsets[mark.recent :]
         del self.recent_positions[mark.recent :]
 
@@ -234,7 +228,7 @@ class Segment(FileHolder):
                     high = middle
             position: i64 = self.recent_positions[low - 1]
             return min(position, end)
-        start = self._indexed_position(self.offset_index().entry_of_offset(offset))
+        start = self.indexed_position(self.loaded().offsets.entry_of_offset(offset))
         if start >= end:
             return end
         walk = self.walk(start, end)
@@ -259,7 +253,7 @@ class Segment(FileHolder):
                     high = middle
             boundary: i64 = recent[low - 1]
             return max(boundary, start)
-        near = self._indexed_position(self.offset_index().entry_of_position(position_max))
+        near = self.indexed_position(self.loaded().offsets.entry_of_position(position_max))
         walk = self.walk(max(start, near), end)
         boundary = walk.position
         while True:
@@ -274,7 +268,7 @@ class Segment(FileHolder):
         self.next_header(walk)
         return walk.position
 
-    def _indexed_position(self, entry: i64) -> i64:
+    def indexed_position(self, entry: i64) -> i64:
         """The position of an entry of the offset index (-1: the segment's begin).
 
         The batch there must be the one that the entry names; if it is not, the index is wrong
@@ -282,18 +276,35 @@ class Segment(FileHolder):
         """
         if entry < 0:
             return 0
-        index = self.offset_index()
+        index = self.loaded().offsets
         position = index.position_at(entry)
+        if self.written_size <= position < self.size:
+            # An entry of the tail.
+            return position
+        offset = index.offset_at(entry)
         if position < self.written_size:
             header = self.walk(position, self.written_size).next()
-            if header is not None and header.last_offset == index.offset_at(entry):
+            if header is not None and header.last_offset == offset:
                 return position
-        logger.warning("%s%s is wrong and is rebuilt", self.path, OFFSET_INDEX_SUFFIX)
-        offset = index.offset_at(entry)
-        self.rebuild_indexes()
-        index = self.offset_index()
+        if not self.try_rebuild_indexes():
+            return 0
+        index = self.loaded().offsets
         entry = index.entry_of_offset(offset)
         return index.position_at(entry) if entry >= 0 else 0
+
+    def is_time_entry_true(self, entry: i64) -> bool:
+        """Whether an entry of the time index is what its batch says."""
+        index = self.loaded().times
+        offset = index.offset_at(entry)
+        position = self.find(offset, self.written_size)
+        if position >= self.written_size:
+            return position < self.size
+        header = self.next_header(self.walk(position, self.written_size))
+        return (
+            header is not None
+            and header.last_offset == offset
+            and header.max_timestamp == index.timestamp_at(entry)
+        )
 
     def walk(self, position: i64, end: i64) -> BatchWalk:
         """A walk over the headers from a batch's position on."""
@@ -320,7 +331,7 @@ class Segment(FileHolder):
     # --- Files.
 
     def file(self) -> LogFile:
-        """The open file of batches, for reading."""
+        """The open file of batches."""
         file = self._file
         if file is None:
             file = self._open()
@@ -328,16 +339,17 @@ class Segment(FileHolder):
             self.files.opened(self)
         return file
 
+    def _make_file(self) -> LogFile:
+        file = self.files.disk.open(self.path + LOG_SUFFIX, create=True)
+        self.has_file = True
+        self._file = file
+        self.files.opened(self)
+        return file
+
     def _open(self) -> LogFile:
+        assert self.has_file
         path = self.path + LOG_SUFFIX
         disk = self.files.disk
-        if not self.has_file:
-            file = disk.open(path, create=True)
-            self.has_file = True
-            if file.size > 0:
-                # A name that an earlier crash or a failed write left behind.
-                file.truncate(0)
-            return file
         if not disk.exists(path):
             raise Flaw(f"{path} is missing", self.base_offset, 0)
         file = disk.open(path)
@@ -375,66 +387,33 @@ class Segment(FileHolder):
     def close(self) -> None:
         """Give up the file, and the indexes as far as their files have them."""
         self._file = None
-        offset_index = self._offset_index
-        time_index = self._time_index
-        if offset_index is None or time_index is None or self.has_unsaved_entries():
-            return
-        self._offset_index = None
-        self._time_index = None
+        self.indexes.release()
 
     # --- Indexes.
 
-    def offset_index(self) -> OffsetIndex:
-        if self._offset_index is None:
-            self.load_indexes()
-        index = self._offset_index
-        assert index is not None
-        return index
-
-    def time_index(self) -> TimeIndex:
-        if self._time_index is None:
-            self.load_indexes()
-        index = self._time_index
-        assert index is not None
-        return index
-
-    def load_indexes(self) -> None:
-        """Have the indexes in memory: from their files, or made anew if those are wrong."""
-        if self._offset_index is not None:
-            return
-        offset_index = OffsetIndex(self.base_offset)
-        time_index = TimeIndex(self.base_offset)
-        is_sound = self._load(offset_index, OFFSET_INDEX_SUFFIX, self.saved_offset_entries)
-        if is_sound:
-            is_sound = self._load(time_index, TIME_INDEX_SUFFIX, self.saved_time_entries)
-        if not is_sound:
-            logger.warning("an index of %s is missing or too short and is rebuilt", self.path)
+    def loaded(self) -> SegmentIndexes:
+        """The indexes in memory: from their files, or made anew if those are wrong."""
+        indexes = self.indexes
+        if indexes.are_loaded:
+            return indexes
+        if not indexes.try_load():
             self.rebuild_indexes()
-            return
-        if self.has_file:
-            # So that the indexes are given back together with the file.
-            self.file()
-        self._offset_index = offset_index
-        self._time_index = time_index
-        self.unindexed_bytes = self.size
-        if offset_index.count > 0:
-            self.unindexed_bytes -= offset_index.position_at(offset_index.count - 1)
+            return indexes
+        # Opened so that the indexes are given back together with the file.
+        self.file()
+        self.unindexed_bytes = self.size - indexes.last_position()
+        return indexes
 
-    def _load(self, index: SparseIndex, suffix: str, entries: i64) -> bool:
-        if entries == 0:
-            return True
-        path = self.path + suffix
-        size: i64 = entries * index.entry_bytes()
-        if not self.files.disk.exists(path):
+    def try_rebuild_indexes(self) -> bool:
+        """Rebuild wrong indexes; not under a tail, whose undoing counts their entries."""
+        if self.size != self.written_size:
             return False
-        content = self.files.disk.open(path).read(0, size)
-        if len(content) < size:
-            return False
-        index.load(content, entries)
+        self.rebuild_indexes()
         return True
 
     def rebuild_indexes(self) -> None:
         """Make both indexes and the largest timestamp anew from the batches that are written."""
+        logger.warning("the indexes of %s are missing or wrong and are rebuilt", self.path)
         self.reset_indexes()
         if self.written_size == 0:
             return
@@ -449,52 +428,12 @@ class Segment(FileHolder):
         self.seal()
 
     def reset_indexes(self) -> None:
-        """Empty indexes, which the files do not have."""
-        self._offset_index = OffsetIndex(self.base_offset)
-        self._time_index = TimeIndex(self.base_offset)
-        self.saved_offset_entries = 0
-        self.saved_time_entries = 0
-        self.must_save_indexes = True
+        """Empty indexes, to be filled by `note_entry`."""
+        self.indexes.reset()
         self.unindexed_bytes = 0
         self.max_timestamp = NO_TIMESTAMP
         self.max_timestamp_offset = self.base_offset
 
     def seal(self) -> None:
         """Let the time index end with the largest timestamp, as Kafka does on rolling."""
-        self.time_index().maybe_append(self.max_timestamp, self.max_timestamp_offset)
-
-    def has_unsaved_entries(self) -> bool:
-        offset_index = self._offset_index
-        time_index = self._time_index
-        if self.must_save_indexes:
-            return True
-        if offset_index is None or time_index is None:
-            return False
-        return (
-            offset_index.saved_entries != offset_index.count
-            or time_index.saved_entries != time_index.count
-        )
-
-    def save_indexes(self, files: list[LogFile]) -> None:
-        """Write what the index files lack; adds to `files` what has to be flushed."""
-        offset_index = self.offset_index()
-        time_index = self.time_index()
-        self._save(offset_index, OFFSET_INDEX_SUFFIX, files)
-        self.saved_offset_entries = offset_index.count
-        self._save(time_index, TIME_INDEX_SUFFIX, files)
-        self.saved_time_entries = time_index.count
-        self.must_save_indexes = False
-
-    def _save(self, index: SparseIndex, suffix: str, files: list[LogFile]) -> None:
-        file = self.files.disk.open(self.path + suffix, create=True)
-        size = index.saved_entries * index.entry_bytes()
-        if file.size < size:
-            index.saved_entries = 0
-            size = 0
-        if file.size > size:
-            file.truncate(size)
-        content = index.encode_unsaved()
-        if content:
-            file.append([content])
-        index.saved_entries = index.count
-        files.append(file)
+        self.loaded().times.maybe_append(self.max_timestamp, self.max_timestamp_offset)

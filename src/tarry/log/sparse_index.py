@@ -1,9 +1,6 @@
 """The common half of both indexes: entries of 32-bit words, as in memory so in Kafka's files.
 
 In memory the words have the machine's byte order (one compact array), in the file the network's.
-`saved_entries` is how many of the first entries the file holds.  Invariant: it never exceeds
-`len(self)`; a cut below it makes the file longer than the truth until the next save, which cuts
-the file first.
 """
 
 from __future__ import annotations
@@ -25,12 +22,11 @@ class SparseIndex:
         self.base_offset: i64 = base_offset
         self.words: i64 = words
         self.count: i64 = 0
-        self.saved_entries: i64 = 0
         self.data: array[int] = array("i")
 
     def load(self, content: bytes, entries: i64) -> None:
         """Take over the first `entries` entries of the file's content."""
-        size = entries * self.words * WORD_BYTES
+        size = entries * self.entry_bytes()
         assert size <= len(content)
         data: array[int] = array("i")
         data.frombytes(content[:size])
@@ -38,16 +34,15 @@ class SparseIndex:
             data.byteswap()
         self.data = data
         self.count = entries
-        self.saved_entries = entries
 
-    def encode_unsaved(self) -> bytes:
-        """The entries that the file lacks, in the file's form."""
-        data = self.data[self.saved_entries * self.words :]
+    def encode_from(self, entry: i64) -> bytes:
+        """The entries from `entry` on, in the file's form."""
+        data = self.data[entry * self.words :]
         if IS_LITTLE_ENDIAN:
             data.byteswap()
         return data.tobytes()
 
-    def entry_bytes(self) -> int:
+    def entry_bytes(self) -> i64:
         """Size of one entry in the file."""
         return self.words * WORD_BYTES
 
@@ -56,4 +51,3 @@ class SparseIndex:
         assert entries <= self.count
         del self.data[entries * self.words :]
         self.count = entries
-        self.saved_entries = min(self.saved_entries, entries)

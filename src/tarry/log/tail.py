@@ -12,6 +12,8 @@ from typing import Final
 from librt.strings import BytesWriter, write_i64_be
 from mypy_extensions import i64
 
+from tarry.log.epoch_index import EpochIndex
+from tarry.log.segment import Segment, SegmentMark
 from tarry.records.batch import MAGIC, BatchHeader
 from tarry.wire.reader import Window
 
@@ -59,3 +61,21 @@ class Tail:
         self.size = 0
         self._chunks = []
         self._joined = BytesWriter()
+
+
+class TailPart:
+    """The tail's share of a segment that is not the last one any more."""
+
+    def __init__(self, segment: Segment, chunks: list[bytes | memoryview], size: i64) -> None:
+        self.segment = segment
+        self.chunks = chunks
+        self.size: i64 = size
+
+
+class TailMark:
+    """What the log was before its tail."""
+
+    def __init__(self, segments: i64, active: Segment) -> None:
+        self.segments: i64 = segments
+        self.segment = SegmentMark(active)
+        self.epochs: EpochIndex | None = None

@@ -1,0 +1,243 @@
+"""Writes recovery points while the broker runs, in rounds that end as flushes.
+
+A round takes the logs that have grown enough and goes three steps, each begun in a turn and ended
+by its flush: (1) what the recovery points will rely on: batches, index entries, snapshots, epochs;
+(2) the new `recovery-points` under another name; (3) its renaming.  Only then old files go:
+segments below the log start, old snapshots.  So a crash anywhere leaves recovery points that tell
+the truth, if perhaps an old one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base.doors import Disk, LogFile
+from tarry.base.errors import StorageError
+from tarry.log.checkpoint import (
+    CHECKPOINT_FILE,
+    EMPTY_SNAPSHOT,
+    LogCheckpoint,
+    encode_checkpoints,
+)
+from tarry.log.epoch_index import EPOCH_FILE
+from tarry.log.log import FlushMark, Log
+from tarry.log.segment import Segment
+from tarry.log.snapshot import remove_old_snapshots, write_snapshot
+
+logger = logging.getLogger("tarry.log")
+
+# A log that has grown by so much gets a new recovery point at once: scanning as much takes 10 ms.
+CHECKPOINT_BYTES: Final = 16 << 20
+# One that has changed at all gets one after so long.
+CHECKPOINT_AGE_MS: Final = 60_000
+# Logs in one round: each takes about 50 µs of the turn that begins it.
+LOGS_PER_ROUND_MAX: Final = 64
+
+_TEMPORARY_SUFFIX: Final = ".tmp"
+_NO_FLUSH: Final = -1
+
+_IDLE: Final = 0
+_SAVING: Final = 1
+_WRITING: Final = 2
+_RENAMING: Final = 3
+
+
+class SavedLog:
+    """One log's part of a round."""
+
+    def __init__(self, log: Log, mark: FlushMark, row: LogCheckpoint) -> None:
+        self.log = log
+        self.mark = mark
+        self.row = row
+        # Version of the epochs that were written, or -1 if the file has them already.
+        self.epochs_version = -1
+        self.written_bytes = log.written_bytes
+        self.condemned: list[Segment] = []
+
+
+class CheckpointWriter:
+    """The rounds, one at a time."""
+
+    def __init__(self, disk: Disk) -> None:
+        self.disk = disk
+        self.logs: dict[str, Log] = {}
+        # Encoded rows by directory: what the file says, or will say after this round.
+        self.rows: dict[str, str] = {}
+        self.has_stale_rows = False
+        self._step = _IDLE
+        self._queue: list[Log] = []
+        self._saved: list[SavedLog] = []
+        self._flush_id = _NO_FLUSH
+
+    def add(self, log: Log, row: LogCheckpoint | None) -> None:
+        """A log was opened, with the recovery point it was opened by."""
+        self.logs[log.directory] = log
+        if row is not None and row.segments:
+            self.rows[log.directory] = row.encode()
+
+    def forget(self, log: Log) -> None:
+        """A log was given up; its row goes with the next round."""
+        if self.logs.get(log.directory) is log:
+            del self.logs[log.directory]
+            if self.rows.pop(log.directory, None) is not None:
+                self.has_stale_rows = True
+
+    def begin(self, now_ms: int) -> int:
+        """Begin a round if any log is due and none is under way; a flush id, or -1."""
+        if self._step != _IDLE:
+            return _NO_FLUSH
+        self._queue = [log for log in self.logs.values() if _is_due(log, now_ms)]
+        for log in self._queue:
+            log.recovery_point.tried_ms = now_ms
+        return self._begin_round()
+
+    def on_flushed(self, flush_id: int) -> int:
+        """A flush has ended well: go on; the next flush id, or -1 when the round is over."""
+        if flush_id != self._flush_id:
+            return _NO_FLUSH
+        try:
+            if self._step == _SAVING:
+                return self._begin_writing()
+            if self._step == _WRITING:
+                return self._begin_renaming()
+        except StorageError as error:
+            logger.warning("recovery points could not be written: %s", error)
+            self._end()
+            return _NO_FLUSH
+        self._finish()
+        return self._begin_round()
+
+    def write_all(self) -> None:
+        """A whole round over all logs that have changed, waiting for the flushes; at stop."""
+        self._end()
+        changed = [log for log in self.logs.values() if log.has_changed]
+        files: list[LogFile] = []
+        directories: dict[str, None] = {}
+        self._save(changed, files, directories)
+        if not self._saved and not self.has_stale_rows:
+            return
+        self.disk.flush(files, list(directories))
+        self.disk.flush(*self._write())
+        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
+        self.disk.flush([], [""])
+        self._finish()
+
+    # --- Steps.
+
+    def _begin_round(self) -> int:
+        batch = self._queue[:LOGS_PER_ROUND_MAX]
+        del self._queue[:LOGS_PER_ROUND_MAX]
+        files: list[LogFile] = []
+        directories: dict[str, None] = {}
+        self._save(batch, files, directories)
+        if not self._saved and not self.has_stale_rows:
+            self._end()
+            return _NO_FLUSH
+        self._step = _SAVING
+        self._flush_id = self.disk.begin_flush(files, list(directories))
+        return self._flush_id
+
+    def _save(self, logs: list[Log], files: list[LogFile], directories: dict[str, None]) -> None:
+        for log in logs:
+            if log.has_tail or log.flaw_offset >= 0:
+                continue
+            try:
+                self._saved.append(_save_log(log, files, directories))
+            except StorageError as error:
+                logger.warning("no recovery point for %s: %s", log.directory, error)
+
+    def _begin_writing(self) -> int:
+        self._flush_id = self.disk.begin_flush(*self._write())
+        self._step = _WRITING
+        return self._flush_id
+
+    def _write(self) -> tuple[list[LogFile], list[str]]:
+        """Write all rows under another name; what has to be flushed."""
+        directories: dict[str, None] = {}
+        for saved in self._saved:
+            log = saved.log
+            if log.is_closed:
+                continue
+            log.settle(saved.mark)
+            if saved.epochs_version >= 0:
+                path = f"{log.directory}/{EPOCH_FILE}"
+                self.disk.rename(path + _TEMPORARY_SUFFIX, path)
+                directories[log.directory] = None
+            self.rows[log.directory] = saved.row.encode()
+        file = self.disk.open(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, create=True)
+        file.truncate(0)
+        file.append([encode_checkpoints([self.rows[name] for name in sorted(self.rows)])])
+        return [file], list(directories)
+
+    def _begin_renaming(self) -> int:
+        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
+        self._flush_id = self.disk.begin_flush([], [""])
+        self._step = _RENAMING
+        return self._flush_id
+
+    def _finish(self) -> None:
+        """The recovery points hold: what they do not need any more may go."""
+        self.has_stale_rows = False
+        for saved in self._saved:
+            log = saved.log
+            if log.is_closed:
+                continue
+            log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
+            for segment in saved.condemned:
+                log.condemned.remove(segment)
+                log.files.forget(segment)
+                segment.close()
+                for path in segment.file_paths():
+                    if self.disk.exists(path):
+                        self.disk.begin_remove(path)
+            if saved.row.snapshot_offset >= 0:
+                remove_old_snapshots(self.disk, log.directory, saved.row.snapshot_offset)
+        self._saved = []
+        self._step = _IDLE
+        self._flush_id = _NO_FLUSH
+
+    def _end(self) -> None:
+        self._saved = []
+        self._queue = []
+        self._step = _IDLE
+        self._flush_id = _NO_FLUSH
+
+
+def _is_due(log: Log, now_ms: int) -> bool:
+    point = log.recovery_point
+    if log.written_bytes - point.written_bytes >= CHECKPOINT_BYTES or log.condemned:
+        return True
+    return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
+
+
+def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
+    """Write what a recovery point at the written end relies on; name what has to be flushed."""
+    disk = log.disk
+    offset = log.written_end_offset
+    row = LogCheckpoint(log.directory, log.identity)
+    row.log_start_offset = log.log_start_offset
+    row.recovery_offset = offset
+    mark = log.mark_flush(files)
+    directories[log.directory] = None
+    if log.is_directory_new:
+        directories[log.directory.rpartition("/")[0]] = None
+    for segment in log.segments:
+        if segment is log.active:
+            segment.seal()
+        if segment.indexes.has_unsaved():
+            segment.indexes.save(files)
+        row.segments.append(segment.row())
+    snapshot = log.listener.take_snapshot()
+    row.snapshot_offset = EMPTY_SNAPSHOT if snapshot is None else offset
+    if snapshot is not None and offset != log.recovery_point.snapshot_offset:
+        files.append(write_snapshot(disk, log.directory, offset, snapshot))
+    saved = SavedLog(log, mark, row)
+    saved.condemned = list(log.condemned)
+    if log.leader_epochs.version != log.recovery_point.epochs_version:
+        file = disk.open(f"{log.directory}/{EPOCH_FILE}{_TEMPORARY_SUFFIX}", create=True)
+        file.truncate(0)
+        file.append([log.leader_epochs.encode()])
+        files.append(file)
+        saved.epochs_version = log.leader_epochs.version
+    return saved

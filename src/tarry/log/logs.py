@@ -1,0 +1,124 @@
+"""All logs of one broker: opened over shared descriptors, stopped cleanly, recovery points kept.
+
+How a broker drives it: `load` and then `open` for each log, `settle` once, all before the first
+turn; `open` for new logs in turns; `checkpoints.begin` every few seconds, and `on_flushed` for the
+flush ids that it gives; `close_cleanly` when the last answer has left.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.log.checkpoint import (
+    CHECKPOINT_FILE,
+    CLEAN_MARKER,
+    LogCheckpoint,
+    decode_checkpoints,
+    read_file,
+    write_file,
+)
+from tarry.log.checkpoint_writer import CheckpointWriter
+from tarry.log.config import LogConfig
+from tarry.log.log import Log, LogListener
+from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
+from tarry.log.recovery import recover_log, settle_logs
+
+logger = logging.getLogger("tarry.log")
+
+# Kafka's name and form, so that a directory tells which topic it belongs to.
+IDENTITY_FILE: Final = "partition.metadata"
+_IDENTITY_PREFIX: Final = "version: 0\ntopic_id: "
+
+
+class Logs:
+    """The logs by directory, and what the last life left about them."""
+
+    def __init__(self, disk: Disk, open_files_max: int = OPEN_FILES_MAX) -> None:
+        self.disk = disk
+        self.files = OpenFiles(disk, open_files_max)
+        self.checkpoints = CheckpointWriter(disk)
+        self.was_clean = False
+        self._loaded: dict[str, LogCheckpoint] | None = {}
+
+    def load(self) -> None:
+        """Read the recovery points and take the clean marker away, durably."""
+        self.was_clean = self.disk.exists(CLEAN_MARKER)
+        if self.disk.exists(CHECKPOINT_FILE):
+            content = read_file(self.disk, CHECKPOINT_FILE)
+            self._loaded = decode_checkpoints(content) if content is not None else None
+            if self._loaded is None:
+                logger.error("%s is damaged: all logs are read from their start", CHECKPOINT_FILE)
+        if self.was_clean:
+            self.disk.remove(CLEAN_MARKER)
+            self.disk.flush([], [""])
+
+    def open(
+        self, directory: str, topic_id: bytes, config: LogConfig, listener: LogListener | None
+    ) -> Log:
+        """Open the log of a topic's partition, or make it.
+
+        A directory that says it belongs to another topic is moved out of the way and removed.
+        `topic_id` b"": no topic's log, any directory of that name will do.
+        """
+        identity = _encode_id(topic_id)
+        found = ""
+        if identity and self.disk.exists(directory):
+            found = self._identity_in(directory)
+            if found not in ("", identity):
+                self._move_away(directory, found)
+        checkpoint = self._checkpoint_of(directory, identity)
+        log = recover_log(self.files, directory, config, listener, checkpoint, self.was_clean)
+        content = f"{_IDENTITY_PREFIX}{identity}\n".encode() if found != identity else b""
+        log.identify(identity, f"{directory}/{IDENTITY_FILE}", content)
+        self.checkpoints.add(log, checkpoint)
+        return log
+
+    def settle(self) -> None:
+        """Make durable what recovery kept and cut, with one flush; before the first turn."""
+        settle_logs(self.disk, list(self.checkpoints.logs.values()))
+
+    def forget(self, log: Log) -> None:
+        """The log's topic was deleted: its files are given up; removing them is the caller's."""
+        log.close()
+        self.checkpoints.forget(log)
+
+    def close_cleanly(self) -> None:
+        """Save everything that a start would have to find out, then mark the stop as clean.
+
+        All tails are written and flushed before.  Raises `StorageError`; then the next start
+        recovers.
+        """
+        self.checkpoints.write_all()
+        write_file(self.disk, CLEAN_MARKER, b"")
+
+    def _checkpoint_of(self, directory: str, identity: str) -> LogCheckpoint | None:
+        if self._loaded is None:
+            return None
+        # Each row is used once: a later log of this name is another one.
+        row = self._loaded.pop(directory, None)
+        if row is None or row.identity != identity:
+            return LogCheckpoint(directory, identity)
+        return row
+
+    def _move_away(self, directory: str, found: str) -> None:
+        """A crash undid the renaming of a deleted topic's directory: do it again."""
+        away = f"{directory}.{found}-delete"
+        logger.warning("%s belongs to topic id %s and is removed as %s", directory, found, away)
+        self.disk.rename(directory, away)
+        self.disk.begin_remove(away)
+
+    def _identity_in(self, directory: str) -> str:
+        """The topic id that a directory carries, or "" if that cannot be read."""
+        content = read_file(self.disk, f"{directory}/{IDENTITY_FILE}")
+        if content is None or not content.startswith(_IDENTITY_PREFIX.encode()):
+            return ""
+        text = content[len(_IDENTITY_PREFIX) :].decode(errors="replace")
+        return text[:-1] if text.endswith("\n") and len(text) == 23 else ""
+
+
+def _encode_id(topic_id: bytes) -> str:
+    """Kafka's text form of a uuid."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

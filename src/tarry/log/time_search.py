@@ -1,0 +1,184 @@
+"""Search by time: the first record at or after a timestamp, and the one with the largest.
+
+Exact to the record, inside compressed batches and with timestamps in any order.  The time index
+says up to which batch everything is earlier; from there headers are walked, and only a batch whose
+largest timestamp is late enough is opened.  A batch that cannot be opened answers with its first
+offset: rather a record too early than one skipped.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base.errors import CorruptData, StorageError
+from tarry.base.limits import OPENED_BATCH_BYTES_MAX
+from tarry.log.batch_walk import BatchWalk
+from tarry.log.flaw import Flaw
+from tarry.log.segment import Segment
+from tarry.records.batch import BatchHeader
+from tarry.records.record import RecordTime, find_latest_record, find_record_from_time
+
+if TYPE_CHECKING:
+    from tarry.log.log import Log
+
+# (timestamp, offset, leader epoch)
+FoundRecord = tuple[int, int, int]
+
+
+def offset_for_time(log: Log, timestamp: int, end_offset: int) -> FoundRecord | None:
+    """The first record below `end_offset` whose timestamp is `timestamp` or later."""
+    for segment in list(log.segments):
+        if segment.base_offset >= end_offset:
+            return None
+        if segment.max_timestamp < timestamp:
+            continue
+        found = _in_flawed(log, segment, _FirstFrom(log, segment, end_offset, timestamp))
+        if found is not None:
+            return found
+    return None
+
+
+def max_timestamp_offset(log: Log, end_offset: int) -> FoundRecord | None:
+    """The record below `end_offset` with the largest timestamp, the first of several."""
+    best: FoundRecord | None = None
+    for segment in list(log.segments):
+        if segment.base_offset >= end_offset:
+            break
+        if segment.max_timestamp < 0 or (best is not None and segment.max_timestamp <= best[0]):
+            continue
+        found = _in_flawed(log, segment, _Latest(log, segment, end_offset))
+        if found is not None and (best is None or found[0] > best[0]):
+            best = found
+    return best
+
+
+def _in_flawed(log: Log, segment: Segment, search: _Search) -> FoundRecord | None:
+    """Run the search; what a flaw hides cannot be answered."""
+    try:
+        found = search.run()
+    except Flaw as flaw:
+        log.note_flaw(flaw)
+        raise
+    if found is None and log.has_flaw_in(segment):
+        raise StorageError(f"{log.directory} has a flaw at offset {log.flaw_offset}")
+    return found
+
+
+class _Search:
+    """A walk over the headers of one segment, as far as a reader may see."""
+
+    def __init__(self, log: Log, segment: Segment, end_offset: int) -> None:
+        self.segment = segment
+        self.start_offset = log.log_start_offset
+        self.end_offset = end_offset
+        self.limit = segment.written_size
+
+    def run(self) -> FoundRecord | None:
+        raise NotImplementedError
+
+    def can_trust(self, entry: int) -> bool:
+        """Whether this entry of the time index and the next say what their batches say.
+
+        If not, the indexes are rebuilt, and then they can be trusted.
+        """
+        segment = self.segment
+        times = segment.loaded().times
+        for checked in range(max(entry, 0), min(entry + 2, times.count)):
+            if not segment.is_time_entry_true(checked):
+                return segment.try_rebuild_indexes()
+        return True
+
+    def next_header(self, walk: BatchWalk) -> BatchHeader | None:
+        """The next batch that holds records between the log's start and the reader's end."""
+        while (header := self.segment.next_header(walk)) is not None:
+            if header.base_offset >= self.end_offset:
+                return None
+            if header.last_offset >= self.start_offset:
+                return header
+        return None
+
+
+class _FirstFrom(_Search):
+    """The first record at or after a time."""
+
+    def __init__(self, log: Log, segment: Segment, end_offset: int, timestamp: int) -> None:
+        super().__init__(log, segment, end_offset)
+        self.timestamp = timestamp
+
+    def run(self) -> FoundRecord | None:
+        walk = self.segment.walk(self._start_position(), self.limit)
+        while (header := self.next_header(walk)) is not None:
+            if header.max_timestamp < self.timestamp:
+                continue
+            found = self._open(walk, header)
+            if found is not None and found.offset < self.end_offset:
+                return found.timestamp, found.offset, header.leader_epoch
+        return None
+
+    def _open(self, walk: BatchWalk, header: BatchHeader) -> RecordTime | None:
+        first_offset = max(header.base_offset, self.start_offset)
+        try:
+            return find_record_from_time(
+                walk.batch_bytes(header), 0, self.timestamp, first_offset, OPENED_BATCH_BYTES_MAX
+            )
+        except CorruptData:
+            return RecordTime(header.max_timestamp, first_offset)
+
+    def _start_position(self) -> int:
+        """Before it every batch is earlier than the timestamp.
+
+        An entry says what was the largest timestamp when the offset index got an entry too.  So
+        the first batch that is late enough comes after the offset entry before the next time
+        entry, or, behind the last one, after the last offset entry of all.
+        """
+        segment = self.segment
+        if not self.can_trust(segment.loaded().times.entry_of_timestamp(self.timestamp)):
+            return 0
+        times = segment.loaded().times
+        offsets = segment.loaded().offsets
+        entry = times.entry_of_timestamp(self.timestamp)
+        if entry >= 0 and times.timestamp_at(entry) == self.timestamp:
+            # Its batch is the first one with this timestamp.
+            return segment.find(times.offset_at(entry), self.limit)
+        if entry + 1 < times.count:
+            near = offsets.entry_of_offset(times.offset_at(entry + 1) - 1)
+        else:
+            near = offsets.count - 1
+        return segment.indexed_position(near)
+
+
+class _Latest(_Search):
+    """The record with the largest timestamp."""
+
+    def run(self) -> FoundRecord | None:
+        best: BatchHeader | None = None
+        best_position = 0
+        walk = self.segment.walk(self._start_position(), self.limit)
+        while (header := self.next_header(walk)) is not None:
+            if best is None or header.max_timestamp > best.max_timestamp:
+                best = header
+                best_position = walk.batch_position
+        if best is None:
+            return None
+        return self._open(best, best_position)
+
+    def _open(self, header: BatchHeader, position: int) -> FoundRecord | None:
+        data = self.segment.file().read(position, header.size)
+        try:
+            found = find_latest_record(data, 0, OPENED_BATCH_BYTES_MAX)
+        except CorruptData:
+            found = RecordTime(header.max_timestamp, header.base_offset)
+        if found is None:
+            return None
+        return found.timestamp, found.offset, header.leader_epoch
+
+    def _start_position(self) -> int:
+        """Before it no batch is later than the one there, as long as both are readable."""
+        if not self.can_trust(self.segment.loaded().times.entry_before_offset(self.end_offset)):
+            return 0
+        times = self.segment.loaded().times
+        entry = times.entry_before_offset(self.end_offset)
+        offset = self.start_offset
+        if entry >= 0:
+            offset = max(offset, times.offset_at(entry))
+        return self.segment.find(offset, self.limit)
