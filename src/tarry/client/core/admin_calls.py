@@ -1,0 +1,285 @@
+"""The calls of an admin client: what each request asks, and what its answer means."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import tarry
+from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
+from tarry.client.core.call import ANYONE, CONTROLLER, Call
+from tarry.client.core.connection import SOFTWARE_NAME
+from tarry.client.core.metadata import Broker, Topic, topic_of
+from tarry.client.core.versions import VersionTable, version_table
+from tarry.client.errors import BrokerError, ClientError
+from tarry.client.settings import Address
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    decode_api_versions_response,
+)
+from tarry.protocol.messages.create_topics import (
+    CreatableReplicaAssignment,
+    CreatableTopic,
+    CreatableTopicConfig,
+    CreateTopicsRequest,
+    decode_create_topics_response,
+)
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicState,
+    decode_delete_topics_response,
+)
+from tarry.protocol.messages.describe_cluster import (
+    DescribeClusterRequest,
+    decode_describe_cluster_response,
+)
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    decode_describe_configs_response,
+)
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    decode_metadata_response,
+)
+
+# Kafka's types of resources that have settings.
+RESOURCE_TOPIC: Final = 2
+RESOURCE_BROKER: Final = 4
+
+# Kafka's sources of settings.
+SOURCES: Final = {
+    1: "topic",
+    2: "broker (dynamic)",
+    3: "cluster (dynamic)",
+    4: "broker",
+    5: "default",
+    6: "broker (logger)",
+    7: "client metrics",
+    8: "group",
+}
+
+# From this version on topics are deleted as states, with a name or an id.
+DELETE_VERSION_WITH_STATES: Final = 6
+
+
+class NewTopic(NamedTuple):
+    """A topic to be made; -1 leaves a count to the broker, an assignment names the replicas."""
+
+    name: str
+    partition_count: int = -1
+    replication_factor: int = -1
+    configs: dict[str, str] = {}
+    assignment: list[list[int]] | None = None
+
+
+class TopicOutcome(NamedTuple):
+    """What became of one topic of a request; `error` is None if it was done."""
+
+    name: str
+    error: ClientError | None
+    partition_count: int = -1
+    replication_factor: int = -1
+
+
+class ConfigEntry(NamedTuple):
+    """One setting of a topic or broker."""
+
+    name: str
+    value: str | None
+    source: str
+    is_default: bool
+    is_read_only: bool
+    is_sensitive: bool
+
+
+class ClusterDescription(NamedTuple):
+    cluster_id: str
+    controller_id: int
+    brokers: list[Broker]
+    fenced_ids: list[int]
+
+
+class CreateTopics(Call):
+    """Result: a list of TopicOutcome."""
+
+    def __init__(self, topics: list[NewTopic], *, validate_only: bool) -> None:
+        super().__init__(api_keys.CREATE_TOPICS, decode_create_topics_response, CONTROLLER)
+        self.topics = topics
+        self.validate_only = validate_only
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        return CreateTopicsRequest(
+            topics=[_creatable(topic) for topic in self.topics],
+            timeout_ms=timeout_ms,
+            validate_only=self.validate_only,
+        )
+
+    def interpret(self, response: Any, version: int) -> list[TopicOutcome]:
+        outcomes: list[TopicOutcome] = []
+        for topic in response.topics:
+            sentence = topic.error_message or f"topic {topic.name} was not made"
+            error = _topic_error(topic.error_code, sentence)
+            outcomes.append(
+                TopicOutcome(topic.name, error, topic.num_partitions, topic.replication_factor)
+            )
+        return outcomes
+
+
+def _creatable(topic: NewTopic) -> CreatableTopic:
+    assignments = [
+        CreatableReplicaAssignment(index, broker_ids)
+        for index, broker_ids in enumerate(topic.assignment or [])
+    ]
+    return CreatableTopic(
+        name=topic.name,
+        num_partitions=-1 if assignments else topic.partition_count,
+        replication_factor=-1 if assignments else topic.replication_factor,
+        assignments=assignments,
+        configs=[CreatableTopicConfig(name, value) for name, value in topic.configs.items()],
+    )
+
+
+def _topic_error(code: int, sentence: str) -> ClientError | None:
+    """The error of one topic; one that concerns the whole request is raised, and tried again."""
+    if code == NONE:
+        return None
+    if code == NOT_CONTROLLER:
+        raise BrokerError(code, sentence)
+    return BrokerError(code, sentence)
+
+
+class DeleteTopics(Call):
+    """Result: a list of TopicOutcome."""
+
+    def __init__(self, names: list[str]) -> None:
+        super().__init__(api_keys.DELETE_TOPICS, decode_delete_topics_response, CONTROLLER)
+        self.names = names
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        if version >= DELETE_VERSION_WITH_STATES:
+            states = [DeleteTopicState(name) for name in self.names]
+            return DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
+        return DeleteTopicsRequest(topic_names=list(self.names), timeout_ms=timeout_ms)
+
+    def interpret(self, response: Any, version: int) -> list[TopicOutcome]:
+        outcomes: list[TopicOutcome] = []
+        for answer in response.responses:
+            name = answer.name or ""
+            sentence = answer.error_message or f"topic {name} was not deleted"
+            if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                sentence = f"topic {name} does not exist"
+            outcomes.append(TopicOutcome(name, _topic_error(answer.error_code, sentence)))
+        return outcomes
+
+
+class TopicList(Call):
+    """Result: topics with their partitions and errors, by name; all of them if `names` is None.
+
+    Never makes a topic.
+    """
+
+    def __init__(self, names: list[str] | None) -> None:
+        super().__init__(api_keys.METADATA, decode_metadata_response)
+        self.names = names
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        if self.names is None:
+            # In version 0 an empty list asks for all; null came with version 1.
+            return MetadataRequest(topics=[] if version == 0 else None)
+        topics = [MetadataRequestTopic(name=name) for name in self.names]
+        return MetadataRequest(topics=topics, allow_auto_topic_creation=version < VERSION_NO_CREATE)
+
+    def interpret(self, response: Any, version: int) -> list[Topic]:
+        topics = [topic_of(answer.name or "", answer) for answer in response.topics]
+        return sorted(topics, key=_name_of)
+
+
+# Metadata requests of older versions cannot say that a topic must not be made.
+VERSION_NO_CREATE: Final = 4
+
+
+def _name_of(topic: Topic) -> str:
+    return topic.name
+
+
+class DescribeConfigs(Call):
+    """Result: the settings of one topic or broker, by name."""
+
+    def __init__(self, resource_type: int, name: str) -> None:
+        target = int(name) if resource_type == RESOURCE_BROKER else ANYONE
+        super().__init__(api_keys.DESCRIBE_CONFIGS, decode_describe_configs_response, target)
+        self.resource_type = resource_type
+        self.name = name
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        resource = DescribeConfigsResource(self.resource_type, self.name, None)
+        return DescribeConfigsRequest(resources=[resource])
+
+    def interpret(self, response: Any, version: int) -> list[ConfigEntry]:
+        entries: list[ConfigEntry] = []
+        for result in response.results:
+            if result.error_code != NONE:
+                sentence = result.error_message or f"the settings of {self.name} are not told"
+                raise BrokerError(result.error_code, sentence)
+            for entry in result.configs:
+                source = SOURCES.get(entry.config_source, "unknown")
+                entries.append(
+                    ConfigEntry(
+                        entry.name,
+                        entry.value,
+                        source,
+                        source == "default",
+                        entry.read_only,
+                        entry.is_sensitive,
+                    )
+                )
+        return sorted(entries)
+
+
+class DescribeCluster(Call):
+    """Result: ClusterDescription."""
+
+    def __init__(self) -> None:
+        super().__init__(api_keys.DESCRIBE_CLUSTER, decode_describe_cluster_response)
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        request = DescribeClusterRequest()
+        if version >= VERSION_WITH_FENCED:
+            request.include_fenced_brokers = True
+        return request
+
+    def interpret(self, response: Any, version: int) -> ClusterDescription:
+        if response.error_code != NONE:
+            sentence = response.error_message or "the cluster is not described"
+            raise BrokerError(response.error_code, sentence)
+        brokers = [
+            Broker(one.broker_id, Address(one.host, one.port), one.rack) for one in response.brokers
+        ]
+        brokers.sort(key=_id_of)
+        fenced = sorted(one.broker_id for one in response.brokers if one.is_fenced)
+        return ClusterDescription(response.cluster_id, response.controller_id, brokers, fenced)
+
+
+VERSION_WITH_FENCED: Final = 2
+
+
+def _id_of(broker: Broker) -> int:
+    return broker.broker_id
+
+
+class ApiVersions(Call):
+    """Result: the versions that a broker takes, by API key."""
+
+    def __init__(self, broker_id: int = ANYONE) -> None:
+        super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, broker_id)
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        return ApiVersionsRequest(SOFTWARE_NAME, tarry.__version__)
+
+    def interpret(self, response: Any, version: int) -> VersionTable:
+        if response.error_code != NONE:
+            raise BrokerError(response.error_code, "the broker does not tell its versions")
+        return version_table(response)

@@ -1,0 +1,255 @@
+"""ProducerBatch: records of one partition on their way, and the receipts that look at it.
+
+Records are encoded as they are appended.  A receipt is a batch and a place in it, so that the end
+of a batch costs the same for one record as for a thousand.  A batch that had to be taken apart
+ends as `pieces`, and its receipts look there.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tarry.client.errors import ClientError, DeliveryTimedOut
+from tarry.records.builder import BatchBuilder, Headers
+from tarry.records.record import decode_records
+
+OFFSET_UNKNOWN: Final = -1
+
+# Record length, attributes, deltas, key and value length, header count: what a record takes beside
+# its key and value at most (headers come on top).
+RECORD_OVERHEAD: Final = 21
+
+UNSEQUENCED: Final = -1
+
+
+class Piece(NamedTuple):
+    """Records `first` to `last` of a batch are now in `batch`, from its place `start` on."""
+
+    first: int
+    last: int
+    batch: ProducerBatch
+    start: int
+
+
+class ProducerBatch:
+    """Open while records are appended, then closed, sent, and done once."""
+
+    __slots__ = (
+        "append_time_ms",
+        "attempts",
+        "base_offset",
+        "base_sequence",
+        "builder",
+        "count",
+        "deadline_ms",
+        "error",
+        "is_done",
+        "last_error",
+        "order",
+        "owner",
+        "partition",
+        "payload_bytes",
+        "pieces",
+        "producer_epoch",
+        "producer_id",
+        "topic",
+        "unseen_failures",
+    )
+
+    def __init__(
+        self, topic: str, partition: int, order: tuple[int, ...], deadline_ms: int
+    ) -> None:
+        self.topic = topic
+        self.partition = partition
+        # Batches of a partition keep this order, whatever happens to them.
+        self.order = order
+        # The face that receipts turn to when somebody waits for them.
+        self.owner: object = None
+        self.deadline_ms = deadline_ms
+        self.builder: BatchBuilder | None = BatchBuilder()
+        self.count = 0
+        self.payload_bytes = 0
+        self.attempts = 0
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.base_sequence = UNSEQUENCED
+        self.last_error: ClientError | None = None
+        self.is_done = False
+        self.error: ClientError | None = None
+        self.base_offset = OFFSET_UNKNOWN
+        self.append_time_ms = -1
+        self.pieces: list[Piece] | None = None
+        # Failed records that nobody has asked the receipt of.
+        self.unseen_failures = 0
+
+    @property
+    def size(self) -> int:
+        """Bytes before compression."""
+        return self.builder.size if self.builder is not None else 0
+
+    def append(
+        self, timestamp: int, key: bytes | None, value: bytes | None, headers: Headers | None
+    ) -> int:
+        """Add a record; returns its place."""
+        assert self.builder is not None
+        self.builder.append(timestamp, key, value, headers)
+        place = self.count
+        self.count = place + 1
+        return place
+
+    def encode(self, codec: int) -> bytes:
+        """The batch as it is sent; the same bytes as long as its sequence is the same."""
+        assert self.builder is not None
+        return self.builder.build(
+            codec,
+            producer_id=self.producer_id,
+            producer_epoch=self.producer_epoch,
+            base_sequence=self.base_sequence,
+        )
+
+    def forget_sequence(self) -> None:
+        """The broker does not have it, so it may be numbered again."""
+        self.producer_id = -1
+        self.producer_epoch = -1
+        self.base_sequence = UNSEQUENCED
+
+    def succeed(self, base_offset: int, append_time_ms: int) -> None:
+        assert not self.is_done
+        self.is_done = True
+        self.base_offset = base_offset
+        self.append_time_ms = append_time_ms
+        self.builder = None
+
+    def fail(self, error: ClientError) -> None:
+        assert not self.is_done
+        self.is_done = True
+        self.error = error
+        self.unseen_failures = self.count
+        self.builder = None
+
+    def split(self) -> list[ProducerBatch]:
+        """Two halves, with the sequences that their records have already."""
+        middle = self.count // 2
+        return self._taken_apart([(0, middle - 1), (middle, self.count - 1)], {})
+
+    def without(self, flaws: dict[int, ClientError]) -> ProducerBatch | None:
+        """The records without a flaw as one batch, None if there are none; the others fail."""
+        runs: list[tuple[int, int]] = []
+        for place in range(self.count):
+            if place in flaws:
+                continue
+            if runs and runs[-1][1] == place - 1:
+                runs[-1] = (runs[-1][0], place)
+            else:
+                runs.append((place, place))
+        rest = self._taken_apart(runs, flaws, into_one=True)
+        return rest[0] if rest else None
+
+    def _taken_apart(
+        self,
+        runs: list[tuple[int, int]],
+        flaws: dict[int, ClientError],
+        *,
+        into_one: bool = False,
+    ) -> list[ProducerBatch]:
+        records = decode_records(self.encode(0), size_max=self.size + 1)
+        share = self.payload_bytes // max(self.count, 1)
+        self.pieces = []
+        made: list[ProducerBatch] = []
+        for first, last in runs:
+            if not made or not into_one:
+                made.append(self._child(len(made), first))
+            batch = made[-1]
+            self.pieces.append(Piece(first, last, batch, batch.count))
+            for record in records[first : last + 1]:
+                batch.append(record.timestamp, record.key, record.value, record.headers)
+            batch.payload_bytes += share * (last - first + 1)
+        for place, error in flaws.items():
+            failed = ProducerBatch(self.topic, self.partition, self.order, self.deadline_ms)
+            failed.count = 1
+            failed.fail(error)
+            self.pieces.append(Piece(place, place, failed, 0))
+        self.builder = None
+        return made
+
+    def _child(self, number: int, first: int) -> ProducerBatch:
+        child = ProducerBatch(self.topic, self.partition, (*self.order, number), self.deadline_ms)
+        child.last_error = self.last_error
+        child.attempts = self.attempts
+        if self.base_sequence != UNSEQUENCED:
+            child.producer_id = self.producer_id
+            child.producer_epoch = self.producer_epoch
+            # A batch that lost records is numbered without gaps from where it began.
+            start = first if number > 0 else 0
+            child.base_sequence = (self.base_sequence + start) & 0x7FFF_FFFF
+        return child
+
+    def locate(self, place: int) -> tuple[ProducerBatch, int]:
+        """The batch that a record is in now, and its place there."""
+        batch = self
+        while batch.pieces is not None:
+            for piece in batch.pieces:
+                if piece.first <= place <= piece.last:
+                    batch, place = piece.batch, piece.start + place - piece.first
+                    break
+            else:
+                raise AssertionError(f"record {place} is in no piece")
+        return batch, place
+
+
+class Receipt:
+    """What became of one record; looks at its batch when asked."""
+
+    __slots__ = ("_batch", "_place", "timestamp")
+
+    def __init__(self, batch: ProducerBatch, place: int, timestamp: int) -> None:
+        self._batch = batch
+        self._place = place
+        self.timestamp = timestamp
+
+    @property
+    def owner(self) -> object:
+        """The face that the record was given to."""
+        return self._batch.owner
+
+    @property
+    def batch(self) -> ProducerBatch:
+        """The batch that the record is in now."""
+        return self._batch.locate(self._place)[0]
+
+    @property
+    def topic(self) -> str:
+        return self._batch.topic
+
+    @property
+    def partition(self) -> int:
+        return self._batch.partition
+
+    @property
+    def is_done(self) -> bool:
+        return self.batch.is_done
+
+    @property
+    def error(self) -> ClientError | None:
+        """Why it failed; asking counts as having seen it."""
+        batch = self.batch
+        if batch.error is not None and batch.unseen_failures > 0:
+            batch.unseen_failures -= 1
+        return batch.error
+
+    @property
+    def offset(self) -> int:
+        """Where the record is; -1 while that is not known, with acks=0, and for a duplicate."""
+        batch, place = self._batch.locate(self._place)
+        return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
+
+
+def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTimedOut:
+    """The error of a batch whose time is up; says what stood in its way."""
+    where = f"{batch.topic} [{batch.partition}]"
+    because = f": {batch.last_error or problem}" if batch.last_error or problem else ""
+    known = "it may be in the log or not" if batch.attempts else "it was never sent"
+    return DeliveryTimedOut(
+        f"{batch.count} records for {where} were not acknowledged within {timeout_ms} ms "
+        f"({known}){because}"
+    )

@@ -1,0 +1,319 @@
+"""Connection: one stream to one broker, from the look-up of its name to its last answer.
+
+    Disconnected -> Resolving -> Connecting -> Negotiating (ApiVersions) -> Ready -> Disconnected
+
+Requests go out in order and are answered in order.  Invariant: every exchange that was given to
+`send` ends once, by its answer or by a failure; what waits for the connection fails with it.  An
+answer that is late closes the connection, because nothing behind it can be answered either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.base.errors import UNSUPPORTED_VERSION, ProtocolViolation, error_name
+from tarry.client.core.backoff import backoff_ms
+from tarry.client.core.events import Close, Connect, Resolve, Send
+from tarry.client.core.exchange import Exchange
+from tarry.client.core.frames import FrameSplitter
+from tarry.client.core.tasks import Task
+from tarry.client.core.versions import VersionTable, version_table
+from tarry.client.errors import (
+    BrokerUnreachable,
+    ClientError,
+    ConnectionLost,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from tarry.client.settings import Address
+from tarry.protocol import api_keys
+from tarry.protocol.frames import encode_request
+from tarry.protocol.headers import decode_response_header
+from tarry.protocol.message import Message
+from tarry.protocol.messages.api_versions import (
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    decode_api_versions_response,
+)
+from tarry.wire.reader import Reader
+
+if TYPE_CHECKING:
+    from tarry.client.core.connections import Connections
+
+DISCONNECTED: Final = 0
+RESOLVING: Final = 1
+CONNECTING: Final = 2
+NEGOTIATING: Final = 3
+READY: Final = 4
+
+API_VERSIONS_NEWEST: Final = 4
+SOFTWARE_NAME: Final = "tarry"
+
+
+class Connection:
+    """To one broker, or to one bootstrap address (a negative id)."""
+
+    def __init__(self, owner: Connections, broker_id: int, address: Address) -> None:
+        self.owner = owner
+        self.broker_id = broker_id
+        self.address = address
+        self.state = DISCONNECTED
+        self.connection_id = 0
+        self.failures = 0
+        self.versions: VersionTable = {}
+        self.last_error = ""
+        self._retry_at_ms = 0
+        self._throttled_until_ms = 0
+        self._addresses: list[Address] = []
+        self._waiting: deque[Exchange] = deque()
+        self._in_flight: deque[Exchange] = deque()
+        self._frames = FrameSplitter()
+        self._correlation_id = 0
+        self._deadline = Task(self._check_deadlines)
+        self._setup_deadline = Task(self._give_up_connecting)
+        self._resume = Task(self._go_on)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were given to this connection and have no answer yet."""
+        return len(self._in_flight) + len(self._waiting)
+
+    def is_in_backoff(self, now_ms: int) -> bool:
+        return self.state == DISCONNECTED and now_ms < self._retry_at_ms
+
+    def __str__(self) -> str:
+        if self.broker_id < 0:
+            return f"bootstrap server {self.address}"
+        return f"broker {self.broker_id} at {self.address}"
+
+    # --- Requests
+
+    def send(self, exchange: Exchange, now_ms: int) -> None:
+        """Send now, or when the connection is there and not throttled."""
+        exchange.deadline_ms = now_ms + exchange.timeout_ms
+        self.owner.tasks.schedule_earlier(self._deadline, exchange.deadline_ms)
+        if self.state == READY and not self._waiting and now_ms >= self._throttled_until_ms:
+            self._transmit(exchange, now_ms)
+            return
+        self._waiting.append(exchange)
+        if self.state == DISCONNECTED:
+            self._begin(now_ms)
+        elif self.state == READY:
+            self.owner.tasks.schedule(self._resume, max(now_ms, self._throttled_until_ms))
+
+    def _transmit(self, exchange: Exchange, now_ms: int) -> None:
+        try:
+            version = self._version_for(exchange)
+        except UnsupportedVersion as error:
+            exchange.on_failure(error, now_ms)
+            return
+        self._write(exchange, version, exchange.build(version))
+        if not exchange.has_response:
+            exchange.on_response(None, now_ms)
+
+    def _write(self, exchange: Exchange, version: int, message: Message) -> None:
+        self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
+        exchange.version = version
+        exchange.correlation_id = self._correlation_id
+        client_id = self.owner.settings.client_id
+        frame = encode_request(exchange.api_key, version, self._correlation_id, client_id, message)
+        if exchange.has_response:
+            self._in_flight.append(exchange)
+        self.owner.put(Send(self.connection_id, frame))
+
+    def _version_for(self, exchange: Exchange) -> int:
+        """The newest version that both sides know and that the request can be said in."""
+        ours = api_keys.APIS[exchange.api_key]
+        theirs = self.versions.get(exchange.api_key)
+        if theirs is None:
+            raise UnsupportedVersion(f"{self} does not know the request {ours.name}")
+        newest = min(ours.version_max, theirs[1], exchange.version_max())
+        if newest < max(ours.version_min, theirs[0]):
+            raise UnsupportedVersion(
+                f"{self} takes {ours.name} in versions {theirs[0]} to {theirs[1]}, this client "
+                f"speaks {ours.version_min} to {min(ours.version_max, exchange.version_max())}"
+            )
+        return newest
+
+    # --- The way to Ready
+
+    def _begin(self, now_ms: int) -> None:
+        if now_ms < self._retry_at_ms:
+            self.owner.tasks.schedule(self._resume, self._retry_at_ms)
+            return
+        self.state = RESOLVING
+        self.connection_id = self.owner.new_connection_id(self)
+        self.owner.put(Resolve(self.connection_id, self.address))
+        timeout_ms = self.owner.settings.connection_setup_timeout_ms
+        self.owner.tasks.schedule(self._setup_deadline, now_ms + timeout_ms)
+
+    def _go_on(self, now_ms: int) -> None:
+        """A pause is over: connect again, or send what a throttle held back."""
+        if self.state == DISCONNECTED and self._waiting:
+            self._begin(now_ms)
+        elif self.state == READY:
+            self._send_waiting(now_ms)
+
+    def on_resolved(self, addresses: list[Address], error: str, now_ms: int) -> None:
+        if not addresses:
+            self.fail(BrokerUnreachable(f"{self}: {error or 'no address'}"), now_ms)
+            return
+        self._addresses = addresses[1:]
+        self.state = CONNECTING
+        self.owner.put(Connect(self.connection_id, addresses[0]))
+
+    def on_connected(self, now_ms: int) -> None:
+        self.state = NEGOTIATING
+        self._negotiate(min(API_VERSIONS_NEWEST, api_keys.APIS[api_keys.API_VERSIONS].version_max))
+
+    def _negotiate(self, version: int) -> None:
+        timeout_ms = self.owner.settings.connection_setup_timeout_ms
+        exchange = _Negotiation(self, timeout_ms)
+        exchange.deadline_ms = self._setup_deadline.deadline_ms
+        self._write(exchange, version, exchange.build(version))
+
+    def on_api_versions(self, response: ApiVersionsResponse, version: int, now_ms: int) -> None:
+        table = version_table(response)
+        if response.error_code == UNSUPPORTED_VERSION and version > 0:
+            # The answer is in version 0 and names the range; older brokers leave it empty.
+            newest = table.get(api_keys.API_VERSIONS, (0, 0))[1]
+            self._negotiate(min(newest, version - 1))
+            return
+        if response.error_code != 0:
+            name = error_name(response.error_code)
+            self.fail(BrokerUnreachable(f"{self} refuses ApiVersions: {name}"), now_ms)
+            return
+        self.versions = table
+        self.state = READY
+        self.failures = 0
+        self.owner.tasks.cancel(self._setup_deadline)
+        self._send_waiting(now_ms)
+
+    def _send_waiting(self, now_ms: int) -> None:
+        while self._waiting and self.state == READY:
+            if now_ms < self._throttled_until_ms:
+                self.owner.tasks.schedule(self._resume, self._throttled_until_ms)
+                return
+            self._transmit(self._waiting.popleft(), now_ms)
+
+    def _give_up_connecting(self, now_ms: int) -> None:
+        waited_ms = self.owner.settings.connection_setup_timeout_ms
+        what = ("", "its name was not looked up", "it took no connection", "no answer came")
+        reason = f"{self}: {what[self.state]} within {waited_ms} ms"
+        self.owner.put(Close(self.connection_id))
+        self.fail(BrokerUnreachable(reason), now_ms)
+
+    # --- Answers
+
+    def on_received(self, data: bytes, now_ms: int) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._on_frame(frame, now_ms)
+                if self.state < NEGOTIATING:
+                    return
+        except ProtocolViolation as violation:
+            self.owner.put(Close(self.connection_id))
+            self.fail(ConnectionLost(f"{self}: {violation}"), now_ms)
+
+    def _on_frame(self, frame: bytes, now_ms: int) -> None:
+        if not self._in_flight:
+            raise ProtocolViolation("the broker answered what nobody asked")
+        exchange = self._in_flight[0]
+        reader = Reader(frame)
+        correlation_id = decode_response_header(reader, exchange.api_key, exchange.version)
+        if correlation_id != exchange.correlation_id:
+            raise ProtocolViolation(
+                f"answer {correlation_id} came where {exchange.correlation_id} was due"
+            )
+        response = self._decode(exchange, reader)
+        self._in_flight.popleft()
+        throttle_ms = getattr(response, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            # KIP-219: the broker answers at once and leaves the pause to the client.
+            self._throttled_until_ms = max(self._throttled_until_ms, now_ms + throttle_ms)
+        exchange.on_response(response, now_ms)
+
+    def _decode(self, exchange: Exchange, reader: Reader) -> Message:
+        """An ApiVersions answer to a version that the broker lacks comes in version 0 (KIP-511)."""
+        if exchange.api_key == api_keys.API_VERSIONS and exchange.version > 0:
+            error_code = int.from_bytes(reader.data[4:6], "big", signed=True)
+            if error_code == UNSUPPORTED_VERSION:
+                return decode_api_versions_response(reader, 0)
+        return exchange.decode(reader, exchange.version)
+
+    # --- The end
+
+    def on_disconnected(self, error: str, now_ms: int) -> None:
+        if self.state == CONNECTING and self._addresses:
+            self.owner.put(Connect(self.connection_id, self._addresses.pop(0)))
+            return
+        reason = error or "the broker closed the connection"
+        if self.state == READY:
+            self.fail(ConnectionLost(f"{self}: {reason}"), now_ms)
+        else:
+            self.fail(BrokerUnreachable(f"{self}{self.owner.origin_of(self)}: {reason}"), now_ms)
+
+    def close(self, error: ClientError, now_ms: int) -> None:
+        """Close on our side; quiet if there is nothing to close."""
+        if self.state != DISCONNECTED:
+            self.owner.put(Close(self.connection_id))
+        self.fail(error, now_ms)
+
+    def fail(self, error: ClientError, now_ms: int) -> None:
+        """The connection is gone: everything that it owed fails, oldest first."""
+        was_ready = self.state == READY
+        self.state = DISCONNECTED
+        self.last_error = str(error)
+        self.failures += 1
+        settings = self.owner.settings
+        self._retry_at_ms = now_ms + backoff_ms(
+            settings.reconnect_backoff_ms,
+            settings.reconnect_backoff_ms_max,
+            self.failures,
+            self.owner.random,
+        )
+        self._frames = FrameSplitter()
+        for task in (self._deadline, self._setup_deadline, self._resume):
+            self.owner.tasks.cancel(task)
+        in_flight, waiting = self._in_flight, self._waiting
+        self._in_flight, self._waiting = deque(), deque()
+        self.owner.forget(self.connection_id)
+        for exchange in in_flight:
+            exchange.on_failure(error, now_ms)
+        unsent = BrokerUnreachable(str(error)) if was_ready else error
+        for exchange in waiting:
+            exchange.on_failure(unsent, now_ms)
+        self.owner.on_lost(self, now_ms)
+
+    def _check_deadlines(self, now_ms: int) -> None:
+        """Only the earliest deadline is armed; the others are looked at when it is due."""
+        late = [one for one in (*self._in_flight, *self._waiting) if one.deadline_ms <= now_ms]
+        if late:
+            name = api_keys.APIS[late[0].api_key].name
+            reason = f"{self} did not answer {name} within {late[0].timeout_ms} ms"
+            self.close(RequestTimedOut(reason), now_ms)
+            return
+        deadlines = [one.deadline_ms for one in (*self._in_flight, *self._waiting)]
+        if deadlines:
+            self.owner.tasks.schedule(self._deadline, min(deadlines))
+
+
+class _Negotiation(Exchange):
+    """Asks for the versions that the broker takes."""
+
+    def __init__(self, connection: Connection, timeout_ms: int) -> None:
+        super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, timeout_ms)
+        self.connection = connection
+
+    def build(self, version: int) -> Message:
+        return ApiVersionsRequest(
+            client_software_name=SOFTWARE_NAME,
+            client_software_version=self.connection.owner.software_version,
+        )
+
+    def on_response(self, response: Any, now_ms: int) -> None:
+        self.connection.on_api_versions(response, self.version, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        """The connection has failed, and tells those who wait for it."""

@@ -1,0 +1,168 @@
+"""The consumer's core for assigned partitions: positions, look-ups, fetches, records out.
+
+Groups come on top of this: they will only decide what `assign` is called with.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from tarry.base.doors import Random
+from tarry.base.errors import CorruptData
+from tarry.client.core.core import ClientCore
+from tarry.client.core.fetcher import Fetcher
+from tarry.client.core.lookup import LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
+from tarry.client.core.position import PartitionPosition
+from tarry.client.errors import ClientError, TopicRecreated
+from tarry.client.settings import ConsumerSettings
+from tarry.records.record import Record
+
+
+class RecordGroup(NamedTuple):
+    """Records of one partition in the order of their offsets."""
+
+    topic: str
+    partition: int
+    records: list[Record]
+
+
+class ConsumerCore(ClientCore):
+    """`assign` and `seek` between turns; `take` hands out what has come."""
+
+    def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
+        super().__init__(settings, random, now_ms)
+        self.consumer_settings = settings
+        self.lookup = Lookup(self.connections, self.metadata, self.refresh)
+        self.fetcher = Fetcher(settings, self.connections, self.metadata, self.refresh)
+        self.fetcher.when_reset = self.seek_to
+        self.metadata.when_recreated = self._on_recreated
+
+    # --- What is read, and from where
+
+    def assign(self, places: list[tuple[str, int]]) -> None:
+        """Read these partitions and no others; those that were read already go on."""
+        old = self.fetcher.positions
+        positions: dict[tuple[str, int], PartitionPosition] = {}
+        for place in places:
+            known = old.pop(place) if place in old else None
+            positions[place] = known or PartitionPosition(*place)
+        for position in old.values():
+            self.fetcher.forget(position)
+            self.lookup.cancel(position.question)
+        self.fetcher.positions = positions
+        names = dict.fromkeys(topic for topic, _ in places)
+        for name in self.metadata.tracked:
+            if name not in names:
+                self.metadata.untrack(name)
+        for name in names:
+            self.track(name)
+
+    def position(self, place: tuple[str, int]) -> PartitionPosition:
+        return self.fetcher.positions[place]
+
+    def seek(self, place: tuple[str, int], offset: int) -> None:
+        position = self.position(place)
+        self.fetcher.forget(position)
+        self.lookup.cancel(position.question)
+        position.seek(offset)
+
+    def seek_to(self, place: tuple[str, int], timestamp: int) -> None:
+        """To a time, or to EARLIEST or LATEST; a time after the last record is the end."""
+        position = self.position(place)
+        self.fetcher.forget(position)
+        self.lookup.cancel(position.question)
+        position.seek(OFFSET_UNKNOWN)
+        position.question = self.lookup.ask(place, timestamp, self._on_found)
+
+    def begin_query(self, query: OffsetQuery) -> None:
+        """Look offsets up without moving there."""
+        for topic, _ in query.wanted:
+            self.track(topic)
+        query.begin(self.lookup)
+
+    def _on_found(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
+        position = self.position(place)
+        if isinstance(answer, ClientError):
+            position.error = answer
+        elif answer.offset == OFFSET_UNKNOWN:
+            # No record is that young: what comes next is.
+            self.seek_to(place, LATEST)
+        else:
+            position.seek(answer.offset)
+
+    def _on_recreated(self, topic: str) -> None:
+        for position in self.fetcher.positions.values():
+            if position.topic == topic:
+                position.error = TopicRecreated(
+                    f"topic {topic} was deleted and made anew; offset {position.position} of "
+                    f"{position} belonged to the old one"
+                )
+
+    # --- Turns
+
+    def work(self, now_ms: int) -> None:
+        self.lookup.work(now_ms)
+        self.fetcher.work(now_ms)
+
+    @property
+    def has_records(self) -> bool:
+        """`take` has something to give or to raise."""
+        for position in self.fetcher.positions.values():
+            if position.error is not None or (position.buffered and not position.is_paused):
+                return True
+        return False
+
+    def take(self, records_max: int) -> list[RecordGroup]:
+        """Whole batches until `records_max` is reached; the positions move behind them.
+
+        Raises the error of a partition when nothing readable lies before it.
+        """
+        groups: list[RecordGroup] = []
+        count = 0
+        for position in self.fetcher.positions.values():
+            if position.is_paused:
+                continue
+            records = self._take_from(position, records_max - count)
+            if records:
+                groups.append(RecordGroup(position.topic, position.partition, records))
+                count += len(records)
+            if count >= records_max:
+                break
+        if not groups:
+            self._raise_error()
+        else:
+            self._rotate()
+        return groups
+
+    def _take_from(self, position: PartitionPosition, records_max: int) -> list[Record]:
+        taken: list[Record] = []
+        fetcher = self.fetcher
+        while position.buffered and len(taken) < records_max:
+            fetched = position.buffered[0]
+            size = fetched.size
+            try:
+                batch = fetched.take(position.position)
+            except CorruptData as error:
+                fetcher.drop_buffered(position, str(error), self.now_ms)
+                return taken
+            position.buffered_bytes -= size - fetched.size
+            fetcher.buffered_bytes -= size - fetched.size
+            if fetched.is_empty:
+                position.buffered.popleft()
+            taken.extend(batch.records)
+            position.position = batch.next_offset
+            position.position_epoch = batch.leader_epoch
+            position.corrupt = 0
+        return taken
+
+    def _rotate(self) -> None:
+        """The partition that was read first comes last the next time."""
+        positions = self.fetcher.positions
+        if len(positions) > 1:
+            place = next(iter(positions))
+            positions[place] = positions.pop(place)
+
+    def _raise_error(self) -> None:
+        for position in self.fetcher.positions.values():
+            if position.error is not None:
+                raise position.error

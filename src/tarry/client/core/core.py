@@ -1,0 +1,79 @@
+"""The client's core: one deterministic object that is turned, like the broker.
+
+    outputs = core.turn(events, now_ms, now_wall_ms);  wait until core.next_due_ms() at most
+
+A turn handles what came, then runs the tasks that are due, then sends what can be sent.  It never
+waits, reads no clock and calls nobody outside; two runs with the same calls give the same outputs.
+Producers, consumers and admin clients are this and their own parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tarry.base.doors import Random
+from tarry.base.limits import STALL_MS
+from tarry.client.core.call import Call, Calls
+from tarry.client.core.connections import Connections
+from tarry.client.core.events import ClientEvent, Output
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.refresh import Refresh
+from tarry.client.core.tasks import Tasks
+from tarry.client.errors import ClientClosed
+from tarry.client.settings import ClientSettings
+
+
+class ClientCore:
+    """What every client has: connections, metadata, tasks, calls; and the turn."""
+
+    def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
+        self.settings = settings
+        self.random = random
+        self.now_ms = now_ms
+        self.now_wall_ms = 0
+        self.is_closed = False
+        self.tasks = Tasks(now_ms)
+        self.connections = Connections(settings, self.tasks, random)
+        self.metadata = Metadata()
+        self.refresh = Refresh(self.connections, self.metadata)
+        self.calls = Calls(self.connections, self.metadata, self.refresh)
+        self._planned_ms = now_ms
+
+    def turn(self, events: Sequence[ClientEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
+        """Handle the events, run what is due, send what can be sent."""
+        self.now_ms = now_ms
+        self.now_wall_ms = now_wall_ms
+        for event in events:
+            self.connections.handle(event, now_ms)
+        # When the process was stopped, what arrived meanwhile may not be read to its end: the
+        # deadlines that passed in the gap are judged in the next turn, after one more read.
+        is_stalled = now_ms - self._planned_ms > STALL_MS
+        if not (is_stalled and events):
+            self.tasks.advance(now_ms)
+        self.work(now_ms)
+        due_ms = self.next_due_ms()
+        self._planned_ms = now_ms if due_ms is None else max(due_ms, now_ms)
+        return self.connections.take_outputs()
+
+    def work(self, now_ms: int) -> None:
+        """For subclasses: send what can be sent now."""
+
+    def next_due_ms(self) -> int | None:
+        """When to turn at the latest, without any event; None: no time is known."""
+        return self.tasks.next_due_ms()
+
+    def begin_call(self, call: Call, timeout_ms: int) -> None:
+        """Ask something of the cluster; ends as `call.is_done`."""
+        self.calls.begin(call, timeout_ms, self.now_ms)
+
+    def track(self, topic: str) -> None:
+        """Have the metadata of this topic asked for, now and as long as it is in use."""
+        if self.metadata.track(topic):
+            self.refresh.want(self.now_ms)
+
+    def close(self) -> None:
+        """Close the connections; what waits fails with ClientClosed."""
+        self.is_closed = True
+        error = ClientClosed("the client was closed")
+        self.calls.fail_all(error)
+        self.connections.close(error, self.now_ms)

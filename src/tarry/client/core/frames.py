@@ -1,0 +1,64 @@
+"""Frames: a stream of bytes cut into the answers that it carries.
+
+Memory follows the bytes that arrived.  A length that no answer has means that the peer does not
+speak Kafka's protocol, and the text says what it seems to speak.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.errors import ProtocolViolation
+
+# Above every `fetch.max.bytes` that makes sense; a length beyond it is no length.
+ANSWER_BYTES_MAX: Final = 1 << 30
+
+HTTP: Final = b"HTTP"
+TLS_ALERT: Final = b"\x15\x03"
+TLS_HANDSHAKE: Final = b"\x16\x03"
+
+
+class FrameSplitter:
+    """Gives whole frames without their length; keeps what is not whole yet."""
+
+    def __init__(self) -> None:
+        self._parts: list[bytes] = []
+        self._size = 0
+        self._wanted = 4
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The frames that are whole now, in order."""
+        self._size += len(data)
+        if self._size < self._wanted:
+            self._parts.append(data)
+            return []
+        if self._parts:
+            self._parts.append(data)
+            data = b"".join(self._parts)
+        frames: list[bytes] = []
+        position = 0
+        size = len(data)
+        wanted = 4
+        while size - position >= 4:
+            length = int.from_bytes(data[position : position + 4], "big")
+            if length > ANSWER_BYTES_MAX or length < 4:
+                raise ProtocolViolation(_no_length(data[position : position + 4], length))
+            wanted = 4 + length
+            if size - position < wanted:
+                break
+            frames.append(data[position + 4 : position + wanted])
+            position += wanted
+            wanted = 4
+        rest = data[position:]
+        self._parts = [rest] if rest else []
+        self._size = len(rest)
+        self._wanted = wanted
+        return frames
+
+
+def _no_length(head: bytes, length: int) -> str:
+    if head == HTTP:
+        return "the peer answers in HTTP: this is not a Kafka port"
+    if head[:2] in (TLS_ALERT, TLS_HANDSHAKE):
+        return "the peer answers in TLS: this port wants an encrypted connection"
+    return f"the peer sent an answer of {length} bytes: this is not a Kafka port"

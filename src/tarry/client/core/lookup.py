@@ -1,0 +1,225 @@
+"""Lookup: offsets asked of the leaders (ListOffsets), one request for each leader.
+
+Who asks gives partitions with timestamps (or LATEST, EARLIEST, MAX_TIMESTAMP) and gets, for each,
+an offset or an error; leaders that moved and pauses are dealt with here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from tarry.base.errors import NONE
+from tarry.client.core import reactions
+from tarry.client.core.backoff import backoff_ms
+from tarry.client.core.connections import Connections
+from tarry.client.core.exchange import Exchange
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.refresh import Refresh
+from tarry.client.core.tasks import Task
+from tarry.client.errors import BrokerError, ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
+    decode_list_offsets_response,
+)
+
+# Timestamps that ListOffsets takes for places.
+LATEST: Final = -1
+EARLIEST: Final = -2
+MAX_TIMESTAMP: Final = -3
+
+OFFSET_UNKNOWN: Final = -1
+
+CONSUMER_ID: Final = -1
+
+
+class FoundOffset(NamedTuple):
+    """`offset` is -1 if no record is that young; `timestamp` is the found record's, or -1."""
+
+    offset: int
+    timestamp: int
+    leader_epoch: int
+
+
+Answer = FoundOffset | ClientError
+
+
+Answerer = Callable[[tuple[str, int], Answer, int], None]
+
+
+class Question:
+    """One partition's question until it is answered."""
+
+    def __init__(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> None:
+        self.place = place
+        self.timestamp = timestamp
+        self.answer = answer
+        self.is_in_flight = False
+        self.retry_at_ms = 0
+        self.failures = 0
+
+
+class Lookup:
+    """The questions of one core; `ask` and `work` in turns."""
+
+    def __init__(self, connections: Connections, metadata: Metadata, refresh: Refresh) -> None:
+        self.connections = connections
+        self.metadata = metadata
+        self.refresh = refresh
+        # An ordered set; a partition may be asked about several times at once.
+        self._questions: dict[Question, None] = {}
+        self._retry = Task(_nothing)
+
+    def ask(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> Question:
+        """`answer` is called once, unless the question is cancelled before."""
+        question = Question(place, timestamp, answer)
+        self._questions[question] = None
+        return question
+
+    def cancel(self, question: Question | None) -> None:
+        """Nobody wants to know any more; quiet for an answered question or none."""
+        if question is not None:
+            self._questions.pop(question, None)
+
+    def work(self, now_ms: int) -> None:
+        """Send the questions whose leaders are known."""
+        requests: dict[tuple[int, int], _ListOffsets] = {}
+        for question in self._questions:
+            if question.is_in_flight:
+                continue
+            if now_ms < question.retry_at_ms:
+                self.connections.tasks.schedule_earlier(self._retry, question.retry_at_ms)
+                continue
+            leader = self.metadata.leader_of(*question.place)
+            if leader is None:
+                self.refresh.want(now_ms)
+            else:
+                self._add(requests, leader.leader_id, question)
+        for (leader_id, _), exchange in requests.items():
+            connection = self.connections.for_broker(leader_id)
+            assert connection is not None
+            connection.send(exchange, now_ms)
+
+    def _add(
+        self, requests: dict[tuple[int, int], _ListOffsets], leader_id: int, question: Question
+    ) -> None:
+        """To the leader's first request that does not hold the partition yet: brokers refuse one
+        that names a partition twice."""
+        number = 0
+        while True:
+            exchange = requests.setdefault((leader_id, number), _ListOffsets(self))
+            if question.place not in exchange.questions:
+                exchange.questions[question.place] = question
+                question.is_in_flight = True
+                return
+            number += 1
+
+    def settle(self, question: Question, answer: Answer, now_ms: int) -> None:
+        """Hand the answer on, unless the question was cancelled."""
+        if question in self._questions:
+            del self._questions[question]
+            question.answer(question.place, answer, now_ms)
+
+    def again(self, question: Question, now_ms: int) -> None:
+        """Ask once more after a pause."""
+        settings = self.connections.settings
+        question.is_in_flight = False
+        question.failures += 1
+        pause_ms = backoff_ms(
+            settings.retry_backoff_ms,
+            settings.retry_backoff_ms_max,
+            question.failures,
+            self.connections.random,
+        )
+        question.retry_at_ms = now_ms + pause_ms
+
+
+def _nothing(now_ms: int) -> None:
+    """The turn that the task brings about looks at the questions."""
+
+
+class OffsetQuery:
+    """Offsets of several partitions, for the same or for different times."""
+
+    def __init__(self, wanted: dict[tuple[str, int], int]) -> None:
+        self.wanted = wanted
+        self.answers: dict[tuple[str, int], Answer] = {}
+        self.questions: list[Question] = []
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.answers) == len(self.wanted)
+
+    def take(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
+        self.answers[place] = answer
+
+    def begin(self, lookup: Lookup) -> None:
+        """Ask; partitions that do not exist are never answered."""
+        for place, timestamp in self.wanted.items():
+            self.questions.append(lookup.ask(place, timestamp, self.take))
+
+    def end(self, lookup: Lookup) -> None:
+        """Nobody waits for it any more."""
+        for question in self.questions:
+            lookup.cancel(question)
+
+
+class _ListOffsets(Exchange):
+    """The questions that go to one leader together."""
+
+    def __init__(self, lookup: Lookup) -> None:
+        timeout_ms = lookup.connections.settings.request_timeout_ms
+        super().__init__(api_keys.LIST_OFFSETS, decode_list_offsets_response, timeout_ms)
+        self.lookup = lookup
+        self.questions: dict[tuple[str, int], Question] = {}
+
+    def build(self, version: int) -> Message:
+        topics: dict[str, ListOffsetsTopic] = {}
+        for (name, partition), question in self.questions.items():
+            topic = topics.setdefault(name, ListOffsetsTopic(name))
+            leader = self.lookup.metadata.leader_of(name, partition)
+            epoch = leader.leader_epoch if leader is not None else -1
+            topic.partitions.append(ListOffsetsPartition(partition, epoch, question.timestamp))
+        return ListOffsetsRequest(
+            replica_id=CONSUMER_ID, topics=[*topics.values()], timeout_ms=self.timeout_ms
+        )
+
+    def on_response(self, response: Any, now_ms: int) -> None:
+        assert isinstance(response, ListOffsetsResponse)
+        for topic in response.topics:
+            for partition in topic.partitions:
+                question = self.questions.pop((topic.name, partition.partition_index), None)
+                if question is None:
+                    continue
+                if partition.error_code == NONE:
+                    found = FoundOffset(
+                        partition.offset, partition.timestamp, partition.leader_epoch
+                    )
+                    self.lookup.settle(question, found, now_ms)
+                else:
+                    self._refused(question, partition.error_code, now_ms)
+        for question in self.questions.values():
+            self.lookup.again(question, now_ms)
+
+    def _refused(self, question: Question, code: int, now_ms: int) -> None:
+        reaction = reactions.reaction_to(reactions.LOOKUP, code)
+        if reaction == reactions.FAIL:
+            name, partition = question.place
+            error = BrokerError(code, f"the offset of {name} [{partition}] cannot be looked up")
+            self.lookup.settle(question, error, now_ms)
+            return
+        if reaction == reactions.REFRESH:
+            self.lookup.refresh.want(now_ms)
+        self.lookup.again(question, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        for question in self.questions.values():
+            if error.is_retriable:
+                self.lookup.again(question, now_ms)
+            else:
+                self.lookup.settle(question, error, now_ms)

@@ -1,0 +1,221 @@
+"""Metadata: brokers, topics, leaders and their epochs, as the last answers told them.
+
+Only topics in use are asked for.  A partition never goes back to an older leader epoch of the
+same topic; a topic with another id is another topic, and whoever holds offsets of the old one is
+told by `when_recreated`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.errors import (
+    LEADER_NOT_AVAILABLE,
+    NONE,
+    UNKNOWN_TOPIC_OR_PARTITION,
+    error_name,
+)
+from tarry.client.settings import Address
+from tarry.protocol.messages.metadata import (
+    MetadataResponse,
+    MetadataResponsePartition,
+    MetadataResponseTopic,
+)
+
+ZERO_ID: Final = bytes(16)
+NO_LEADER: Final = -1
+
+
+class Broker:
+    """A broker as others are told to reach it."""
+
+    def __init__(self, broker_id: int, address: Address, rack: str | None) -> None:
+        self.broker_id = broker_id
+        self.address = address
+        self.rack = rack
+
+
+class Partition:
+    """A partition's leader and replicas; `leader_id` is -1 while there is no leader."""
+
+    def __init__(self, answer: MetadataResponsePartition) -> None:
+        self.index = answer.partition_index
+        self.error_code = answer.error_code
+        self.leader_id = answer.leader_id
+        self.leader_epoch = answer.leader_epoch
+        self.replicas = list(answer.replica_nodes)
+        self.isr = list(answer.isr_nodes)
+        self.offline_replicas = list(answer.offline_replicas)
+
+
+class Topic:
+    """A topic, or the error that stands in its place."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.topic_id = ZERO_ID
+        self.error_code = NONE
+        self.is_internal = False
+        self.partitions: dict[int, Partition] = {}
+
+    @property
+    def needs_refresh(self) -> bool:
+        """Something of it is missing that a later answer may have."""
+        if self.error_code != NONE or not self.partitions:
+            return True
+        return any(one.leader_id == NO_LEADER for one in self.partitions.values())
+
+
+class Metadata:
+    """The cluster as this client knows it."""
+
+    def __init__(self) -> None:
+        self.brokers: dict[int, Broker] = {}
+        self.controller_id = -1
+        self.cluster_id = ""
+        self.updated_ms = -1
+        self.topics: dict[str, Topic] = {}
+        self.names: dict[bytes, str] = {}
+        # Called with a topic's name when another topic has taken its place.
+        self.when_recreated: Callable[[str], None] | None = None
+        self._tracked: dict[str, None] = {}
+        self._missing_since_ms: dict[str, int] = {}
+
+    # --- What is in use
+
+    def track(self, name: str) -> bool:
+        """Ask for this topic from now on; True if it was not asked for before."""
+        if name in self._tracked:
+            return False
+        self._tracked[name] = None
+        return True
+
+    def untrack(self, name: str) -> None:
+        self._tracked.pop(name, None)
+        self._missing_since_ms.pop(name, None)
+        topic = self.topics.pop(name, None)
+        if topic is not None:
+            self.names.pop(topic.topic_id, None)
+
+    @property
+    def tracked(self) -> list[str]:
+        return list(self._tracked)
+
+    @property
+    def needs_refresh(self) -> bool:
+        """A topic in use is unknown or lacks a leader."""
+        for name in self._tracked:
+            topic = self.topics.get(name)
+            if topic is None or topic.needs_refresh:
+                return True
+        return False
+
+    # --- What is known
+
+    def topic(self, name: str) -> Topic | None:
+        """The topic with its partitions; None while it is not known to be there."""
+        topic = self.topics.get(name)
+        return topic if topic is not None and topic.partitions else None
+
+    def leader_of(self, name: str, partition: int) -> Partition | None:
+        """The partition, if it has a leader that we know the address of."""
+        topic = self.topics.get(name)
+        known = topic.partitions.get(partition) if topic is not None else None
+        if known is None or known.leader_id not in self.brokers:
+            return None
+        return known
+
+    def topic_id(self, name: str) -> bytes:
+        topic = self.topics.get(name)
+        return topic.topic_id if topic is not None else ZERO_ID
+
+    def problem_with(self, name: str, now_ms: int) -> str:
+        """What is wrong with a topic, and for how long, for the text of an error."""
+        topic = self.topics.get(name)
+        if topic is None:
+            return f"nothing is known of topic {name} yet"
+        since_ms = now_ms - self._missing_since_ms.get(name, now_ms)
+        if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+            return f"topic {name} does not exist (seen for {since_ms} ms)"
+        if topic.error_code == LEADER_NOT_AVAILABLE:
+            return f"topic {name} is being made (for {since_ms} ms)"
+        if topic.error_code != NONE:
+            return f"topic {name}: {error_name(topic.error_code)} (for {since_ms} ms)"
+        return f"topic {name} lacks a leader (for {since_ms} ms)"
+
+    # --- Answers
+
+    def apply(self, response: MetadataResponse, now_ms: int) -> None:
+        """Take an answer over; topics that are not in use only if they were asked for by name."""
+        self.updated_ms = now_ms
+        self.controller_id = response.controller_id
+        self.cluster_id = response.cluster_id or ""
+        self.brokers = {
+            one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack)
+            for one in response.brokers
+        }
+        for answer in response.topics:
+            if answer.name is not None and answer.name in self._tracked:
+                self._apply_topic(answer.name, answer, now_ms)
+
+    def _apply_topic(self, name: str, answer: MetadataResponseTopic, now_ms: int) -> None:
+        old = self.topics.get(name)
+        topic = topic_of(name, answer)
+        if old is not None and old.topic_id != topic.topic_id != ZERO_ID != old.topic_id:
+            if self.when_recreated is not None:
+                self.when_recreated(name)
+            self.names.pop(old.topic_id, None)
+            old = None
+        if topic.error_code != NONE and old is not None and old.partitions:
+            # What we know stays of use while the error may pass; the error is remembered.
+            old.error_code = topic.error_code
+            topic = old
+        elif old is not None:
+            _keep_newer_leaders(topic, old)
+        self.topics[name] = topic
+        if topic.topic_id != ZERO_ID:
+            self.names[topic.topic_id] = name
+        if topic.needs_refresh:
+            self._missing_since_ms.setdefault(name, now_ms)
+        else:
+            self._missing_since_ms.pop(name, None)
+
+    def set_leader(
+        self, name: str, partition: int, leader_id: int, leader_epoch: int, broker: Broker | None
+    ) -> bool:
+        """A hint in a Produce or Fetch answer (KIP-951); False if it is older than what we know."""
+        topic = self.topics.get(name)
+        known = topic.partitions.get(partition) if topic is not None else None
+        if known is None or leader_epoch <= known.leader_epoch:
+            return False
+        if broker is not None:
+            self.brokers[broker.broker_id] = broker
+        if leader_id not in self.brokers:
+            return False
+        known.leader_id = leader_id
+        known.leader_epoch = leader_epoch
+        return True
+
+
+def topic_of(name: str, answer: MetadataResponseTopic) -> Topic:
+    """A topic as an answer describes it, with its partitions in order."""
+    topic = Topic(name)
+    topic.topic_id = answer.topic_id
+    topic.error_code = answer.error_code
+    topic.is_internal = answer.is_internal
+    partitions = sorted((Partition(one) for one in answer.partitions), key=_index_of)
+    topic.partitions = {one.index: one for one in partitions}
+    return topic
+
+
+def _index_of(partition: Partition) -> int:
+    return partition.index
+
+
+def _keep_newer_leaders(topic: Topic, old: Topic) -> None:
+    """A broker that lags behind must not send us back to a leader that has gone."""
+    for index, partition in topic.partitions.items():
+        known = old.partitions.get(index)
+        if known is not None and partition.leader_epoch < known.leader_epoch:
+            topic.partitions[index] = known

@@ -1,0 +1,116 @@
+"""The producer's core: records in, batches to the leaders, receipts that come true."""
+
+from __future__ import annotations
+
+from tarry.base.doors import Random
+from tarry.client.core.accumulator import Accumulator, record_size
+from tarry.client.core.batch import Receipt
+from tarry.client.core.core import ClientCore
+from tarry.client.core.identity import Identity
+from tarry.client.core.partitioner import ANY_PARTITION, Partitioner
+from tarry.client.core.sender import Sender
+from tarry.client.errors import ClientClosed, ClientError, DeliveryFailed, UnknownTopic
+from tarry.client.settings import ProducerSettings
+from tarry.records.builder import Headers
+
+
+class ProducerCore(ClientCore):
+    """`append` takes records between turns; the next turn sends what is ready.
+
+    Who calls between turns sets `now_ms` first: linger and deadlines count from then.
+    """
+
+    def __init__(self, settings: ProducerSettings, random: Random, now_ms: int) -> None:
+        super().__init__(settings, random, now_ms)
+        self.refresh.may_create = settings.allow_auto_create_topics
+        self.accumulator = Accumulator(settings, self.connections, self.metadata)
+        self.identity = Identity(self.calls, settings.api_timeout_ms)
+        self.sender = Sender(
+            settings,
+            self.accumulator,
+            self.connections,
+            self.metadata,
+            self.refresh,
+            self.identity,
+        )
+        self.partitioner = Partitioner(random)
+        self.accumulator.when_closed = self.partitioner.on_batch_closed
+
+    def work(self, now_ms: int) -> None:
+        self.accumulator.begin_turn()
+        self.sender.work(now_ms)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; 0 while that is not known, and then it is asked."""
+        known = self.metadata.topic(topic)
+        if known is None:
+            self.track(topic)
+            return 0
+        return len(known.partitions)
+
+    def append(
+        self,
+        topic: str,
+        partition: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+    ) -> Receipt | None:
+        """Take a record; None: the topic is not known yet or there is no room, so wait and ask
+        again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
+        if self.sender.failure is not None:
+            raise self.sender.failure
+        known = self.metadata.topic(topic)
+        if known is None:
+            self.track(topic)
+            return None
+        size = record_size(key, value, headers)
+        self.accumulator.check_size(size)
+        if not self.accumulator.has_room(size):
+            return None
+        accumulator = self.accumulator
+        accumulator.now_ms = self.now_ms
+        if partition == ANY_PARTITION:
+            queue = accumulator.queue(topic, self.partitioner.choose(known, key))
+            if key is None and not accumulator.fits(queue, size):
+                # A new batch is the time to go elsewhere.
+                accumulator.close(queue)
+                queue = accumulator.queue(topic, self.partitioner.choose(known, key))
+        elif partition in known.partitions:
+            queue = accumulator.queue(topic, partition)
+        else:
+            last = len(known.partitions) - 1
+            raise UnknownTopic(f"topic {topic} has partitions 0 to {last}, not {partition}")
+        return accumulator.append(queue, timestamp, key, value, headers, size)
+
+    def hurry(self, receipt: Receipt) -> None:
+        """Somebody waits for this record: its batch lingers no longer."""
+        queue = self.accumulator.queue(receipt.topic, receipt.partition)
+        if queue.open is not None and queue.open is receipt.batch:
+            self.accumulator.close(queue)
+
+    def begin_flush(self) -> None:
+        """Close all open batches; done when `is_flushed`."""
+        self.accumulator.close_all()
+
+    @property
+    def is_flushed(self) -> bool:
+        return self.accumulator.is_empty
+
+    @property
+    def has_work(self) -> bool:
+        """Whether turns are needed now even if nobody waits."""
+        return not self.accumulator.is_empty
+
+    def take_failure(self) -> DeliveryFailed | None:
+        """The records that failed without anybody having asked for their receipts."""
+        count, first = self.accumulator.take_failures()
+        if count == 0:
+            return None
+        return DeliveryFailed(count, first or ClientError("the reason was forgotten"))
+
+    def close(self) -> None:
+        """What is not done fails; flush first."""
+        self.sender.fail_for_good(ClientClosed("the producer was closed before it was sent"))
+        super().close()

@@ -1,0 +1,112 @@
+"""Refresh: when metadata is asked for.  One request under way, however many want one.
+
+Pauses grow from `retry.backoff.ms` to `retry.backoff.max.ms` while something of a topic in use is
+missing, whatever the number of askers; without need it is asked again after
+`metadata.max.age.ms`.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tarry.client.core.backoff import backoff_ms
+from tarry.client.core.connections import Connections
+from tarry.client.core.events import METADATA_CHANGED, Notice
+from tarry.client.core.exchange import Exchange
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.tasks import Task
+from tarry.client.errors import ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    decode_metadata_response,
+)
+
+
+class Refresh:
+    """Asks; `Metadata` holds what came."""
+
+    def __init__(self, connections: Connections, metadata: Metadata) -> None:
+        self.connections = connections
+        self.metadata = metadata
+        self.settings = connections.settings
+        self.last_error: ClientError | None = None
+        # Whether asking for a topic may make it: a producer's wish, not a consumer's.
+        self.may_create = False
+        self._task = Task(self._ask)
+        self._is_in_flight = False
+        self._is_wanted_again = False
+        self._attempts = 0
+        self._asked_ms = -1
+        connections.when_lost = self.want
+
+    def want(self, now_ms: int) -> None:
+        """Something is stale or unknown: ask as soon as the pause allows."""
+        if self._is_in_flight:
+            self._is_wanted_again = True
+            return
+        earliest_ms = now_ms
+        if self._attempts > 0:
+            earliest_ms = max(now_ms, self._asked_ms + self._pause_ms())
+        self.connections.tasks.schedule_earlier(self._task, earliest_ms)
+
+    def _pause_ms(self) -> int:
+        return backoff_ms(
+            self.settings.retry_backoff_ms,
+            self.settings.retry_backoff_ms_max,
+            self._attempts,
+            self.connections.random,
+        )
+
+    def _ask(self, now_ms: int) -> None:
+        self._is_in_flight = True
+        self._is_wanted_again = False
+        self._asked_ms = now_ms
+        self._attempts += 1
+        connection = self.connections.for_anyone(now_ms)
+        connection.send(_MetadataExchange(self, str(connection)), now_ms)
+
+    def on_answer(self, answer: Any, source: str, now_ms: int) -> None:
+        self._is_in_flight = False
+        self.last_error = None
+        self.metadata.apply(answer, now_ms)
+        addresses = {key: one.address for key, one in self.metadata.brokers.items()}
+        self.connections.set_brokers(addresses, source, now_ms)
+        self.connections.put(Notice(METADATA_CHANGED))
+        if self.metadata.needs_refresh or self._is_wanted_again:
+            self.want(now_ms)
+        else:
+            self._attempts = 0
+            age_ms = self.settings.metadata_age_ms_max
+            self.connections.tasks.schedule(self._task, now_ms + age_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._is_in_flight = False
+        self.last_error = error
+        self.connections.put(Notice(METADATA_CHANGED))
+        self.want(now_ms)
+
+
+class _MetadataExchange(Exchange):
+    """One Metadata request for the topics in use."""
+
+    def __init__(self, refresh: Refresh, source: str) -> None:
+        timeout_ms = refresh.settings.request_timeout_ms
+        super().__init__(api_keys.METADATA, decode_metadata_response, timeout_ms)
+        self.refresh = refresh
+        self.source = source
+
+    def build(self, version: int) -> Message:
+        names = self.refresh.metadata.tracked
+        return MetadataRequest(
+            topics=[MetadataRequestTopic(name=name) for name in names],
+            allow_auto_topic_creation=self.refresh.may_create,
+        )
+
+    def on_response(self, response: Any, now_ms: int) -> None:
+        self.refresh.on_answer(response, self.source, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.refresh.on_failure(error, now_ms)

@@ -1,0 +1,113 @@
+"""What the client raises.  Each text is a sentence for the user: what happened, where, what to do.
+
+`is_retriable` says whether the same thing may succeed later without a change; the core has then
+tried until its deadline already.
+"""
+
+from __future__ import annotations
+
+from tarry.base.errors import ERRORS, TarryError, error_name
+
+
+class ClientError(TarryError):
+    """Base of everything that the client raises."""
+
+    is_retriable = False
+
+
+class BrokerUnreachable(ClientError):
+    """No connection could be made; nothing was sent."""
+
+    is_retriable = True
+
+
+class ConnectionLost(ClientError):
+    """A connection ended with this request under way; the broker may have done it or not."""
+
+    is_retriable = True
+
+
+class RequestTimedOut(ConnectionLost):
+    """The broker did not answer in time, so its connection was closed."""
+
+
+class UnsupportedVersion(ClientError):
+    """The broker and this client share no version of an API."""
+
+
+class BrokerError(ClientError):
+    """The broker answered with an error code."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(f"{sentence} ({error_name(code)})")
+        self.code = code
+        known = ERRORS.get(code)
+        self.is_retriable = known is not None and known.retriable
+
+
+class UnknownTopic(ClientError):
+    """The topic is not there, and nobody made it while we waited."""
+
+    is_retriable = True
+
+
+class LeaderUnknown(ClientError):
+    """The partition has no leader that could be reached while we waited."""
+
+    is_retriable = True
+
+
+class TopicRecreated(ClientError):
+    """The topic was deleted and made anew; offsets of the old one mean nothing in the new one."""
+
+
+class TimedOut(ClientError):
+    """What was waited for did not happen in the time given."""
+
+    is_retriable = True
+
+
+class BufferFull(TimedOut):
+    """`buffer.memory` stayed full for `max.block.ms`: the broker is slower than the sender."""
+
+
+class RecordTooLarge(ClientError):
+    """A record is larger than `max.request.size`, or than the broker's `max.message.bytes`."""
+
+
+class DeliveryTimedOut(TimedOut):
+    """A record was not acknowledged within `delivery.timeout.ms`; it may be in the log or not."""
+
+
+class DeliveryFailed(ClientError):
+    """Records that nobody asked the receipt of were not delivered."""
+
+    def __init__(self, count: int, first: ClientError) -> None:
+        noun = "record was" if count == 1 else "records were"
+        super().__init__(f"{count} {noun} not delivered; the first because: {first}")
+        self.count = count
+        self.first = first
+
+
+class ProducerFailed(ClientError):
+    """The producer is fenced or lost its id for good; only `close` works now."""
+
+
+class OffsetOutOfRange(ClientError):
+    """The offset is not in the log and `auto.offset.reset` is `none`."""
+
+
+class CorruptRecords(ClientError):
+    """Records that came from the broker cannot be decoded."""
+
+
+class ConcurrentUse(ClientError):
+    """Two threads use one consumer or admin client at the same time."""
+
+
+class ClientForked(ClientError):
+    """The client was made before a fork and is used in the child; make a new one there."""
+
+
+class ClientClosed(ClientError):
+    """The client was closed before this call, or while it waited."""

@@ -1,0 +1,183 @@
+"""Consumer of assigned partitions: no group, no thread; `poll` alone drives it.
+
+with Consumer(bootstrap_servers="localhost:9092") as consumer:
+    consumer.assign([("orders", 0)])
+    consumer.seek_to_beginning()
+    for group in consumer.poll(timeout=1.0):
+        for record in group.records:
+            print(group.topic, group.partition, record.offset, record.value)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from types import TracebackType
+from typing import Self
+
+from tarry.client.core.consumer import ConsumerCore, RecordGroup
+from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.position import PartitionPosition
+from tarry.client.errors import ClientError, TimedOut, UnknownTopic
+from tarry.client.settings import ConsumerSettings, SettingValue
+from tarry.client.sync.driver import Driver, monotonic_ms, system_random
+
+Place = tuple[str, int]
+
+
+class Consumer:
+    """For one thread at a time."""
+
+    def __init__(
+        self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+    ) -> None:
+        self.settings = ConsumerSettings(settings, **arguments)
+        self._core = ConsumerCore(self.settings, system_random(), monotonic_ms())
+        self._driver = Driver(self._core, self.settings)
+
+    # --- What is read
+
+    def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
+        """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
+        core = self._core
+        self._driver.check_usable()
+        core.now_ms = monotonic_ms()
+        core.track(topic)
+        if not self._wait(lambda: core.metadata.topic(topic) is not None, timeout):
+            reason = core.refresh.last_error
+            if reason is not None:
+                raise TimedOut(f"no broker told about topic {topic}: {reason}")
+            raise UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+        known = core.metadata.topic(topic)
+        assert known is not None
+        return list(known.partitions)
+
+    def assign(self, places: Iterable[Place]) -> None:
+        """Read these partitions, and no others; seek says from where."""
+        self._driver.check_usable()
+        self._core.now_ms = monotonic_ms()
+        self._core.assign(list(places))
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        self._core.seek((topic, partition), offset)
+
+    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
+        self._seek_all(places, EARLIEST)
+
+    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
+        self._seek_all(places, LATEST)
+
+    def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
+        """To the first record that is not older than `timestamp` (milliseconds), else the end."""
+        self._seek_all(places, timestamp)
+
+    def _seek_all(self, places: Iterable[Place] | None, timestamp: int) -> None:
+        for place in self._core.fetcher.positions if places is None else places:
+            self._core.seek_to(place, timestamp)
+
+    def pause(self, places: Iterable[Place]) -> None:
+        """Read nothing of these partitions; what was read ahead is dropped."""
+        for place in places:
+            position = self._core.position(place)
+            if not position.is_paused:
+                self._core.seek(place, position.position)
+                position.is_paused = True
+
+    def resume(self, places: Iterable[Place]) -> None:
+        for place in places:
+            self._core.position(place).is_paused = False
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset that is handed out next; -1 while it is being looked up."""
+        return self._core.position((topic, partition)).position
+
+    def lag(self, topic: str, partition: int) -> int:
+        """Records up to the end as the last fetch saw it; -1 before the first."""
+        return self._core.position((topic, partition)).lag
+
+    def is_at_end(self, topic: str, partition: int) -> bool:
+        """Whether the last fetch saw nothing past the position."""
+        return self._core.position((topic, partition)).is_at_end
+
+    # --- Offsets
+
+    def beginning_offsets(
+        self, places: Iterable[Place], timeout: float | None = None
+    ) -> dict[Place, int]:
+        return self._offsets(dict.fromkeys(places, EARLIEST), timeout)
+
+    def end_offsets(
+        self, places: Iterable[Place], timeout: float | None = None
+    ) -> dict[Place, int]:
+        return self._offsets(dict.fromkeys(places, LATEST), timeout)
+
+    def offsets_for_times(
+        self, times: Mapping[Place, int], timeout: float | None = None
+    ) -> dict[Place, int]:
+        """The first offset at or after each time; -1 where no record is that young."""
+        return self._offsets(dict(times), timeout)
+
+    def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:
+        core = self._core
+        core.now_ms = monotonic_ms()
+        query = OffsetQuery(wanted)
+        core.begin_query(query)
+        is_done = self._wait(lambda: query.is_done, timeout)
+        query.end(core.lookup)
+        if not is_done:
+            raise self._unanswered(query)
+        found: dict[Place, int] = {}
+        for place, answer in query.answers.items():
+            if isinstance(answer, ClientError):
+                raise answer
+            assert isinstance(answer, FoundOffset)
+            found[place] = answer.offset
+        return found
+
+    def _unanswered(self, query: OffsetQuery) -> ClientError:
+        core = self._core
+        for topic, partition in query.wanted:
+            if core.metadata.leader_of(topic, partition) is None:
+                return UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+        return TimedOut("the leaders did not tell their offsets in time")
+
+    # --- Records
+
+    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> list[RecordGroup]:
+        """Records that have come, by partition; empty if none came in `timeout` seconds.
+
+        Raises what stands in the way of a partition: an offset out of range, a corrupt batch.
+        """
+        core = self._core
+        self._driver.check_usable()
+        timeout_ms = int(timeout * 1000)
+        records_max = max_records or self.settings.poll_records_max
+        if not core.has_records and not self._driver.wait(lambda: core.has_records, timeout_ms):
+            return []
+        groups = core.take(records_max)
+        # The next fetch leaves before these records are worked on.
+        self._driver.nudge()
+        return groups
+
+    def positions(self) -> list[PartitionPosition]:
+        """Where each assigned partition stands."""
+        return list(self._core.fetcher.positions.values())
+
+    # --- The end
+
+    def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
+        timeout_ms = self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
+        return self._driver.wait(is_done, timeout_ms)
+
+    def close(self) -> None:
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,263 @@
+"""Producer: records in, receipts out.
+
+    with Producer(bootstrap_servers="localhost:9092") as producer:
+        receipt = producer.send("orders", key=b"7", value=b"...")
+        print(receipt.result(timeout=5).offset)
+
+Idempotent with acks=all by default.  Nothing fails silently: a record whose receipt nobody asks
+raises `DeliveryFailed` from `flush` or at the end of the `with` block.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import warnings
+import weakref
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import Final, Self
+
+from tarry.client.core import batch
+from tarry.client.core.partitioner import ANY_PARTITION
+from tarry.client.core.producer import ProducerCore
+from tarry.client.errors import (
+    BufferFull,
+    ClientError,
+    DeliveryTimedOut,
+    TimedOut,
+    UnknownTopic,
+)
+from tarry.client.settings import ProducerSettings, SettingValue
+from tarry.client.sync.driver import Driver, monotonic_ms, system_random, wall_ms
+from tarry.client.sync.sender_thread import SenderThread
+
+HeadersGiven = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
+
+# Batches that wait to be sent before `send` drives a turn itself: one turn for each would cost
+# more than it brings.
+READY_MIN: Final = 1
+
+
+class Receipt(batch.Receipt):
+    """What became of one record; `result` waits for it."""
+
+    __slots__ = ()
+
+    def result(self, timeout: float | None = None) -> Self:
+        """This receipt when its record is in the log.  Raises why it is not, or TimedOut.
+
+        `timeout` is in seconds; without one it is `delivery.timeout.ms`.
+        """
+        producer = self.owner
+        assert isinstance(producer, Producer)
+        producer.wait_for(self, timeout)
+        return self
+
+
+class Producer:
+    """Safe to be used by several threads."""
+
+    def __init__(
+        self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+    ) -> None:
+        self.settings = ProducerSettings(settings, **arguments)
+        self._core = ProducerCore(self.settings, system_random(), monotonic_ms())
+        self._core.accumulator.receipt_type = Receipt
+        self._core.accumulator.owner = self
+        self._driver = Driver(self._core, self.settings)
+        self._thread = SenderThread(self._driver, self._core, self.settings.linger_ms)
+        self._flush_at_exit = _AtExit(self)
+
+    # --- Records
+
+    def send(
+        self,
+        topic: str,
+        value: bytes | None = None,
+        *,
+        key: bytes | None = None,
+        headers: HeadersGiven | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+    ) -> Receipt:
+        """Take a record and return at once, unless there is no room or the topic is not known yet:
+        then wait `max.block.ms` at most.  `timestamp` is in milliseconds; now if there is none."""
+        driver = self._driver
+        if driver.is_closed:
+            driver.check_usable()
+        core = self._core
+        if timestamp is None:
+            timestamp = wall_ms()
+        place = ANY_PARTITION if partition is None else partition
+        pairs = _pairs(headers) if headers else None
+        with driver.lock:
+            core.now_ms = monotonic_ms()
+            receipt = core.append(topic, place, timestamp, key, value, pairs)
+            if receipt is not None:
+                self._thread.on_send(core.now_ms)
+            has_ready = len(core.accumulator.ready) >= READY_MIN
+        if receipt is None:
+            receipt = self._send_later(topic, place, timestamp, key, value, pairs)
+        elif has_ready:
+            driver.nudge()
+        assert isinstance(receipt, Receipt)
+        return receipt
+
+    def _send_later(
+        self,
+        topic: str,
+        place: int,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: list[tuple[str, bytes | None]] | None,
+    ) -> batch.Receipt:
+        """Wait for metadata or for room, then take the record."""
+        core = self._core
+        attempt = _Attempt()
+
+        def try_again() -> bool:
+            core.now_ms = monotonic_ms()
+            try:
+                attempt.receipt = core.append(topic, place, timestamp, key, value, headers)
+            except ClientError as error:
+                attempt.error = error
+            return attempt.receipt is not None or attempt.error is not None
+
+        core.begin_flush()
+        if self._driver.wait(try_again, self.settings.block_ms_max):
+            if attempt.error is not None:
+                raise attempt.error
+            assert attempt.receipt is not None
+            with self._driver.lock:
+                self._thread.on_send(core.now_ms)
+            return attempt.receipt
+        with self._driver.lock:
+            raise self._no_room(topic)
+
+    def _no_room(self, topic: str) -> ClientError:
+        waited_ms = self.settings.block_ms_max
+        core = self._core
+        if core.metadata.topic(topic) is None:
+            reason = core.refresh.last_error
+            if reason is not None:
+                return TimedOut(f"no broker told about topic {topic} in {waited_ms} ms: {reason}")
+            return UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+        return BufferFull(
+            f"buffer.memory ({self.settings.buffer_bytes} bytes) stayed full for {waited_ms} ms"
+        )
+
+    def partition_count(self, topic: str, timeout: float | None = None) -> int:
+        """How many partitions a topic has; waits for metadata."""
+        core = self._core
+        timeout_ms = self.settings.block_ms_max if timeout is None else int(timeout * 1000)
+        if self._driver.wait(lambda: core.partition_count(topic) > 0, timeout_ms):
+            return core.partition_count(topic)
+        with self._driver.lock:
+            raise self._no_room(topic)
+
+    # --- Waiting
+
+    def wait_for(self, receipt: Receipt, timeout: float | None) -> None:
+        """See Receipt.result."""
+        timeout_ms = self.settings.delivery_timeout_ms if timeout is None else int(timeout * 1000)
+        if not receipt.is_done:
+            with self._driver.lock:
+                self._core.now_ms = monotonic_ms()
+                self._core.hurry(receipt)
+            if not self._driver.wait(lambda: receipt.is_done, timeout_ms):
+                raise TimedOut(f"the record was not acknowledged within {timeout_ms} ms")
+        with self._driver.lock:
+            error = receipt.error
+        if error is not None:
+            raise error
+
+    def flush(self, timeout: float | None = None) -> None:
+        """Send everything now and wait for it.  Raises `DeliveryFailed` for records that failed
+        and whose receipts nobody asked, TimedOut if some are not done."""
+        timeout_ms = self.settings.delivery_timeout_ms if timeout is None else int(timeout * 1000)
+        core = self._core
+        with self._driver.lock:
+            core.now_ms = monotonic_ms()
+            core.begin_flush()
+        is_flushed = self._driver.wait(lambda: core.is_flushed, timeout_ms)
+        with self._driver.lock:
+            failure = core.take_failure()
+        if failure is not None:
+            raise failure
+        if not is_flushed:
+            raise DeliveryTimedOut(f"not all records were acknowledged within {timeout_ms} ms")
+
+    # --- The end
+
+    def close(self, timeout: float | None = None) -> None:
+        """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
+        but the producer is closed then as well."""
+        if self._driver.is_closed:
+            return
+        seconds = self.settings.close_timeout_ms / 1000 if timeout is None else timeout
+        try:
+            self.flush(seconds)
+        finally:
+            self.abort()
+
+    def abort(self) -> None:
+        """Close without waiting: what is not acknowledged fails."""
+        self._flush_at_exit.cancel()
+        self._thread.stop(self.settings.close_timeout_ms)
+        self._driver.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error_type is not None and not issubclass(error_type, Exception):
+            # Ctrl-C: whoever interrupts does not want to wait for the network.
+            self.abort()
+            return
+        if error is None:
+            self.close()
+        else:
+            # The first error is the one to see; what flush would raise comes of it.
+            with contextlib.suppress(ClientError):
+                self.close()
+
+    def __del__(self) -> None:
+        driver = getattr(self, "_driver", None)
+        if driver is not None and not driver.is_closed:
+            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
+
+
+class _Attempt:
+    """What `_send_later` got."""
+
+    receipt: batch.Receipt | None = None
+    error: ClientError | None = None
+
+
+class _AtExit:
+    """Closes a producer that the program forgot, when the interpreter ends; bounded by
+    `close.timeout.ms`."""
+
+    def __init__(self, producer: Producer) -> None:
+        self._producer = weakref.ref(producer)
+        atexit.register(self._run)
+
+    def cancel(self) -> None:
+        atexit.unregister(self._run)
+
+    def _run(self) -> None:
+        producer = self._producer()
+        if producer is not None:
+            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
+            producer.close()
+
+
+def _pairs(headers: HeadersGiven) -> list[tuple[str, bytes | None]]:
+    return list(headers.items()) if isinstance(headers, Mapping) else list(headers)
