@@ -153,6 +153,31 @@ def test_a_cancelled_entry_never_comes_and_holds_nothing() -> None:
     assert wheel.advance(10) == [first, third]
 
 
+def test_ties_keep_their_order_whatever_is_cancelled_between_them() -> None:
+    wheel = TimingWheel(0)
+    entries = added(wheel, *[350] * 100)
+
+    for number in (0, 7, 99, *range(20, 95)):
+        wheel.cancel(entries[number])
+
+    left = [entry for entry in entries if entry.is_pending]
+    assert len(left) == 22
+    assert wheel.advance(350, 10) == []
+    assert wheel.advance(350, 100) == left
+
+
+def test_cancelling_keeps_the_memory_of_a_bucket_bounded() -> None:
+    wheel = TimingWheel(0)
+    (held,) = added(wheel, 350)
+    for _ in range(1000):
+        first, second = added(wheel, 350, 350)
+        wheel.cancel(first)
+        wheel.cancel(second)
+
+    assert held._bucket is not None
+    assert len(held._bucket.entries) < 10
+
+
 def test_an_emptied_bucket_does_not_wake_anybody() -> None:
     wheel = TimingWheel(0)
     early, _late = added(wheel, 5, 5000)
