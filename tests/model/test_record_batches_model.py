@@ -1,0 +1,218 @@
+"""Batches of every kind go there and back; broken ones raise nothing but what is documented."""
+
+from __future__ import annotations
+
+from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
+from aiokafka.record.memory_records import MemoryRecords as AioRecords
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData
+from tarry.partition.producers import ProducerStates
+from tarry.records.batch import (
+    ATTRIBUTES,
+    CRC,
+    LENGTH,
+    LENGTH_OVERHEAD,
+    batches_in,
+    check_batch,
+    has_valid_crc,
+)
+from tarry.records.builder import BatchBuilder
+from tarry.records.record import decode_records, find_latest_record, find_record_from_time
+from tarry.records.record_limits import check_record_limits
+from tarry.wire.crc32c import crc32c
+from tarry.wire.reader import Window, window_of
+
+SIZE_MAX = 200_000
+ACCEPTED_OR_REFUSED = (
+    errors.NONE,
+    errors.CORRUPT_MESSAGE,
+    errors.INVALID_RECORD,
+    errors.INVALID_TIMESTAMP,
+)
+
+CODECS = st.integers(0, 4)
+FIELDS = st.one_of(st.none(), st.binary(max_size=70), st.just(b"x" * 9_000))
+HEADERS = st.lists(
+    st.tuples(st.text(max_size=8), st.one_of(st.none(), st.binary(max_size=70))), max_size=3
+)
+TIMES = st.one_of(st.integers(0, 2**45), st.integers(1_700_000_000_000, 1_700_000_000_100))
+RECORDS = st.lists(st.tuples(TIMES, FIELDS, FIELDS, HEADERS), min_size=1, max_size=70)
+EDITS = st.lists(
+    st.tuples(st.floats(0, 1), st.one_of(st.integers(0, 255), st.binary(max_size=12))),
+    min_size=1,
+    max_size=6,
+)
+
+
+def built(records: list, codec: int) -> bytes:
+    builder = BatchBuilder()
+    for record in records:
+        builder.append(*record)
+    return builder.build(codec)
+
+
+def edited(data: bytes, edits: list, is_resealed: bool) -> bytes:
+    """Change bytes (a number) or put some in (bytes); with a right CRC the flaw lies deeper."""
+    for where, what in edits:
+        at = int(where * len(data))
+        if isinstance(what, int):
+            data = data[:at] + bytes([what]) + data[at + 1 :]
+        else:
+            data = data[:at] + what + data[at + len(what) // 2 :]
+    if is_resealed and len(data) >= ATTRIBUTES:
+        length = (len(data) - LENGTH_OVERHEAD).to_bytes(4, "big")
+        crc = crc32c(data[ATTRIBUTES:]).to_bytes(4, "big")
+        data = (
+            bytes(LENGTH)
+            + length
+            + data[LENGTH_OVERHEAD : CRC - 1]
+            + b"\x02"
+            + crc
+            + data[ATTRIBUTES:]
+        )
+    return data
+
+
+@given(records=RECORDS, codec=CODECS)
+@settings(max_examples=150, deadline=None)
+def test_records_go_there_and_back(records, codec):
+    data = built(records, codec)
+
+    check = check_batch(window_of(data))
+
+    assert check.error_code == errors.NONE
+    assert check.window.to_bytes() == data
+    assert [
+        (one.offset, one.timestamp, one.key, one.value, one.headers)
+        for one in decode_records(data, size_max=2_000_000)
+    ] == [(offset, *record) for offset, record in enumerate(records)]
+
+
+@given(records=RECORDS, codec=CODECS)
+@settings(max_examples=60, deadline=None)
+def test_what_aiokafka_writes_is_accepted_and_read(records, codec):
+    builder = AioBuilder(2, codec, 0, 7, 1, 5, 10**7)
+    for offset, (timestamp, key, value, headers) in enumerate(records):
+        builder.append(offset, timestamp=timestamp, key=key, value=value, headers=headers)
+    data = bytes(builder.build())
+
+    check = check_batch(window_of(data))
+
+    assert check.error_code == errors.NONE
+    assert (check.header.producer_id, check.header.base_sequence) == (7, 5)
+    assert [
+        (one.timestamp, one.key, one.value, one.headers)
+        for one in decode_records(data, size_max=2_000_000)
+    ] == records
+
+
+@given(records=RECORDS, codec=CODECS)
+@settings(max_examples=60, deadline=None)
+def test_aiokafka_reads_what_is_built(records, codec):
+    batch = AioRecords(built(records, codec)).next_batch()
+
+    assert batch.validate_crc()
+    assert [(one.timestamp, one.key, one.value, list(one.headers)) for one in batch] == records
+
+
+@given(records=RECORDS, codec=CODECS, time=TIMES, offset_min=st.integers(0, 70))
+@settings(max_examples=100, deadline=None)
+def test_a_search_by_time_agrees_with_looking_at_every_record(records, codec, time, offset_min):
+    data = built(records, codec)
+    times = [(record[0], offset) for offset, record in enumerate(records)]
+
+    found = find_record_from_time(data, 0, time, offset_min, 2_000_000)
+    latest = find_latest_record(data, 0, 2_000_000)
+
+    expected = [one for one in times if one[0] >= time and one[1] >= offset_min]
+    assert (found and (found.timestamp, found.offset)) == (expected[0] if expected else None)
+    assert (latest.timestamp, -latest.offset) == max((one[0], -one[1]) for one in times)
+
+
+@given(
+    records=RECORDS,
+    codec=CODECS,
+    timestamp_min=st.one_of(st.just(-(2**63)), TIMES),
+    timestamp_max=st.one_of(st.just(2**63 - 1), TIMES),
+    is_key_required=st.booleans(),
+)
+@settings(max_examples=100, deadline=None)
+def test_limits_agree_with_looking_at_every_record(
+    records, codec, timestamp_min, timestamp_max, is_key_required
+):
+    check = check_batch(window_of(built(records, codec)))
+
+    check_record_limits(check, timestamp_min, timestamp_max, is_key_required, 2_000_000)
+
+    bad = [
+        index
+        for index, (timestamp, key, _, _) in enumerate(records)
+        if (is_key_required and key is None) or not timestamp_min <= timestamp <= timestamp_max
+    ]
+    assert [index for index, _ in check.record_errors or []] == bad
+    assert (check.error_code != errors.NONE) == bool(bad)
+
+
+@given(records=RECORDS, codec=CODECS, edits=EDITS, is_resealed=st.booleans())
+@settings(max_examples=600, deadline=None)
+def test_a_broken_batch_is_refused_or_read_and_nothing_else(records, codec, edits, is_resealed):
+    data = edited(built(records[:10], codec), edits, is_resealed)
+    frame = b"\x01\x02" + data + b"\x03"
+
+    check = check_batch(Window(frame, 2, 2 + len(data)))
+    was_accepted = check.error_code == errors.NONE
+    if was_accepted:
+        check_record_limits(check, 0, 2**62, True, SIZE_MAX)
+
+    assert check.error_code in ACCEPTED_OR_REFUSED
+    assert (check.message is None) == (check.error_code == errors.NONE)
+    if was_accepted and codec_of(check) == 0:
+        # What the walk lets through, every reader can read.
+        window = check.window
+        assert has_valid_crc(window.data, window.start, check.header)
+        read = decode_records(window.data, size_max=SIZE_MAX, position=window.start)
+        assert [one.offset for one in read] == list(range(check.header.record_count))
+        assert max(-1, *(one.timestamp for one in read)) == check.header.max_timestamp
+        assert len(list(AioRecords(window.to_bytes()).next_batch())) == len(read)
+
+
+def codec_of(check) -> int:
+    return check.header.codec
+
+
+@given(records=RECORDS, codec=CODECS, edits=EDITS, is_resealed=st.booleans())
+@settings(max_examples=400, deadline=None)
+def test_readers_of_a_broken_batch_find_it_corrupt_or_read_it(records, codec, edits, is_resealed):
+    data = edited(built(records[:10], codec), edits, is_resealed)
+
+    for read in (
+        lambda: batches_in(window_of(data)),
+        lambda: decode_records(data, size_max=SIZE_MAX),
+        lambda: find_record_from_time(data, 0, 5, 1, SIZE_MAX),
+        lambda: find_latest_record(data, 0, SIZE_MAX),
+    ):
+        try:
+            read()
+        except CorruptData as error:
+            assert str(error)
+
+
+@given(data=st.binary(max_size=200))
+@settings(max_examples=300, deadline=None)
+def test_rubbish_is_refused_everywhere(data):
+    check = check_batch(window_of(data))
+    states = ProducerStates(1000)
+
+    assert check.error_code in ACCEPTED_OR_REFUSED[1:]
+    assert not states.load_snapshot(data)
+    for read in (
+        lambda: batches_in(window_of(data)),
+        lambda: decode_records(data, size_max=SIZE_MAX),
+    ):
+        try:
+            assert read() == []
+        except CorruptData as error:
+            assert str(error)
