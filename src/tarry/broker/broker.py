@@ -47,7 +47,7 @@ from tarry.broker.shutdown import maybe_finish_stop
 from tarry.cluster.embedded import EmbeddedStore
 from tarry.cluster.records import MetadataRecord
 from tarry.cluster.state import ClusterState
-from tarry.log.directory import LogDirectory
+from tarry.log.logs import Logs
 from tarry.log.owner import LogOwner
 from tarry.partition.leader import Clock
 from tarry.partition.state import Partition, PartitionKey
@@ -84,7 +84,7 @@ class Broker:
         self,
         world: World,
         settings: Settings,
-        logs: LogDirectory,
+        logs: Logs,
         store: EmbeddedStore,
         now_ms: int,
         now_wall_ms: int,

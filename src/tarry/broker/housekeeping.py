@@ -113,11 +113,11 @@ class Checkpoints(Recurring):
     """Writes recovery points, so that a start after a crash scans little."""
 
     def run(self) -> None:
-        self._follow(self.broker.logs.begin_checkpoint(self.broker.now_ms))
+        self._follow(self.broker.logs.checkpoints.begin(self.broker.now_ms))
 
     def on_flushed(self, flush_id: int) -> None:
         """One step of a round is durable; the next begins."""
-        self._follow(self.broker.logs.on_checkpoint_flushed(flush_id))
+        self._follow(self.broker.logs.checkpoints.on_flushed(flush_id))
 
     def _follow(self, flush_id: int) -> None:
         if flush_id >= 0:

@@ -11,7 +11,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker, World
 from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.embedded import open_store
-from tarry.log.directory import LogDirectory
+from tarry.log.logs import Logs
 
 
 def start_broker(
@@ -29,7 +29,8 @@ def start_broker(
     `TarryError` with a sentence if the data cannot be used: damaged metadata, a newer format,
     data of another broker.
     """
-    logs = LogDirectory(disk)
+    logs = Logs(disk)
+    logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
     world = World(disk, transport, random, probe)
     broker = Broker(world, settings, logs, store, now_ms, now_wall_ms)

@@ -87,9 +87,9 @@ class MetadataReactions:
         config = log_config(topic.configs, broker.settings)
         for state in topic.partitions:
             producers = ProducerStates(expiration_ms)
-            log = broker.logs.open_log(
+            log = broker.logs.open(
                 partition_directory(topic.name, state.index),
-                topic.topic_id.hex(),
+                topic.topic_id,
                 config,
                 ProducerListener(producers),
             )
@@ -117,7 +117,7 @@ class MetadataReactions:
                 del broker.topics[hosted.name]
             for partition in hosted.partitions:
                 partition.is_closed = True
-                broker.logs.give_up(partition.log)
+                broker.logs.forget(partition.log)
                 broker.touch_keys(partition)
         self.remove_directories(deleted)
 
