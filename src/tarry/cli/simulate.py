@@ -1,0 +1,96 @@
+"""`tarry simulate`: run the broker in a simulated world, seed by seed, and tell what goes wrong.
+
+One line a failure, with its seed; `--replay` prints the whole trace of one seed.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Iterable
+from concurrent.futures import ProcessPoolExecutor
+
+import click
+
+EXAMPLES = """\b
+Examples:
+  tarry simulate --seeds 1..200
+  tarry simulate --seeds 1..1000 --jobs 4
+  tarry simulate --replay 17
+"""
+
+
+class SeedRange(click.ParamType[range]):
+    """`A..B`, both included, or one number."""
+
+    name = "A..B"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> range:
+        if isinstance(value, range):
+            return value
+        first, separator, last = str(value).partition("..")
+        try:
+            start = int(first)
+            stop = int(last) if separator else start
+        except ValueError:
+            self.fail(f"{value!r} is not a range of seeds; write for example 1..200", param, ctx)
+        if start < 0 or stop < start:
+            self.fail(f"{value!r} holds no seed; write the smaller number first", param, ctx)
+        return range(start, stop + 1)
+
+
+@click.command("simulate", epilog=EXAMPLES)
+@click.option(
+    "--seeds", type=SeedRange(), default="1..200", show_default=True, help="Seeds to run."
+)
+@click.option("--replay", type=int, metavar="SEED", help="Run one seed and print its trace.")
+@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
+def simulate(seeds: range, replay: int | None, jobs: int) -> None:
+    """Run the broker against a simulated disk and network, with crashes, and check its promises.
+
+    A seed decides everything that happens, so a failure is found again by its seed.
+    """
+    if replay is not None:
+        _replay(replay)
+        return
+    started = time.monotonic()
+    failures = 0
+    for seed, failure in _outcomes(seeds, jobs):
+        if failure:
+            failures += 1
+            click.echo(f"seed {seed}: {failure}")
+    took = time.monotonic() - started
+    click.echo(
+        f"{len(seeds)} seeds, {failures} failures, {took:.1f} s "
+        f"({1000 * took / len(seeds):.0f} ms a seed)"
+    )
+    if failures:
+        click.echo("replay one with: tarry simulate --replay SEED")
+        raise SystemExit(1)
+
+
+def _replay(seed: int) -> None:
+    from tarry.simulation.run import run_seed
+
+    outcome = run_seed(seed, keeps_trace=True)
+    click.echo("".join(outcome.lines), nl=False)
+    click.echo(f"seed {seed}: digest {outcome.digest}: {outcome.failure or 'nothing is wrong'}")
+    if outcome.failure:
+        raise SystemExit(1)
+
+
+def _outcomes(seeds: range, jobs: int) -> Iterable[tuple[int, str]]:
+    if jobs == 1:
+        yield from map(_run_one, seeds)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(jobs, mp_context=context) as pool:
+        yield from pool.map(_run_one, seeds, chunksize=max(1, min(20, len(seeds) // jobs)))
+
+
+def _run_one(seed: int) -> tuple[int, str]:
+    from tarry.simulation.run import run_seed
+
+    return seed, run_seed(seed).failure

@@ -1,0 +1,55 @@
+"""Runs of seeds: the outcome of one, and many of them over several processes."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+from tarry.simulation.trace import Trace
+from tarry.simulation.world import World
+
+
+class Outcome:
+    """What became of one seed."""
+
+    def __init__(self, seed: int, failure: str, digest: str, lines: list[str]) -> None:
+        self.seed = seed
+        # The first thing that is wrong, or "".
+        self.failure = failure
+        self.digest = digest
+        self.lines = lines
+
+
+class _TraceHandler(logging.Handler):
+    """The broker's log lines become lines of the trace."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__()
+        self._world = world
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self._world.trace.add(self._world.clock.now_ms, f"log: {record.getMessage()}")
+
+
+def run_seed(seed: int, *, keeps_trace: bool = False) -> Outcome:
+    """Run one seed to its end, or to the first thing that is wrong."""
+    trace = Trace(keeps_lines=keeps_trace)
+    world = World(seed, trace)
+    logger = logging.getLogger("tarry")
+    handler = _TraceHandler(world)
+    before = (logger.level, logger.propagate)
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO if keeps_trace else logging.WARNING)
+    logger.propagate = False
+    try:
+        sentences = world.run()
+    except Exception as error:
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        sentences = [f"{type(error).__name__} in {place.name}: {error}"]
+        trace.lines += traceback.format_exception(error)
+    finally:
+        logger.removeHandler(handler)
+        logger.setLevel(before[0])
+        logger.propagate = before[1]
+    trace.lines += [f"wrong: {sentence}\n" for sentence in sentences]
+    return Outcome(seed, sentences[0] if sentences else "", trace.digest(), trace.lines)

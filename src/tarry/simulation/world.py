@@ -1,0 +1,398 @@
+"""The world of one seed: one broker, its disk, its network, its clients, and all that goes wrong.
+
+One loop moves the simulated time from one thing that happens to the next and gives the broker its
+turns.  The faults end some time before the run does: then everything heals, what is under way is
+brought to its end, the broker is lost or stopped once more, and everything is read for the last
+time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from tarry.base.doors import Disk, Transport, stop_requested
+from tarry.base.doors import Random as RandomDoor
+from tarry.base.errors import StorageError
+from tarry.base.limits import POLL_MS_MAX, STALL_MS
+from tarry.base.settings import Settings
+from tarry.broker.broker import Broker
+from tarry.broker.lifecycle import start_broker
+from tarry.simulation import faults
+from tarry.simulation.checkers import check_history
+from tarry.simulation.checkers.liveness import LivenessChecker
+from tarry.simulation.clock import SimulatedClock
+from tarry.simulation.disk import PowerLoss, SimulatedDisk
+from tarry.simulation.faults import Fault, draw_faults
+from tarry.simulation.network import SimulatedNetwork
+from tarry.simulation.scene import draw_scene
+from tarry.simulation.trace import Trace
+from tarry.simulation.workload.actor import Actor
+from tarry.simulation.workload.admin import Admin
+from tarry.simulation.workload.collector import Collector
+from tarry.simulation.workload.producer import Producer
+from tarry.simulation.workload.reader import Reader
+from tarry.simulation.workload.stage import Stage
+
+StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker]
+
+# A stop is done within 5 s (README); the simulated disk is slow at times.
+_STOP_MS_MAX: Final = 5_500
+# When all is healed, everything that is under way ends within this time.
+_QUIET_MS_MAX: Final = 60_000
+_STARTS_MAX: Final = 20
+
+
+class World:
+    """One run.  `run` returns what is wrong, a sentence each."""
+
+    def __init__(
+        self, seed: int, trace: Trace | None = None, start: StartBroker = start_broker
+    ) -> None:
+        self.random = Random(seed)
+        self.clock = SimulatedClock()
+        self.trace = Trace() if trace is None else trace
+        self.scene = draw_scene(self.random)
+        self.faults = draw_faults(self.random, self.scene.duration_ms)
+        self.disk = SimulatedDisk(self.random)
+        self.disk.defers_removals = self.faults.defers_removals
+        self.network = SimulatedNetwork(self.clock, self.random)
+        self.network.conditions.delay_ms_max = self.faults.delay_ms_max
+        self.network.conditions.pieces_per_mille = self.faults.pieces_per_mille
+        self.stage = Stage(self.clock, self.network, self.random, self.trace)
+        self.stage.codecs = self.scene.codecs
+        self.broker: Broker | None = None
+        self._start_broker = start
+        self._settings = Settings(self.scene.settings)
+        self._broker_random = Random(seed ^ 0x5EED)
+        self._liveness = LivenessChecker(self.stage.history)
+        self._planned_flush_id = 0
+        self._turn_due_ms = self.clock.now_ms
+        self._busy_until_ms = 0
+        self._stalled_ms = 0
+        self._end_after_stop = ""
+        self._stop_deadline_ms = 0
+        self._had_turn = False
+        self._may_flush_fail = False
+        self._producers: list[Producer] = []
+        self._readers: list[Reader] = []
+        self._admin = Admin(self.stage, "admin", self.scene.topics)
+
+    def run(self) -> list[str]:
+        """Let it happen."""
+        history = self.stage.history
+        self._begin()
+        end_ms = self.clock.now_ms + self.scene.duration_ms
+        self._run_until(end_ms, self._never)
+        self._heal()
+        self._run_until(self.clock.now_ms + _QUIET_MS_MAX, self._is_at_rest)
+        if not history.violations and not self._is_at_rest():
+            self._complain_of_unrest()
+        if not history.violations:
+            self._end_life_for_the_last_time()
+            self._collect()
+        return check_history(history)
+
+    # --- The phases.
+
+    def _begin(self) -> None:
+        self._start()
+        self._admin.start()
+        for number, producer_plan in enumerate(self.scene.producers):
+            producer = Producer(self.stage, f"p{number}", producer_plan)
+            self._producers.append(producer)
+            self.clock.after(self.random.randrange(100), producer.start)
+        for number, reader_plan in enumerate(self.scene.readers):
+            reader = Reader(self.stage, f"r{number}", reader_plan)
+            self._readers.append(reader)
+            self.clock.after(self.random.randrange(100), reader.start)
+        for fault in self.faults.faults:
+            self.clock.after(fault.at_ms, _Strike(self, fault).happen)
+
+    def _heal(self) -> None:
+        """Nothing goes wrong from here on, and nothing new is begun."""
+        self._note("all heals")
+        self.stage.is_quiet = True
+        self.disk.heal()
+        self._may_flush_fail = False
+        self.faults.flush_ms_max = 3
+        self.faults.crash_in_start_per_mille = 0
+        conditions = self.network.conditions
+        conditions.delay_ms_max = 2
+        conditions.window_bytes = 65_536
+        for actor in self._actors():
+            if actor.socket is not None:
+                actor.socket.resume_reading()
+
+    def _is_at_rest(self) -> bool:
+        return (
+            self._admin.is_done
+            and all(producer.is_done for producer in self._producers)
+            and all(reader.is_done for reader in self._readers)
+            and self.broker is not None
+            and self._end_after_stop == ""
+        )
+
+    def _complain_of_unrest(self) -> None:
+        history = self.stage.history
+        for producer in self._producers:
+            for batch in producer.unfinished()[:1]:
+                history.violate(
+                    f"{producer.name} could not get batch {batch.number} through in "
+                    f"{_QUIET_MS_MAX} ms of quiet"
+                )
+        history.violate(f"the clients have not come to rest in {_QUIET_MS_MAX} ms of quiet")
+
+    def _end_life_for_the_last_time(self) -> None:
+        kind = self.faults.last_end
+        if kind in (faults.POWER, faults.KILL):
+            self._lose_broker(kind)
+        elif kind:
+            self._request_stop(kind)
+        self._run_until(self.clock.now_ms + _QUIET_MS_MAX, self._is_at_rest)
+
+    def _collect(self) -> None:
+        collector = Collector(self.stage, "collector")
+        collector.start()
+        self._run_until(self.clock.now_ms + _QUIET_MS_MAX, lambda: collector.is_done)
+        if not collector.is_done:
+            self.stage.history.violate(f"not everything could be read in {_QUIET_MS_MAX} ms")
+
+    # --- The loop.
+
+    def _run_until(self, end_ms: int, is_done: Callable[[], bool]) -> None:
+        clock = self.clock
+        while clock.now_ms < end_ms and not self.stage.history.violations and not is_done():
+            due_ms = end_ms
+            next_due_ms = clock.next_due_ms()
+            if next_due_ms is not None:
+                due_ms = min(due_ms, next_due_ms)
+            if self.broker is not None:
+                due_ms = min(due_ms, max(self._broker_due_ms(), self._busy_until_ms))
+            clock.advance_to(max(clock.now_ms, due_ms))
+            clock.run_due()
+            if self.broker is not None and self._is_turn_due():
+                self._turn(self.broker)
+
+    def _is_turn_due(self) -> bool:
+        now_ms = self.clock.now_ms
+        return now_ms >= self._busy_until_ms and now_ms >= self._broker_due_ms()
+
+    def _broker_due_ms(self) -> int:
+        """When the broker's next turn is due, events or not."""
+        if self.network.has_events():
+            return self.clock.now_ms
+        return self._turn_due_ms
+
+    def _turn(self, broker: Broker) -> None:
+        clock = self.clock
+        late_ms = clock.now_ms - self._turn_due_ms
+        if late_ms > STALL_MS:
+            self._stalled_ms += late_ms
+        events = self.network.take_events()
+        self._had_turn = True
+        try:
+            broker.turn(events, clock.now_ms, clock.now_wall_ms)
+        except PowerLoss:
+            self._note("power fails in a turn")
+            self._lose_broker(faults.POWER)
+            return
+        self._trace_turn(len(events))
+        self._plan_flushes()
+        if broker.is_stopped:
+            self._on_stopped(broker)
+            return
+        self._liveness.after_turn(self.network.sockets(), clock.now_ms - self._stalled_ms)
+        if self._end_after_stop and clock.now_ms > self._stop_deadline_ms:
+            self.stage.history.violate(f"a clean stop took more than {_STOP_MS_MAX} ms")
+        # A turn takes time; sometimes enough for more events to gather.
+        took_ms = self.random.randrange(15) if self.random.randrange(10) == 0 else 0
+        self._busy_until_ms = clock.now_ms + took_ms
+        self._turn_due_ms = max(
+            clock.now_ms + 1, min(broker.next_due_ms(), clock.now_ms + POLL_MS_MAX)
+        )
+
+    def _plan_flushes(self) -> None:
+        """Each flush that the turn has begun ends some time later."""
+        for flush_id in self.disk.pending_flushes():
+            if flush_id > self._planned_flush_id:
+                self._planned_flush_id = flush_id
+                delay_ms = self.random.randrange(self.faults.flush_ms_max + 1)
+                self.clock.after(delay_ms, _FlushEnd(self, flush_id).happen)
+        if self.disk.defers_removals and self.random.randrange(4) == 0:
+            self.disk.complete_removals()
+
+    # --- Lives of the broker.
+
+    def _start(self) -> None:
+        for _ in range(_STARTS_MAX):
+            if self._try_start():
+                return
+        self.stage.history.violate(f"the broker did not start {_STARTS_MAX} times")
+
+    def _try_start(self) -> bool:
+        clock = self.clock
+        if self.random.randrange(1000) < self.faults.crash_in_start_per_mille:
+            self.disk.crash_after(self.random.randrange(30))
+        self.stage.life += 1
+        self._had_turn = False
+        try:
+            broker = self._start_broker(
+                self.disk,
+                self.network.new_transport(),
+                self._broker_random,
+                self._settings,
+                clock.now_ms,
+                clock.now_wall_ms,
+            )
+        except PowerLoss:
+            self._note("power fails in a start")
+            self._forget_broker(faults.POWER)
+            return False
+        except StorageError as error:
+            self._note(f"the start is refused: {error}")
+            self._forget_broker(faults.KILL)
+            return False
+        self._note(f"life {self.stage.life} begins")
+        broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
+        self.broker = broker
+        self._turn_due_ms = clock.now_ms
+        self._busy_until_ms = clock.now_ms
+        self.network.is_accepting = True
+        self._plan_flushes()
+        return True
+
+    def _request_stop(self, end: str) -> None:
+        if self.broker is None or self._end_after_stop:
+            return
+        self._note(f"stop requested, {end}")
+        self._end_after_stop = end
+        self._stop_deadline_ms = self.clock.now_ms + _STOP_MS_MAX
+        self.network.tell_broker(stop_requested())
+
+    def _on_stopped(self, broker: Broker) -> None:
+        if broker.stop_reason:
+            self._note(f"the broker stopped: {broker.stop_reason}")
+            if not self._may_flush_fail:
+                self.stage.history.violate(f"the broker stopped by itself: {broker.stop_reason}")
+            self._lose_broker(faults.POWER if self.random.randrange(2) else faults.KILL)
+            return
+        self._note("the broker stopped cleanly")
+        is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
+        self._forget_broker(faults.POWER if is_power else faults.KILL)
+        self._plan_start()
+
+    def _lose_broker(self, kind: str) -> None:
+        """This life ends uncleanly."""
+        if self.broker is None:
+            return
+        if self._had_turn:
+            self.stage.history.unclean_lives.append(self.stage.life)
+        self._forget_broker(kind)
+        self._plan_start()
+
+    def _forget_broker(self, kind: str) -> None:
+        self._note(f"life {self.stage.life} ends: {kind}")
+        self.broker = None
+        self._end_after_stop = ""
+        self.network.lose_broker()
+        if kind == faults.KILL:
+            self.disk.kill()
+        else:
+            self.disk.crash()
+
+    def _plan_start(self) -> None:
+        self.clock.after(1 + self.random.randrange(200), self._start)
+
+    # --- What goes wrong.
+
+    def strike(self, fault: Fault) -> None:
+        """One fault of the plan comes to pass."""
+        if self.stage.is_quiet:
+            return
+        kind = fault.kind
+        self._note(f"fault: {kind} {fault.number}")
+        if kind in (faults.POWER, faults.KILL):
+            self._lose_broker(kind)
+        elif kind == faults.POWER_IN_TURN:
+            self.disk.crash_after(fault.number)
+        elif kind in (faults.CLEAN, faults.POWER_AFTER_CLEAN):
+            self._request_stop(kind)
+        elif kind == faults.CUT:
+            self._cut()
+        elif kind == faults.STALL:
+            self._busy_until_ms = self.clock.now_ms + fault.number
+        elif kind == faults.CLOCK_JUMP:
+            self.clock.wall_offset_ms += fault.number
+        elif kind == faults.WRITE_FAULT:
+            self.disk.fail_writes(fault.number)
+        elif kind == faults.READ_FAULT:
+            self.disk.fail_reads(fault.number)
+        elif kind == faults.FLUSH_FAULT:
+            self._may_flush_fail = True
+            self.disk.fail_flushes()
+        elif kind == faults.SPACE_FAULT:
+            self.disk.capacity_bytes = self.disk.used_bytes() + self.random.randrange(2_000)
+            self.clock.after(fault.number, self._free_space)
+        elif kind == faults.SLOW_READERS:
+            self._slow_down(fault.number)
+
+    def _cut(self) -> None:
+        sockets = self.network.sockets()
+        if sockets:
+            sockets[self.random.randrange(len(sockets))].cut(self.random)
+
+    def _free_space(self) -> None:
+        self.disk.capacity_bytes = None
+
+    def _slow_down(self, duration_ms: int) -> None:
+        self.network.conditions.window_bytes = 64
+        for actor in self._actors():
+            if actor.socket is not None and self.random.randrange(2) == 0:
+                actor.socket.stop_reading()
+                self.clock.after(duration_ms, actor.socket.resume_reading)
+
+    def end_flush(self, flush_id: int) -> None:
+        """A flush that was under way ends, unless its machine or process is gone."""
+        if flush_id in self.disk.pending_flushes():
+            event = self.disk.complete_flush(flush_id)
+            if event.error:
+                self._note(f"flush {flush_id} fails")
+            self.network.tell_broker(event)
+
+    # --- Small things.
+
+    def _actors(self) -> list[Actor]:
+        return [self._admin, *self._producers, *self._readers]
+
+    def _never(self) -> bool:
+        return False
+
+    def _note(self, text: str) -> None:
+        self.trace.add(self.clock.now_ms, text)
+
+    def _trace_turn(self, events: int) -> None:
+        self.trace.add(self.clock.now_ms, f"turn {self.network.turn} with {events} events")
+
+
+class _Strike:
+    """A fault in the agenda."""
+
+    def __init__(self, world: World, fault: Fault) -> None:
+        self._world = world
+        self._fault = fault
+
+    def happen(self) -> None:
+        self._world.strike(self._fault)
+
+
+class _FlushEnd:
+    """The end of a flush in the agenda."""
+
+    def __init__(self, world: World, flush_id: int) -> None:
+        self._world = world
+        self._flush_id = flush_id
+
+    def happen(self) -> None:
+        self._world.end_flush(self._flush_id)
