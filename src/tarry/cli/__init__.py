@@ -1,3 +1,1 @@
-"""The command line: `tarry`, one module for each command, loaded when it is called."""
-
-from __future__ import annotations
+"""The command `tarry`: each command a module, imported when it is called."""

@@ -18,7 +18,7 @@ _FORMAT_NAME: Final = ".tarry_format"
 FORMAT: Final = 1
 
 
-class LogDirectory:
+class HeldDirectory:
     """The directory, locked until `close`, or until the process ends in whatever way."""
 
     def __init__(self, path: str) -> None:

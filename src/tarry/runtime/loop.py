@@ -18,7 +18,7 @@ from tarry.base.limits import POLL_MS_MAX
 from tarry.base.settings import Settings
 from tarry.runtime import clock
 from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
-from tarry.runtime.directory import LogDirectory
+from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.files import OsDisk
 from tarry.runtime.flusher import Flusher
 from tarry.runtime.poller import READABLE, make_poller
@@ -41,10 +41,6 @@ class Turning(Protocol):
     """What the loop knows of a broker."""
 
     @property
-    def endpoints(self) -> dict[str, tuple[str, int]]:
-        """The address that clients are told, by the listener that they came through."""
-
-    @property
     def is_stopped(self) -> bool: ...
 
     @property
@@ -64,7 +60,7 @@ class Machine:
 
     def __init__(self, settings: Settings) -> None:
         descriptors = raise_descriptor_limit()
-        self.directory = LogDirectory(settings.log_directory)
+        self.directory = HeldDirectory(settings.log_directory)
         self.reactor = Reactor(make_poller())
         self.wake = Wake()
         self.reactor.add(self.wake.read_descriptor, READABLE, self.wake)
@@ -108,7 +104,7 @@ def run(
 
 def _start(machine: Machine, settings: Settings, start_broker: StartBroker) -> Turning:
     try:
-        broker = start_broker(
+        return start_broker(
             machine.disk,
             machine.transport,
             random.SystemRandom(),
@@ -118,9 +114,6 @@ def _start(machine: Machine, settings: Settings, start_broker: StartBroker) -> T
         )
     except TarryError as error:
         raise StartRefused(str(error)) from None
-    for one in settings.open_listeners:
-        broker.endpoints[one.name] = (one.advertised_host, one.advertised_port)
-    return broker
 
 
 def _serve(machine: Machine, broker: Turning, signals: StopSignals) -> str:

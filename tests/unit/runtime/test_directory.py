@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tarry.runtime.descriptors import DESCRIPTORS_MIN, connections_max, raise_descriptor_limit
-from tarry.runtime.directory import FORMAT, LogDirectory
+from tarry.runtime.directory import FORMAT, HeldDirectory
 from tarry.runtime.refusal import StartRefused
 
 
 def test_a_missing_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None:
     path = tmp_path / "deep" / "data"
 
-    directory = LogDirectory(str(path))
+    directory = HeldDirectory(str(path))
 
     assert directory.path == str(path)
     assert stat.S_IMODE(path.stat().st_mode) == 0o700
@@ -28,14 +28,14 @@ def test_a_missing_directory_is_made_for_its_owner_alone(tmp_path: Path) -> None
 def test_a_second_broker_is_refused_in_a_sentence_with_the_first_ones_process(
     tmp_path: Path,
 ) -> None:
-    first = LogDirectory(str(tmp_path))
+    first = HeldDirectory(str(tmp_path))
 
     with pytest.raises(StartRefused) as refusal:
-        LogDirectory(str(tmp_path))
+        HeldDirectory(str(tmp_path))
 
     assert f"another broker (process {os.getpid()}) uses" in str(refusal.value)
     first.close()
-    LogDirectory(str(tmp_path)).close()
+    HeldDirectory(str(tmp_path)).close()
 
 
 def test_a_relative_path_is_fixed_at_the_start(
@@ -43,34 +43,34 @@ def test_a_relative_path_is_fixed_at_the_start(
 ) -> None:
     monkeypatch.chdir(tmp_path)
 
-    directory = LogDirectory("./tarry-data")
+    directory = HeldDirectory("./tarry-data")
 
     assert directory.path == str(tmp_path / "tarry-data")
     directory.close()
 
 
 def test_data_of_a_newer_format_is_refused(tmp_path: Path) -> None:
-    LogDirectory(str(tmp_path)).close()
+    HeldDirectory(str(tmp_path)).close()
     assert (tmp_path / ".tarry_format").read_text() == f"{FORMAT}\n"
     (tmp_path / ".tarry_format").write_text(f"{FORMAT + 1}\n")
 
     for _ in range(2):
         with pytest.raises(StartRefused, match="written by a newer Tarry"):
-            LogDirectory(str(tmp_path))
+            HeldDirectory(str(tmp_path))
 
 
 def test_a_format_that_is_no_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".tarry_format").write_bytes(b"\xff\xfe?")
 
     with pytest.raises(StartRefused, match="holds no number"):
-        LogDirectory(str(tmp_path))
+        HeldDirectory(str(tmp_path))
 
 
 def test_a_directory_of_apache_kafka_is_refused_and_left_as_it_is(tmp_path: Path) -> None:
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
 
     with pytest.raises(StartRefused, match="holds the data of Apache Kafka"):
-        LogDirectory(str(tmp_path))
+        HeldDirectory(str(tmp_path))
 
     assert not (tmp_path / ".tarry_format").exists()
 
@@ -79,15 +79,15 @@ def test_a_file_in_the_place_of_the_directory_is_refused(tmp_path: Path) -> None
     (tmp_path / "data").write_text("")
 
     with pytest.raises(StartRefused, match="is a file"):
-        LogDirectory(str(tmp_path / "data"))
+        HeldDirectory(str(tmp_path / "data"))
     with pytest.raises(StartRefused, match="cannot be made: Not a directory"):
-        LogDirectory(str(tmp_path / "data" / "below"))
+        HeldDirectory(str(tmp_path / "data" / "below"))
 
 
 def test_a_directory_that_may_not_be_written_is_refused() -> None:
     # Not even root writes there.
     with pytest.raises(StartRefused, match=r"write log\.dirs=<a directory that may be written>"):
-        LogDirectory("/proc/self/net")
+        HeldDirectory("/proc/self/net")
 
 
 def test_the_soft_limit_of_descriptors_is_raised_to_the_hard_one() -> None:

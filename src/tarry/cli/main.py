@@ -1,0 +1,115 @@
+"""Entry point of the command `tarry`: which commands there are, and how a failure ends.
+
+A command's module is imported when the command is called, since a broker and a small tool both
+want to start at once.  Whatever goes wrong ends as one sentence and an exit code: 2 for a wrong
+call, 3 for a start that was refused, 130 for Ctrl-C, 1 for anything else.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Final
+
+import click
+
+from tarry.base.errors import InvalidSetting, TarryError
+
+FAILED: Final = 1
+WRONG_USAGE: Final = 2
+START_REFUSED: Final = 3
+INTERRUPTED: Final = 130
+
+# Name → (module:attribute, what it does), in the order of a first session.
+COMMANDS: Final[dict[str, tuple[str, str]]] = {
+    "serve": ("tarry.cli.serve:serve", "Run a broker."),
+    "topics": ("tarry.cli.topics:topics", "List, create, describe and delete topics."),
+    "produce": ("tarry.cli.produce:produce", "Send records from the standard input or files."),
+    "consume": ("tarry.cli.consume:consume", "Read records by offset, time or as they come."),
+    "describe": ("tarry.cli.describe:describe", "Show brokers, partitions and settings."),
+    "simulate": ("tarry.cli.simulate:simulate", "Run the broker in a simulated world, by seed."),
+    "version": ("tarry.cli.version:version", "Show the version and the form that runs."),
+}
+
+EXAMPLES: Final = """\b
+Examples:
+  tarry serve                                 a broker on 127.0.0.1:9092
+  echo hello | tarry produce greetings        a record into the topic "greetings"
+  tarry consume greetings                     and out of it again
+"""
+
+
+class LazyGroup(click.Group):
+    """A group whose commands are imported when they are called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        found = COMMANDS.get(cmd_name)
+        if found is None:
+            return None
+        module, _, attribute = found[0].partition(":")
+        command = getattr(import_module(module), attribute)
+        assert isinstance(command, click.Command), cmd_name
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        # Without importing them: `tarry --help` is often the first thing that anybody runs.
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, epilog=EXAMPLES)
+def tarry() -> None:
+    """A message broker that speaks Kafka's wire protocol and knows how to wait."""
+
+
+def main() -> None:
+    """What the installed command runs."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: Sequence[str], system: str = os.name) -> int:
+    """Run a command line; the exit code."""
+    if system == "nt":
+        return _fail("Tarry runs on Linux and macOS; on Windows use it inside WSL 2", FAILED)
+    try:
+        code = tarry.main(list(arguments), prog_name="tarry", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        return _close_quietly()
+    except TarryError as error:
+        return _fail(str(error), _exit_code(error))
+    except SystemExit as exit_:
+        return exit_.code if isinstance(exit_.code, int) else FAILED
+    return code if isinstance(code, int) else 0
+
+
+def _exit_code(error: TarryError) -> int:
+    if isinstance(error, InvalidSetting):
+        return WRONG_USAGE
+    # By name: only `serve` imports the runtime, and other commands start without it.
+    return START_REFUSED if type(error).__name__ == "StartRefused" else FAILED
+
+
+def _fail(sentence: str, code: int) -> int:
+    click.echo(f"tarry: {sentence}", err=True)
+    return code
+
+
+def _close_quietly() -> int:
+    """Who read our output has enough; the interpreter must not complain when it ends."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return FAILED
+
+
+if __name__ == "__main__":
+    main()

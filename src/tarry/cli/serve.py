@@ -1,0 +1,103 @@
+"""`tarry serve`: settings from a file, the environment and the command line, then the loop."""
+
+from __future__ import annotations
+
+import logging
+import os
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.listeners import host_and_port
+from tarry.base.properties import parse_assignments, parse_environment, parse_properties
+from tarry.base.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+logger = logging.getLogger("tarry.cli")
+
+# The address that the other commands take without being told.
+DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
+
+EXAMPLES: Final = """\b
+Examples:
+  tarry serve
+  tarry serve --set log.dirs=/var/lib/tarry --set num.partitions=3
+  tarry serve --config server.properties
+  TARRY_LOG_DIRS=/var/lib/tarry tarry serve
+  tarry serve --set listeners=PLAINTEXT://0.0.0.0:9092 \\
+      --set advertised.listeners=PLAINTEXT://broker.example:9092
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.option(
+    "--config",
+    "config_path",
+    metavar="FILE",
+    envvar="TARRY_CONFIG",
+    help="A properties file with Kafka's keys, as its server.properties.",
+)
+@click.option(
+    "--set",
+    "assignments",
+    metavar="KEY=VALUE",
+    multiple=True,
+    help="One setting; may be given again and again.",
+)
+def serve(config_path: str | None, assignments: Sequence[str]) -> int:
+    """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
+
+    Settings are Kafka's: those of the file, then TARRY_... of the environment (TARRY_LOG_DIRS is
+    log.dirs), then --set; later ones win.  Data is kept in ./tarry-data unless log.dirs says
+    otherwise.
+    """
+    settings = load_settings(config_path, os.environ, assignments)
+    # Heavy, and not needed to refuse a wrong setting.
+    from tarry.broker.lifecycle import start_broker
+    from tarry.runtime.lines import install_lines
+    from tarry.runtime.loop import run
+
+    install_lines(settings.logging_format, settings.logging_level)
+    warning = settings.warning()
+    if warning:
+        logger.warning("%s", warning)
+    reason = run(settings, start_broker, announce)
+    if reason:
+        click.echo(f"tarry: {reason}", err=True)
+    return 1 if reason else 0
+
+
+def load_settings(
+    config_path: str | None, environment: Mapping[str, str], assignments: Sequence[str]
+) -> Settings:
+    """The settings of all sources; later ones win."""
+    texts: dict[str, str] = {}
+    if config_path is not None:
+        texts.update(parse_properties(_read(config_path)))
+    texts.update(parse_environment(environment))
+    texts.update(parse_assignments(assignments))
+    return Settings(texts)
+
+
+def announce(settings: Settings) -> None:
+    """The first line: where it is and what to try."""
+    told = settings.open_listeners[0]
+    address = host_and_port(told.advertised_host, told.advertised_port)
+    server = "" if address == DEFAULT_ADDRESS else f" -b {address}"
+    click.echo(
+        f"Tarry is ready at {address}; try: echo hello | tarry produce{server} greetings, "
+        f"then: tarry consume{server} greetings"
+    )
+
+
+def _read(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except OSError as error:
+        raise InvalidSetting(f"{path} cannot be read: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InvalidSetting(f"{path} is no text in UTF-8") from None

@@ -1,0 +1,56 @@
+"""Where the settings of `tarry serve` come from, and what its first line says."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.settings import Settings
+from tarry.cli.serve import announce, load_settings
+
+
+def test_later_sources_win(tmp_path: Path) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text("num.partitions=1\nlog.dirs=/file\nnode.id=1\n# é\n", encoding="utf-8")
+    environment = {"TARRY_NUM_PARTITIONS": "2", "TARRY_LOG_DIRS": "/environment", "HOME": "/root"}
+
+    settings = load_settings(str(path), environment, ["num.partitions=3"])
+
+    assert settings.num_partitions == 3
+    assert settings.log_directory == "/environment"
+    assert settings.node_id == 1
+
+
+def test_without_any_source_the_defaults_count() -> None:
+    settings = load_settings(None, {"TARRY_PURE": "1", "TARRY_CONFIG": "x"}, [])
+
+    assert settings.log_directory == "./tarry-data"
+
+
+def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidSetting, match=r"missing cannot be read: No such file"):
+        load_settings(str(tmp_path / "missing"), {}, [])
+    (tmp_path / "latin").write_bytes(b"a=\xe9")
+    with pytest.raises(InvalidSetting, match="no text in UTF-8"):
+        load_settings(str(tmp_path / "latin"), {}, [])
+
+
+def test_an_unknown_name_in_the_environment_is_refused() -> None:
+    with pytest.raises(InvalidSetting, match=r"log\.dir\.s is no setting"):
+        load_settings(None, {"TARRY_LOG_DIR_S": "/x"}, [])
+
+
+def test_the_first_line_names_the_address_and_what_to_try(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    announce(Settings())
+    announce(Settings({"listeners": "PLAINTEXT://[::1]:9093"}))
+
+    assert capsys.readouterr().out.splitlines() == [
+        "Tarry is ready at 127.0.0.1:9092; try: echo hello | tarry produce greetings, "
+        "then: tarry consume greetings",
+        "Tarry is ready at [::1]:9093; try: echo hello | tarry produce -b [::1]:9093 greetings, "
+        "then: tarry consume -b [::1]:9093 greetings",
+    ]
