@@ -1,0 +1,105 @@
+"""CreateTopics (key 19): decide, make durable, then answer.
+
+Every topic of a request has an answer of its own; those that can be created are created together.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.metadata_writes import MetadataWrite
+from tarry.broker.request import RequestContext
+from tarry.cluster.config_entries import topic_entries
+from tarry.cluster.topic_decisions import (
+    TopicDecision,
+    TopicOutcome,
+    TopicWanted,
+    decide_create_topics,
+)
+from tarry.protocol.message import Message
+from tarry.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreatableTopicConfigs,
+    CreatableTopicResult,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+# KIP-525: from here on the answer tells partitions, replicas and settings.
+VERSION_OF_DETAILS: Final = 5
+
+
+class CreateTopicsWrite(MetadataWrite):
+    """Waits until the topics are made, then answers."""
+
+    def __init__(self, context: RequestContext, decision: TopicDecision, deadline_ms: int) -> None:
+        super().__init__(deadline_ms)
+        self.context = context
+        self.decision = decision
+
+    def on_complete(self) -> None:
+        if self.error_code != errors.NONE:
+            for outcome in self.decision.outcomes:
+                if outcome.created is not None:
+                    outcome.refuse(self.error_code, failure_sentence(self.error_code))
+        self.context.respond(_response(self.context, self.decision.outcomes))
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Create what can be created; with `validate_only` say only what would be."""
+    assert isinstance(request, CreateTopicsRequest)
+    wanted = [_wanted(topic) for topic in request.topics]
+    decision = decide_create_topics(broker.store.latest, wanted, broker.settings, broker.random)
+    if request.validate_only or not decision.records:
+        return _response(context, decision.outcomes)
+    write = CreateTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
+    context.operation = write
+    broker.propose(decision.records, write)
+    return None
+
+
+def failure_sentence(error_code: int) -> str:
+    """What a metadata write that did not end well means for who asked for it."""
+    if error_code == errors.REQUEST_TIMED_OUT:
+        return "the disk did not take it within the request's time; it may yet be done"
+    return "the disk did not take it; nothing was changed"
+
+
+def _wanted(topic: CreatableTopic) -> TopicWanted:
+    return TopicWanted(
+        topic.name,
+        topic.num_partitions,
+        topic.replication_factor,
+        [(each.partition_index, each.broker_ids) for each in topic.assignments],
+        [(each.name, each.value) for each in topic.configs],
+    )
+
+
+def _response(context: RequestContext, outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
+    return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
+
+
+def _result(context: RequestContext, outcome: TopicOutcome) -> CreatableTopicResult:
+    result = CreatableTopicResult(name=outcome.name or "", error_message=outcome.message)
+    result.error_code = outcome.error_code
+    created = outcome.created
+    if outcome.error_code != errors.NONE or created is None:
+        return result
+    result.topic_id = created.topic_id
+    result.num_partitions = len(created.partitions)
+    result.replication_factor = len(created.partitions[0].replicas)
+    if context.api_version >= VERSION_OF_DETAILS:
+        result.configs = [
+            CreatableTopicConfigs(
+                name=entry.key,
+                value=entry.value,
+                read_only=entry.is_read_only,
+                config_source=entry.source,
+            )
+            for entry in topic_entries(created.configs, context.broker.settings)
+        ]
+    return result

@@ -1,0 +1,104 @@
+"""DeleteTopics (key 20): by name, or from version 6 on by id.
+
+The answer is given when the topics' data has left their names, so that who waits for it can
+create a topic of the same name at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.apis.create_topics import failure_sentence
+from tarry.broker.metadata_writes import MetadataWrite
+from tarry.broker.request import RequestContext
+from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome, decide_delete_topics
+from tarry.protocol.message import ZERO_UUID, Message
+from tarry.protocol.messages.delete_topics import (
+    DeletableTopicResult,
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+VERSION_OF_TOPIC_IDS: Final = 6
+# Older clients do not know TOPIC_DELETION_DISABLED.
+VERSION_OF_DELETION_DISABLED: Final = 3
+
+
+class DeleteTopicsWrite(MetadataWrite):
+    """Waits until the topics are deleted and their data is away, then answers."""
+
+    def __init__(self, context: RequestContext, decision: TopicDecision, deadline_ms: int) -> None:
+        super().__init__(deadline_ms)
+        self.context = context
+        self.decision = decision
+
+    def try_complete(self) -> bool:
+        store = self.store
+        if store is not None and store.applied_end_offset >= self.required_offset:
+            deleted = store.state.deleted_topics
+            if any(outcome.topic_id in deleted for outcome in self.decision.outcomes):
+                return False
+        return super().try_complete()
+
+    def on_complete(self) -> None:
+        if self.error_code != errors.NONE:
+            for outcome in self.decision.outcomes:
+                if outcome.error_code == errors.NONE:
+                    outcome.refuse(self.error_code, failure_sentence(self.error_code))
+        self.context.respond(_response(self.decision.outcomes))
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Delete what can be deleted."""
+    assert isinstance(request, DeleteTopicsRequest)
+    wanted = _wanted(request, context.api_version)
+    if not broker.settings.delete_topic_enable:
+        return _disabled(wanted, context.api_version)
+    decision = decide_delete_topics(broker.store.latest, wanted)
+    if not decision.records:
+        return _response(decision.outcomes)
+    write = DeleteTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
+    context.operation = write
+    broker.propose(decision.records, write)
+    return None
+
+
+def _wanted(
+    request: DeleteTopicsRequest, api_version: int
+) -> list[tuple[str | None, bytes | None]]:
+    if api_version < VERSION_OF_TOPIC_IDS:
+        return [(name, None) for name in request.topic_names]
+    return [
+        (topic.name, None if topic.topic_id == ZERO_UUID else topic.topic_id)
+        for topic in request.topics
+    ]
+
+
+def _disabled(
+    wanted: list[tuple[str | None, bytes | None]], api_version: int
+) -> DeleteTopicsResponse:
+    code = errors.TOPIC_DELETION_DISABLED
+    if api_version < VERSION_OF_DELETION_DISABLED:
+        code = errors.INVALID_REQUEST
+    outcomes = [TopicOutcome(name, topic_id) for name, topic_id in wanted]
+    for outcome in outcomes:
+        outcome.refuse(code, "delete.topic.enable=false on this broker")
+    return _response(outcomes)
+
+
+def _response(outcomes: list[TopicOutcome]) -> DeleteTopicsResponse:
+    return DeleteTopicsResponse(
+        responses=[
+            DeletableTopicResult(
+                name=outcome.name,
+                topic_id=outcome.topic_id or ZERO_UUID,
+                error_code=outcome.error_code,
+                error_message=outcome.message,
+            )
+            for outcome in outcomes
+        ]
+    )

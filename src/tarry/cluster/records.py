@@ -1,0 +1,176 @@
+"""Metadata records: what is decided about the cluster, as it lies in the metadata log.
+
+One JSON object a record, with its kind and version.  A kind or version that is not known here was
+written by a newer release; guessing at it could lose data, so it is refused.  Fields may be added
+to a kind with a new version; older versions keep being read.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from tarry.base.errors import CorruptData, TarryError
+
+# Format of the whole data directory.
+FORMAT: Final = 1
+
+
+class NewerFormat(TarryError):
+    """The data was written by a newer release of Tarry."""
+
+
+class PartitionRow(msgspec.Struct, array_like=True, frozen=True):
+    """One partition in `TopicCreated`, as an array: a topic may have thousands."""
+
+    leader_id: int
+    leader_epoch: int
+    partition_epoch: int
+    replicas: list[int]
+    isr: list[int]
+
+
+class MetadataRecord(msgspec.Struct, tag=True, tag_field="kind", frozen=True, kw_only=True):
+    """Base of all kinds; `version` is that of the kind's fields."""
+
+    version: int = 1
+
+
+class ClusterCreated(MetadataRecord, frozen=True, kw_only=True):
+    """The first record of a directory."""
+
+    cluster_id: str
+    format: int = FORMAT
+
+
+class BrokerRegistered(MetadataRecord, frozen=True, kw_only=True):
+    """A broker belongs to the cluster."""
+
+    broker_id: int
+
+
+class BrokerStartedUncleanly(MetadataRecord, frozen=True, kw_only=True):
+    """A broker came back without a clean stop: every leader epoch grows by one.
+
+    Clients that read past what the crash left then notice it by the epoch.
+    """
+
+    broker_id: int
+
+
+class TopicCreated(MetadataRecord, frozen=True, kw_only=True):
+    """A topic with all its partitions; also how a snapshot describes one."""
+
+    topic_id: bytes
+    name: str
+    partitions: list[PartitionRow]
+    configs: dict[str, str]
+
+
+class ConfigChanged(MetadataRecord, frozen=True, kw_only=True):
+    """All settings of a topic, in place of those before."""
+
+    topic_id: bytes
+    configs: dict[str, str]
+
+
+class TopicDeleted(MetadataRecord, frozen=True, kw_only=True):
+    """The topic is gone for clients; its data is about to be removed."""
+
+    topic_id: bytes
+
+
+class TopicRemoved(MetadataRecord, frozen=True, kw_only=True):
+    """Nothing of a deleted topic is under its name any more."""
+
+    topic_id: bytes
+
+
+class ProducerIdsReserved(MetadataRecord, frozen=True, kw_only=True):
+    """Producer ids from `first_id` on, `count` of them, are given out in this life of a broker."""
+
+    first_id: int
+    count: int
+
+
+class StateReset(MetadataRecord, frozen=True, kw_only=True):
+    """Begins a snapshot: what stands before it counts no more."""
+
+
+AnyRecord = (
+    ClusterCreated
+    | BrokerRegistered
+    | BrokerStartedUncleanly
+    | TopicCreated
+    | ConfigChanged
+    | TopicDeleted
+    | TopicRemoved
+    | ProducerIdsReserved
+    | StateReset
+)
+
+# The newest version of each kind that is read here.
+VERSIONS: Final[dict[str, int]] = {
+    "ClusterCreated": 1,
+    "BrokerRegistered": 1,
+    "BrokerStartedUncleanly": 1,
+    "TopicCreated": 1,
+    "ConfigChanged": 1,
+    "TopicDeleted": 1,
+    "TopicRemoved": 1,
+    "ProducerIdsReserved": 1,
+    "StateReset": 1,
+}
+
+
+class _Label(msgspec.Struct):
+    """What every record has, whatever else a newer release gave it."""
+
+    kind: str
+    version: int
+
+
+_ENCODER: Final = msgspec.json.Encoder()
+_DECODER: Final[msgspec.json.Decoder[AnyRecord]] = msgspec.json.Decoder(AnyRecord)
+_LABEL_DECODER: Final = msgspec.json.Decoder(_Label)
+
+
+def encode_record(record: MetadataRecord) -> bytes:
+    """A record's bytes in the metadata log."""
+    return _ENCODER.encode(record)
+
+
+def decode_record(data: bytes) -> MetadataRecord:
+    """The record in these bytes; `NewerFormat` or `CorruptData` if it cannot be had."""
+    try:
+        record = _DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        _refuse_newer(data)
+        raise CorruptData(f"a metadata record cannot be read: {error}") from error
+    if record.version > VERSIONS[type(record).__name__]:
+        _refuse_newer(data)
+    if isinstance(record, ClusterCreated) and record.format > FORMAT:
+        raise NewerFormat(
+            f"the data has format {record.format}, this Tarry reads up to {FORMAT}: it was "
+            "written by a newer release, start that one"
+        )
+    return record
+
+
+def _refuse_newer(data: bytes) -> None:
+    try:
+        label = _LABEL_DECODER.decode(data)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return
+    if label.version > VERSIONS.get(label.kind, 0):
+        raise NewerFormat(
+            f"the metadata holds a record {label.kind} of version {label.version}, this Tarry "
+            f"reads {known_versions(label.kind)}: it was written by a newer release, start that one"
+        )
+
+
+def known_versions(kind: str) -> str:
+    """What is read of a kind, as half a sentence."""
+    version = VERSIONS.get(kind)
+    return "no such kind" if version is None else f"up to version {version}"

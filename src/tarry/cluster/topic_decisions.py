@@ -1,0 +1,298 @@
+"""Which topics are created and deleted: Kafka's checks, in Kafka's order, as pure decisions.
+
+Nothing is changed here: a decision is records for the metadata log and an outcome for each topic
+asked for, in the order of the request.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.doors import Random
+from tarry.base.errors import InvalidSetting
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
+from tarry.base.setting import shown
+from tarry.base.settings import Settings
+from tarry.cluster.ids import random_id
+from tarry.cluster.records import MetadataRecord, PartitionRow, TopicCreated, TopicDeleted
+from tarry.cluster.state import ClusterView
+from tarry.cluster.topic_names import METADATA_TOPIC, collision_key, name_fault
+from tarry.cluster.topic_settings import checked_configs
+
+# As a number of partitions or replicas: the broker's default.
+DEFAULT: Final = -1
+
+
+class TopicWanted:
+    """A topic that is to be created.  `assignments`: partition index → replicas, as given."""
+
+    __slots__ = ("assignments", "configs", "name", "partition_count", "replication_factor")
+
+    def __init__(
+        self,
+        name: str,
+        partition_count: int = DEFAULT,
+        replication_factor: int = DEFAULT,
+        assignments: list[tuple[int, list[int]]] | None = None,
+        configs: list[tuple[str, str | None]] | None = None,
+    ) -> None:
+        self.name = name
+        self.partition_count = partition_count
+        self.replication_factor = replication_factor
+        self.assignments = assignments or []
+        self.configs = configs or []
+
+
+class TopicOutcome:
+    """What becomes of one topic of a request; `created` if it is to be created."""
+
+    __slots__ = ("created", "error_code", "message", "name", "topic_id")
+
+    def __init__(self, name: str | None, topic_id: bytes | None = None) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.error_code = errors.NONE
+        self.message: str | None = None
+        self.created: TopicCreated | None = None
+
+    def refuse(self, error_code: int, message: str) -> TopicOutcome:
+        self.error_code = error_code
+        self.message = message
+        return self
+
+
+class TopicDecision:
+    """Records to append, and an outcome for each topic."""
+
+    __slots__ = ("outcomes", "records")
+
+    def __init__(self) -> None:
+        self.records: list[MetadataRecord] = []
+        self.outcomes: list[TopicOutcome] = []
+
+
+class _Refusal(Exception):
+    """A topic cannot be created; caught where its outcome is made."""
+
+    def __init__(self, error_code: int, message: str) -> None:
+        super().__init__(message)
+        self.error_code = error_code
+        self.message = message
+
+
+# -- creation
+
+
+def decide_create_topics(
+    view: ClusterView, wanted: list[TopicWanted], settings: Settings, random: Random
+) -> TopicDecision:
+    """Each topic is created or refused on its own; a name given twice is refused once."""
+    decision = TopicDecision()
+    by_name: dict[str, list[TopicWanted]] = {}
+    for topic in wanted:
+        by_name.setdefault(topic.name, []).append(topic)
+    taken: dict[str, str] = {}
+    partitions_left = PARTITIONS_PER_REQUEST_MAX
+    for name, (topic, *others) in by_name.items():
+        outcome = TopicOutcome(name)
+        decision.outcomes.append(outcome)
+        if others:
+            outcome.refuse(errors.INVALID_REQUEST, f"topic '{shown(name)}' is asked for twice")
+            continue
+        try:
+            _check_name(view, name, taken)
+            configs = _checked_configs(topic, settings)
+            rows = _assign(view, topic, settings, partitions_left)
+        except _Refusal as refusal:
+            outcome.refuse(refusal.error_code, refusal.message)
+            continue
+        partitions_left -= len(rows)
+        taken[collision_key(name)] = name
+        outcome.topic_id = _new_topic_id(view, random)
+        outcome.created = TopicCreated(
+            topic_id=outcome.topic_id, name=name, partitions=rows, configs=configs
+        )
+        decision.records.append(outcome.created)
+    return decision
+
+
+def _check_name(view: ClusterView, name: str, taken: dict[str, str]) -> None:
+    fault = name_fault(name)
+    if fault:
+        raise _Refusal(errors.INVALID_TOPIC_EXCEPTION, fault)
+    if name == METADATA_TOPIC:
+        raise _Refusal(errors.INVALID_REQUEST, f"'{name}' is the broker's own and no topic")
+    if view.topic(name) is not None:
+        raise _Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' exists already")
+    if view.is_being_deleted(name):
+        raise _Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' is being deleted; try again")
+    like = view.topic_like(name) or taken.get(collision_key(name))
+    if like is not None:
+        raise _Refusal(
+            errors.INVALID_TOPIC_EXCEPTION,
+            f"topic '{name}' clashes with topic '{like}': '.' and '_' are one in metric names",
+        )
+
+
+def _checked_configs(topic: TopicWanted, settings: Settings) -> dict[str, str]:
+    configs: dict[str, str] = {}
+    for key, value in topic.configs:
+        if value is None:
+            raise _Refusal(errors.INVALID_CONFIG, f"{shown(key)} has no value")
+        configs[key] = value
+    try:
+        return checked_configs(configs, settings)
+    except InvalidSetting as fault:
+        raise _Refusal(errors.INVALID_CONFIG, str(fault)) from fault
+
+
+def _assign(
+    view: ClusterView, topic: TopicWanted, settings: Settings, partitions_left: int
+) -> list[PartitionRow]:
+    """The topic's partitions with their replicas."""
+    if topic.assignments:
+        assignment = _given_assignment(view, topic)
+    else:
+        assignment = _spread(view, topic, settings, partitions_left)
+    if len(assignment) > partitions_left:
+        raise _Refusal(*_too_many_partitions())
+    # The first replica leads; all of them begin in sync, since there is nothing to catch up with.
+    return [PartitionRow(replicas[0], 0, 0, replicas, list(replicas)) for replicas in assignment]
+
+
+def _given_assignment(view: ClusterView, topic: TopicWanted) -> list[list[int]]:
+    if topic.replication_factor != DEFAULT:
+        raise _Refusal(
+            errors.INVALID_REQUEST, "with assignments given, the replication factor must be -1"
+        )
+    if topic.partition_count != DEFAULT:
+        raise _Refusal(
+            errors.INVALID_REQUEST, "with assignments given, the number of partitions must be -1"
+        )
+    by_index: dict[int, list[int]] = {}
+    for index, replicas in topic.assignments:
+        if index in by_index:
+            raise _Refusal(
+                errors.INVALID_REPLICA_ASSIGNMENT, f"partition {index} is assigned twice"
+            )
+        _check_replicas(view, index, replicas)
+        by_index[index] = replicas
+    if any(index not in by_index for index in range(len(by_index))):
+        raise _Refusal(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            "partitions are numbered from 0 on without a gap; the assignments are not",
+        )
+    return [by_index[index] for index in range(len(by_index))]
+
+
+def _check_replicas(view: ClusterView, index: int, replicas: list[int]) -> None:
+    fault = ""
+    if not replicas:
+        fault = f"partition {index} has no replicas"
+    for position, broker_id in enumerate(replicas):
+        if broker_id not in view.broker_ids:
+            fault = f"partition {index} names broker {broker_id}, which is not registered"
+            break
+        if broker_id in replicas[:position]:
+            fault = f"partition {index} names broker {broker_id} twice"
+            break
+    if fault:
+        raise _Refusal(errors.INVALID_REPLICA_ASSIGNMENT, fault)
+
+
+def _spread(
+    view: ClusterView, topic: TopicWanted, settings: Settings, partitions_left: int
+) -> list[list[int]]:
+    count = topic.partition_count
+    if count == DEFAULT:
+        count = settings.num_partitions
+    if count <= 0:
+        raise _Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
+    factor = topic.replication_factor
+    if factor == DEFAULT:
+        factor = settings.default_replication_factor
+    brokers = view.broker_ids
+    if factor <= 0:
+        raise _Refusal(
+            errors.INVALID_REPLICATION_FACTOR,
+            f"the replication factor is at least 1, or -1 for the default, not {factor}",
+        )
+    if factor > len(brokers):
+        raise _Refusal(
+            errors.INVALID_REPLICATION_FACTOR,
+            f"the replication factor {factor} is above the number of brokers, {len(brokers)}",
+        )
+    if count > partitions_left:
+        raise _Refusal(*_too_many_partitions())
+    return [
+        [brokers[(index + position) % len(brokers)] for position in range(factor)]
+        for index in range(count)
+    ]
+
+
+def _too_many_partitions() -> tuple[int, str]:
+    return (
+        errors.POLICY_VIOLATION,
+        f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
+    )
+
+
+def _new_topic_id(view: ClusterView, random: Random) -> bytes:
+    while True:
+        topic_id = random_id(random)
+        if view.topic_by_id(topic_id) is None:
+            return topic_id
+
+
+# -- deletion
+
+
+def decide_delete_topics(
+    view: ClusterView, wanted: list[tuple[str | None, bytes | None]]
+) -> TopicDecision:
+    """Topics by name or by id; one that is named twice, in whichever way, is refused once."""
+    decision = TopicDecision()
+    asked: dict[tuple[str | None, bytes | None], int] = {}
+    for each in wanted:
+        asked[each] = asked.get(each, 0) + 1
+    meant = _meant_ids(view, list(asked))
+    for (name, topic_id), times in asked.items():
+        outcome = TopicOutcome(name, topic_id)
+        topic = view.topic(name) if name is not None else None
+        if topic_id is not None:
+            topic = view.topic_by_id(topic_id)
+        if name is not None and topic_id is not None:
+            outcome.refuse(errors.INVALID_REQUEST, "give a topic's name or its id, not both")
+        elif name is None and topic_id is None:
+            outcome.refuse(errors.INVALID_REQUEST, "give a topic's name or its id")
+        elif times > 1:
+            outcome.refuse(errors.INVALID_REQUEST, "this topic is named twice")
+        elif topic is None and topic_id is not None:
+            outcome.refuse(errors.UNKNOWN_TOPIC_ID, "no topic has this id")
+        elif topic is None:
+            outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+        elif meant[topic.topic_id] > 1:
+            # By name and by id: the one by id says it, so that it is said once.
+            if topic_id is None:
+                continue
+            outcome.name = topic.name
+            outcome.refuse(errors.INVALID_REQUEST, "this topic is named by its name and by its id")
+        else:
+            outcome.name = topic.name
+            outcome.topic_id = topic.topic_id
+            decision.records.append(TopicDeleted(topic_id=topic.topic_id))
+        decision.outcomes.append(outcome)
+    return decision
+
+
+def _meant_ids(view: ClusterView, asked: list[tuple[str | None, bytes | None]]) -> dict[bytes, int]:
+    """How many entries mean each topic."""
+    meant: dict[bytes, int] = {}
+    for name, topic_id in asked:
+        topic = view.topic(name) if name is not None else None
+        if topic_id is not None:
+            topic = view.topic_by_id(topic_id)
+        if topic is not None:
+            meant[topic.topic_id] = meant.get(topic.topic_id, 0) + 1
+    return meant

@@ -1,0 +1,109 @@
+"""Settings of topics: checked when they are given, with the broker's behind them.
+
+A topic keeps only what was set for it, as text; everything else follows the broker's settings,
+also when those change with a restart.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping
+from typing import Final
+
+from tarry.base.doors import Random
+from tarry.base.errors import InvalidSetting
+from tarry.base.setting import (
+    DEFAULT_ONLY,
+    HONOURED,
+    Setting,
+    Value,
+    read_table,
+    shown,
+    value_text,
+)
+from tarry.base.settings import SETTINGS, Settings
+from tarry.cluster.topic_settings_table import (
+    DEFAULT_ONLY_TABLE,
+    HIDDEN_KEYS,
+    HONOURED_TABLE,
+    SYNONYMS,
+)
+from tarry.log.config import LogConfig
+
+TOPIC_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in sorted(
+        [*read_table(HONOURED_TABLE, HONOURED), *read_table(DEFAULT_ONLY_TABLE, DEFAULT_ONLY)],
+        key=lambda row: row.key,
+    )
+}
+
+
+def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str, str]:
+    """A topic's settings as they are kept; `InvalidSetting` if one cannot be had."""
+    return {key: _checked(key, configs[key], settings) for key in sorted(configs)}
+
+
+def _checked(key: str, text: str, settings: Settings) -> str:
+    row = TOPIC_SETTINGS.get(key)
+    if row is None:
+        near = difflib.get_close_matches(key, _shown_keys(), n=1, cutoff=0.0)[0]
+        raise InvalidSetting(f"{shown(key)} is no setting of a topic; the nearest is {near}")
+    value = row.parse(text)
+    default = default_value(key, settings)
+    if row.scope == DEFAULT_ONLY and value != default:
+        default_text = value_text(default)
+        or_write = "" if default_text is None else f" or write {key}={default_text}"
+        raise InvalidSetting(
+            f"{key}={shown(text)} cannot be had: {row.sentence} Leave it out{or_write}"
+        )
+    return value_text(value) or ""
+
+
+def default_value(key: str, settings: Settings) -> Value:
+    """What a topic has that does not set the key: the broker's value, else Kafka's default."""
+    if key == "retention.ms":
+        return settings.log_retention_ms
+    first = SYNONYMS.get(key, ("",))[0]
+    if first in SETTINGS:
+        return settings.effective(first)
+    return TOPIC_SETTINGS[key].default
+
+
+def topic_value(key: str, configs: Mapping[str, str], settings: Settings) -> Value:
+    """The value that counts for a topic with these settings."""
+    text = configs.get(key)
+    return default_value(key, settings) if text is None else TOPIC_SETTINGS[key].parse(text)
+
+
+def log_config(
+    configs: Mapping[str, str], settings: Settings, random: Random | None = None
+) -> LogConfig:
+    """What a topic's settings say about each of its logs.  `random` draws the jitter."""
+
+    def number(key: str) -> int:
+        value = topic_value(key, configs, settings)
+        assert isinstance(value, int), key
+        return value
+
+    config = LogConfig()
+    config.segment_bytes = number("segment.bytes")
+    config.segment_ms = number("segment.ms")
+    config.segment_index_bytes = number("segment.index.bytes")
+    config.index_interval_bytes = number("index.interval.bytes")
+    config.retention_ms = number("retention.ms")
+    config.retention_bytes = number("retention.bytes")
+    config.max_message_bytes = number("max.message.bytes")
+    config.min_insync_replicas = number("min.insync.replicas")
+    config.message_timestamp_before_max_ms = number("message.timestamp.before.max.ms")
+    config.message_timestamp_after_max_ms = number("message.timestamp.after.max.ms")
+    timestamp_type = topic_value("message.timestamp.type", configs, settings)
+    config.is_log_append_time = timestamp_type == "LogAppendTime"
+    jitter_ms = min(number("segment.jitter.ms"), config.segment_ms)
+    if jitter_ms > 0 and random is not None:
+        config.segment_jitter_ms = random.randrange(jitter_ms)
+    return config
+
+
+def _shown_keys() -> list[str]:
+    return [key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS]

@@ -1,0 +1,120 @@
+"""Every topic key of Kafka 4.1: its type, default and range, and what it means here.
+
+The notation is that of `base/setting`.  A key is honoured, or accepted at its default only; it
+moves to the first table when Tarry honours it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+HONOURED_TABLE: Final = """
+index.interval.bytes               int     4096        0..
+    Bytes of a segment between two entries of its offset index.
+max.message.bytes                  int     1048588     0..
+    Largest record batch that the topic takes.
+message.timestamp.after.max.ms     long    3600000     0..
+    How far ahead of the broker's clock a record's timestamp may lie; not for LogAppendTime.
+message.timestamp.before.max.ms    long    9223372036854775807 0..
+    How far behind the broker's clock a record's timestamp may lie; not for LogAppendTime.
+message.timestamp.type             string  CreateTime  CreateTime|LogAppendTime
+    Whose time a record carries: the producer's or the broker's.
+min.insync.replicas                int     1           1..
+    Replicas that must be in sync for a produce with acks=all.
+retention.bytes                    long    -1
+    A partition larger than this loses its oldest segments; -1: any size.
+retention.ms                       long    604800000   -1..
+    A segment whose newest record is older than this is deleted; -1: never.
+segment.bytes                      int     1073741824  1048576..
+    A log begins a new segment when the next batch would make it larger than this.
+segment.index.bytes                int     10485760    4..
+    Largest offset index of a segment; a full one makes the log roll.
+segment.jitter.ms                  long    0           0..
+    Largest random part taken off segment.ms, so that not all logs roll at once.
+segment.ms                         long    604800000   1..
+    A log begins a new segment when its records span so long.
+"""
+
+DEFAULT_ONLY_TABLE: Final = """
+cleanup.policy                     list    delete      compact|delete
+    Compaction is not there yet.
+compression.gzip.level             int     -1          -1|1..9
+    Record batches are stored as the producer compressed them.
+compression.lz4.level              int     9           1..17
+    Record batches are stored as the producer compressed them.
+compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
+    Record batches are stored as the producer compressed them.
+compression.zstd.level             int     3           -131072..22
+    Record batches are stored as the producer compressed them.
+delete.retention.ms                long    86400000    0..
+    Compaction is not there yet.
+file.delete.delay.ms               long    60000       0..
+    A deleted segment's file goes at once; a reader that is being sent it gets all of it.
+flush.messages                     long    9223372036854775807 1..
+    The broker's flush.policy says when records are flushed.
+flush.ms                           long    9223372036854775807 0..
+    The broker's flush.policy says when records are flushed.
+follower.replication.throttled.replicas list ""
+    Replication is not there yet.
+internal.segment.bytes             int     -
+    Kafka keeps it for its own tests; use segment.bytes.
+leader.replication.throttled.replicas list ""
+    Replication is not there yet.
+local.retention.bytes              long    -2          -2..
+    There is no tiered storage.
+local.retention.ms                 long    -2          -2..
+    There is no tiered storage.
+max.compaction.lag.ms              long    9223372036854775807 1..
+    Compaction is not there yet.
+min.cleanable.dirty.ratio          string  0.5
+    Compaction is not there yet.
+min.compaction.lag.ms              long    0           0..
+    Compaction is not there yet.
+preallocate                        boolean false
+    Segments grow as they are written.
+remote.log.copy.disable            boolean false
+    There is no tiered storage.
+remote.log.delete.on.disable       boolean false
+    There is no tiered storage.
+remote.storage.enable              boolean false
+    There is no tiered storage.
+unclean.leader.election.enable     boolean false
+    A replica that is not in sync never leads.
+"""
+
+# The broker keys that stand behind a topic key, first the one that wins.
+SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
+    "cleanup.policy": ("log.cleanup.policy",),
+    "compression.gzip.level": ("compression.gzip.level",),
+    "compression.lz4.level": ("compression.lz4.level",),
+    "compression.type": ("compression.type",),
+    "compression.zstd.level": ("compression.zstd.level",),
+    "delete.retention.ms": ("log.cleaner.delete.retention.ms",),
+    "file.delete.delay.ms": ("log.segment.delete.delay.ms",),
+    "flush.messages": ("log.flush.interval.messages",),
+    "flush.ms": ("log.flush.interval.ms",),
+    "index.interval.bytes": ("log.index.interval.bytes",),
+    "local.retention.bytes": ("log.local.retention.bytes",),
+    "local.retention.ms": ("log.local.retention.ms",),
+    "max.compaction.lag.ms": ("log.cleaner.max.compaction.lag.ms",),
+    "max.message.bytes": ("message.max.bytes",),
+    "message.timestamp.after.max.ms": ("log.message.timestamp.after.max.ms",),
+    "message.timestamp.before.max.ms": ("log.message.timestamp.before.max.ms",),
+    "message.timestamp.type": ("log.message.timestamp.type",),
+    "min.cleanable.dirty.ratio": ("log.cleaner.min.cleanable.ratio",),
+    "min.compaction.lag.ms": ("log.cleaner.min.compaction.lag.ms",),
+    "min.insync.replicas": ("min.insync.replicas",),
+    "preallocate": ("log.preallocate",),
+    "retention.bytes": ("log.retention.bytes",),
+    "retention.ms": ("log.retention.ms", "log.retention.minutes", "log.retention.hours"),
+    "segment.bytes": ("log.segment.bytes",),
+    "segment.index.bytes": ("log.index.size.max.bytes",),
+    "segment.jitter.ms": ("log.roll.jitter.ms", "log.roll.jitter.hours"),
+    "segment.ms": ("log.roll.ms", "log.roll.hours"),
+    "unclean.leader.election.enable": ("unclean.leader.election.enable",),
+}
+
+# Kafka's type, where the table cannot say it.
+DOUBLE_KEYS: Final = ("min.cleanable.dirty.ratio",)
+# Not shown to clients.
+HIDDEN_KEYS: Final = ("internal.segment.bytes",)

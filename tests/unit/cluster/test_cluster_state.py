@@ -1,0 +1,150 @@
+"""The cluster's state: what each record changes, snapshots, and what is pending."""
+
+from __future__ import annotations
+
+import random
+
+from tarry.cluster.ids import id_text, random_id
+from tarry.cluster.pending import PendingState
+from tarry.cluster.records import (
+    BrokerRegistered,
+    BrokerStartedUncleanly,
+    ClusterCreated,
+    ConfigChanged,
+    MetadataRecord,
+    PartitionRow,
+    ProducerIdsReserved,
+    TopicCreated,
+    TopicDeleted,
+    TopicRemoved,
+)
+from tarry.cluster.state import ClusterState
+
+ORDERS = b"o" * 16
+BILLS = b"b" * 16
+
+
+def topic(name: str, topic_id: bytes, partitions: int = 1) -> TopicCreated:
+    rows = [PartitionRow(1, 0, 0, [1], [1]) for _ in range(partitions)]
+    return TopicCreated(topic_id=topic_id, name=name, partitions=rows, configs={})
+
+
+def state_of(*records: MetadataRecord) -> ClusterState:
+    state = ClusterState()
+    for record in records:
+        state.apply(record)
+    return state
+
+
+def test_a_created_topic_is_found_by_name_and_by_id():
+    state = state_of(topic("orders", ORDERS, 3))
+
+    assert state.topic("orders") is state.topic_by_id(ORDERS)
+    assert [partition.index for partition in state.topics["orders"].partitions] == [0, 1, 2]
+    assert state.partition_count == 3
+
+
+def test_a_deleted_topic_stays_known_until_its_data_is_removed():
+    state = state_of(topic("orders", ORDERS, 3), TopicDeleted(topic_id=ORDERS))
+
+    assert state.topic("orders") is None
+    assert state.topic_by_id(ORDERS) is None
+    assert state.is_being_deleted("orders")
+    assert state.deleted_topics[ORDERS].partition_count == 3
+
+    state.apply(TopicRemoved(topic_id=ORDERS))
+
+    assert not state.is_being_deleted("orders")
+    assert state.deleted_topics == {}
+    assert state.partition_count == 0
+
+
+def test_names_that_clash_are_found():
+    state = state_of(topic("a.b", ORDERS))
+
+    assert state.topic_like("a_b") == "a.b"
+    assert state.topic_like("a.c") is None
+
+
+def test_an_unclean_start_raises_every_leader_epoch_by_one():
+    state = state_of(
+        topic("orders", ORDERS, 2), topic("bills", BILLS), BrokerStartedUncleanly(broker_id=1)
+    )
+
+    epochs = [
+        partition.leader_epoch for each in state.topics.values() for partition in each.partitions
+    ]
+    assert epochs == [1, 1, 1]
+
+
+def test_a_topics_settings_are_replaced_as_a_whole():
+    state = state_of(
+        topic("orders", ORDERS),
+        ConfigChanged(topic_id=ORDERS, configs={"a": "1", "b": "2"}),
+        ConfigChanged(topic_id=ORDERS, configs={"b": "3"}),
+    )
+
+    assert state.topics["orders"].configs == {"b": "3"}
+
+
+def test_a_snapshot_says_everything_whatever_came_before():
+    state = state_of(
+        ClusterCreated(cluster_id="c"),
+        BrokerRegistered(broker_id=1),
+        topic("a.b", ORDERS, 2),
+        TopicDeleted(topic_id=ORDERS),
+        # A topic that would clash with the one whose data is still there.
+        topic("a_b", BILLS, 3),
+        ProducerIdsReserved(first_id=0, count=1000),
+        BrokerStartedUncleanly(broker_id=1),
+    )
+    other = state_of(ClusterCreated(cluster_id="d"), topic("other", b"x" * 16))
+
+    for record in state.snapshot():
+        other.apply(record)
+
+    assert other.snapshot() == state.snapshot()
+    assert other.cluster_id == "c"
+    assert other.is_being_deleted("a.b")
+    assert other.topics["a_b"].partitions[2].leader_epoch == 1
+    assert other.producer_id_end == 1000
+
+
+def test_what_is_pending_counts_for_decisions_and_not_for_the_state():
+    state = state_of(topic("orders", ORDERS))
+    pending = PendingState(state)
+
+    pending.add(topic("a.b", BILLS))
+    pending.add(TopicDeleted(topic_id=ORDERS))
+    pending.add(ConfigChanged(topic_id=BILLS, configs={"a": "1"}))
+
+    created = pending.topic("a.b")
+    assert created is not None
+    assert created.configs == {"a": "1"}
+    assert pending.topic_like("a_b") == "a.b"
+    assert pending.topic("orders") is None
+    assert pending.topic_by_id(ORDERS) is None
+    assert pending.is_being_deleted("orders")
+    assert state.topic("a.b") is None
+    assert state.topic("orders") is not None
+
+
+def test_what_was_dropped_is_not_pending_any_more():
+    state = state_of(topic("orders", ORDERS))
+    pending = PendingState(state)
+    pending.add(TopicDeleted(topic_id=ORDERS))
+
+    pending.rebuild([])
+
+    assert pending.topic("orders") is state.topics["orders"]
+
+
+def test_a_random_id_is_no_option_and_no_reserved_id():
+    source = random.Random(7)
+
+    texts = [id_text(random_id(source)) for _ in range(2_000)]
+
+    assert all(len(text) == 22 and not text.startswith("-") for text in texts)
+    assert len(set(texts)) == len(texts)
+    # Version and variant of a random UUID, by which no reserved id can come out.
+    assert all(drawn[6] >> 4 == 4 and drawn[8] >> 6 == 2 for drawn in [random_id(source)])

@@ -1,0 +1,170 @@
+"""Settings of topics: every key of Kafka 4.1, checked, with the broker's behind them."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.setting import DEFAULT_ONLY, value_text
+from tarry.base.settings import Settings
+from tarry.cluster.config_entries import broker_entries, topic_entries
+from tarry.cluster.topic_settings import (
+    TOPIC_SETTINGS,
+    checked_configs,
+    default_value,
+    log_config,
+)
+from tarry.log.config import LogConfig
+
+DEFAULT_ONLY_KEYS = [key for key, row in TOPIC_SETTINGS.items() if row.scope == DEFAULT_ONLY]
+
+# A value that Kafka takes and that is not its default.
+OTHER_VALUES = {
+    "cleanup.policy": "compact",
+    "compression.type": "gzip",
+    "min.cleanable.dirty.ratio": "0.7",
+    "follower.replication.throttled.replicas": "*",
+    "leader.replication.throttled.replicas": "0:1",
+    "internal.segment.bytes": "1024",
+}
+
+
+def test_kafkas_34_topic_keys_are_known_with_a_sentence_each():
+    assert len(TOPIC_SETTINGS) == 34
+    assert all(row.sentence.endswith(".") for row in TOPIC_SETTINGS.values())
+
+
+@pytest.mark.parametrize("key", sorted(TOPIC_SETTINGS))
+def test_every_key_is_accepted_at_its_default(key):
+    settings = Settings()
+    text = value_text(default_value(key, settings))
+    if text is None:
+        pytest.skip("the default is that it is not set")
+
+    assert checked_configs({key: text}, settings) == {key: text}
+
+
+@pytest.mark.parametrize("key", DEFAULT_ONLY_KEYS)
+def test_what_is_not_honoured_is_refused_at_any_other_value(key):
+    other = OTHER_VALUES.get(key)
+    if other is None:
+        other = "true" if TOPIC_SETTINGS[key].type == "boolean" else "5"
+
+    with pytest.raises(InvalidSetting, match=r"cannot be had: .*Leave it out") as refusal:
+        checked_configs({key: other}, Settings())
+
+    assert key in str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"),
+    [
+        ("retention.ms", "abc"),
+        ("retention.ms", ""),
+        ("retention.ms", "-2"),
+        ("retention.ms", "1_000"),
+        ("retention.ms", "9223372036854775808"),
+        ("segment.bytes", "1048575"),
+        ("segment.bytes", "99999999999"),
+        ("segment.bytes", "0x200000"),
+        ("segment.ms", "0"),
+        ("segment.index.bytes", "3"),
+        ("index.interval.bytes", "-1"),
+        ("max.message.bytes", "-1"),
+        ("message.timestamp.type", "createtime"),
+        ("min.insync.replicas", "0"),
+        ("preallocate", "maybe"),
+        ("compression.lz4.level", "18"),
+        ("cleanup.policy", "delete,erase"),
+    ],
+)
+def test_values_that_kafka_refuses_are_refused(key, text):
+    with pytest.raises(InvalidSetting, match=key):
+        checked_configs({key: text}, Settings())
+
+
+def test_an_unknown_key_is_refused_with_the_nearest_one():
+    with pytest.raises(InvalidSetting, match=r"retention\.mss .*nearest is retention\.ms"):
+        checked_configs({"retention.mss": "1"}, Settings())
+
+
+def test_values_are_kept_as_they_are_written_properly():
+    checked = checked_configs(
+        {"retention.ms": " 5 ", "segment.bytes": "+1048576", "preallocate": "FALSE"}, Settings()
+    )
+
+    assert checked == {"retention.ms": "5", "segment.bytes": "1048576", "preallocate": "false"}
+
+
+def test_a_log_without_settings_has_kafkas_defaults():
+    assert vars(log_config({}, Settings())) == vars(LogConfig())
+
+
+def test_the_brokers_settings_stand_behind_a_topics():
+    settings = Settings(
+        {
+            "log.retention.hours": "2",
+            "log.roll.hours": "3",
+            "log.segment.bytes": "2097152",
+            "message.max.bytes": "5000",
+            "log.message.timestamp.type": "LogAppendTime",
+        }
+    )
+
+    config = log_config({"segment.bytes": "1048576", "min.insync.replicas": "2"}, settings)
+
+    assert config.retention_ms == 2 * 3_600_000
+    assert config.segment_ms == 3 * 3_600_000
+    assert config.segment_bytes == 1_048_576
+    assert config.max_message_bytes == 5_000
+    assert config.min_insync_replicas == 2
+    assert config.is_log_append_time
+
+
+def test_retention_for_ever_is_minus_one_whichever_way_it_is_said():
+    assert log_config({}, Settings({"log.retention.hours": "-1"})).retention_ms == -1
+    assert log_config({}, Settings({"log.retention.ms": "-7"})).retention_ms == -1
+    assert log_config({"retention.ms": "-1"}, Settings()).retention_ms == -1
+
+
+def test_the_jitter_is_drawn_for_each_log():
+    source = random.Random(3)
+    configs = {"segment.jitter.ms": "100000"}
+
+    drawn = [log_config(configs, Settings(), source).segment_jitter_ms for _ in range(50)]
+
+    assert all(0 <= jitter < 100_000 for jitter in drawn)
+    assert len(set(drawn)) > 40
+
+
+def test_a_value_tells_where_it_comes_from():
+    settings = Settings({"log.retention.hours": "24", "log.retention.minutes": "2880"})
+
+    entries = {entry.key: entry for entry in topic_entries({"segment.ms": "7"}, settings)}
+
+    assert len(entries) == 33
+    own = entries["segment.ms"]
+    assert (own.value, own.source) == ("7", 1)
+    assert own.synonyms == [("segment.ms", "7", 1), ("log.roll.hours", "168", 5)]
+    file = entries["retention.ms"]
+    assert (file.value, file.source) == ("172800000", 4)
+    assert file.synonyms == [
+        ("log.retention.minutes", "2880", 4),
+        ("log.retention.hours", "24", 4),
+        ("log.retention.hours", "168", 5),
+    ]
+    default = entries["flush.messages"]
+    assert (default.value, default.source) == ("9223372036854775807", 5)
+    assert default.synonyms == [("log.flush.interval.messages", "9223372036854775807", 5)]
+
+
+def test_the_brokers_entries_are_read_only_and_in_order():
+    entries = broker_entries(Settings({"node.id": "4"}))
+
+    keys = [entry.key for entry in entries]
+    node_id = entries[keys.index("node.id")]
+    assert keys == sorted(keys)
+    assert all(entry.is_read_only for entry in entries)
+    assert (node_id.value, node_id.source, node_id.kafka_type) == ("4", 4, 3)
