@@ -76,7 +76,8 @@ def decode_records(data: bytes, *, size_max: i64, position: i64 = 0) -> list[Rec
         while len(records) < header.record_count:
             records.append(_decode_record(cursor, header, batch_end))
     except MalformedData as error:
-        raise CorruptData(f"offset {header.base_offset + len(records)}: {error}") from None
+        offset = int(header.base_offset) + len(records)
+        raise CorruptData(f"offset {offset}: {error}") from None
     if cursor.position != batch_end:
         raise CorruptData(f"{batch_end - cursor.position} bytes after the last record")
     return records
@@ -128,7 +129,8 @@ def find_record_from_time(
     """The first record of the batch at `timestamp` or later, and at `offset_min` or later."""
     header = decode_batch_header(data, position)
     if header.is_log_append_time:
-        if header.max_timestamp < timestamp or header.last_offset < offset_min:
+        last_offset = int(header.base_offset) + int(header.last_offset_delta)
+        if header.max_timestamp < timestamp or last_offset < offset_min:
             return None
         return RecordTime(header.max_timestamp, max(int(header.base_offset), offset_min))
     times = RecordTimes(open_records(data, position, header, size_max), header)
