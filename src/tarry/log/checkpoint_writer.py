@@ -24,6 +24,7 @@ from tarry.log.epoch_index import EPOCH_FILE
 from tarry.log.log import FlushMark, Log
 from tarry.log.segment import Segment
 from tarry.log.snapshot import remove_old_snapshots, write_snapshot
+from tarry.log.truncation import row_below
 
 logger = logging.getLogger("tarry.log")
 
@@ -54,6 +55,11 @@ class SavedLog:
         self.epochs_version = -1
         self.written_bytes = log.written_bytes
         self.condemned: list[Segment] = []
+
+    @property
+    def is_void(self) -> bool:
+        """The log was given up or cut since it was saved: the row says nothing any more."""
+        return self.log.is_closed or self.mark.cuts != self.log.cuts
 
 
 class CheckpointWriter:
@@ -157,7 +163,7 @@ class CheckpointWriter:
         directories: dict[str, None] = {}
         for saved in self._saved:
             log = saved.log
-            if log.is_closed:
+            if saved.is_void:
                 continue
             log.settle(saved.mark)
             if saved.epochs_version >= 0:
@@ -181,7 +187,8 @@ class CheckpointWriter:
         self.has_stale_rows = False
         for saved in self._saved:
             log = saved.log
-            if log.is_closed:
+            log.is_checkpointing = False
+            if saved.is_void:
                 continue
             log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
             for segment in saved.condemned:
@@ -198,6 +205,8 @@ class CheckpointWriter:
         self._flush_id = _NO_FLUSH
 
     def _end(self) -> None:
+        for saved in self._saved:
+            saved.log.is_checkpointing = False
         self._saved = []
         self._queue = []
         self._step = _IDLE
@@ -206,6 +215,8 @@ class CheckpointWriter:
 
 def _is_due(log: Log, now_ms: int) -> bool:
     point = log.recovery_point
+    if log.recovery_limit >= 0:
+        return log.has_changed
     if log.written_bytes - point.written_bytes >= CHECKPOINT_BYTES or log.condemned:
         return True
     return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
@@ -215,7 +226,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     """Write what a recovery point at the written end relies on; name what has to be flushed."""
     disk = log.disk
     offset = log.written_end_offset
-    row = LogCheckpoint(log.directory, log.identity)
+    row = LogCheckpoint(log.directory, log.identity.text)
     row.log_start_offset = log.log_start_offset
     row.recovery_offset = offset
     mark = log.mark_flush(files)
@@ -228,10 +239,10 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         if segment.indexes.has_unsaved():
             segment.indexes.save(files)
         row.segments.append(segment.row())
-    snapshot = log.listener.take_snapshot()
-    row.snapshot_offset = EMPTY_SNAPSHOT if snapshot is None else offset
-    if snapshot is not None and offset != log.recovery_point.snapshot_offset:
-        files.append(write_snapshot(disk, log.directory, offset, snapshot))
+    if 0 <= log.recovery_limit < row.recovery_offset:
+        _lower(log, row)
+    else:
+        _save_snapshot(log, row, files)
     saved = SavedLog(log, mark, row)
     saved.condemned = list(log.condemned)
     if log.leader_epochs.version != log.recovery_point.epochs_version:
@@ -240,4 +251,26 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         file.append([log.leader_epochs.encode()])
         files.append(file)
         saved.epochs_version = log.leader_epochs.version
+    log.is_checkpointing = True
     return saved
+
+
+def _save_snapshot(log: Log, row: LogCheckpoint, files: list[LogFile]) -> None:
+    snapshot = log.listener.take_snapshot()
+    if snapshot is None:
+        row.snapshot_offset = EMPTY_SNAPSHOT
+        return
+    row.snapshot_offset = row.recovery_offset
+    if row.snapshot_offset != log.recovery_point.snapshot_offset:
+        files.append(write_snapshot(log.disk, log.directory, row.recovery_offset, snapshot))
+
+
+def _lower(log: Log, row: LogCheckpoint) -> None:
+    """Bring the recovery point below a cut that waits for it."""
+    offset = log.recovery_limit
+    kept = log.segment_index(offset) + 1
+    segment = log.segments[kept - 1]
+    row.recovery_offset = offset
+    del row.segments[kept:]
+    position = segment.find(offset, segment.written_size)
+    row.segments[-1] = row_below(segment, position, offset)

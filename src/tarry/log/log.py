@@ -21,6 +21,7 @@ from tarry.log import retention, time_search
 from tarry.log.config import LogConfig
 from tarry.log.epoch_index import EpochIndex
 from tarry.log.flaw import Flaw
+from tarry.log.identity import Identity
 from tarry.log.listener import LogListener
 from tarry.log.open_files import OpenFiles
 from tarry.log.position import FlushMark, LogPosition
@@ -81,27 +82,32 @@ class Log:
         # Bytes written in this life, to know when a new recovery point is due.
         self.written_bytes: i64 = 0
         self.is_closed = False
-        # Which topic the log belongs to, and the file that says so until it is durable.
-        self.identity = ""
-        self._identity_content = b""
-        self._identity_path = ""
-        self._identity_file: LogFile | None = None
+        # A round of checkpoints is under way for this log.
+        self.is_checkpointing = False
+        # The recovery point may not pass this offset, because a cut is waiting (-1: it may).
+        self.recovery_limit: i64 = -1
+        # Times that written bytes were cut off again.
+        self.cuts: i64 = 0
+        self.identity = Identity(directory, b"")
 
     @property
     def disk(self) -> Disk:
         return self.files.disk
-
-    def identify(self, identity: str, path: str, content: bytes) -> None:
-        """Say which topic the log belongs to; `content` goes to `path` with the next bytes."""
-        self.identity = identity
-        self._identity_path = path
-        self._identity_content = content
 
     def open_at(self, end_offset: i64, flushed_offset: i64) -> None:
         """Recovery is done: the log ends here, and so much of it was durable before."""
         self.log_end_offset = end_offset
         self.written_end_offset = end_offset
         self.flushed_offset = flushed_offset
+
+    def end_at(self, end_offset: i64) -> None:
+        """The log was cut and now ends here."""
+        self.log_end_offset = end_offset
+        self.written_end_offset = end_offset
+        self.flushed_offset = min(self.flushed_offset, end_offset)
+        self._flushed_end = LogPosition(-1, -1, -1)
+        self._flush_marks.clear()
+        self.cuts += 1
 
     # --- Appending.
 
@@ -169,22 +175,15 @@ class Log:
         segment = part.segment
         if part.size == 0:
             return
-        if not segment.has_file or self._identity_content:
+        if self.identity.is_missing:
+            self.identity.save(self.disk)
             self.names_version += 1
-            self._save_identity()
+        if not segment.has_file:
+            self.names_version += 1
         segment.append_chunks(part.chunks, part.size)
         self.written_bytes += part.size
         segment.forget_older_positions()
         self.note_dirty(segment)
-
-    def _save_identity(self) -> None:
-        """Before there are bytes, the directory says whose they are."""
-        if self._identity_content:
-            file = self.disk.open(self._identity_path, create=True)
-            file.truncate(0)
-            file.append([self._identity_content])
-            self._identity_file = file
-            self._identity_content = b""
 
     def _undo_tail(self) -> None:
         """After a failed write: be as before the tail."""
@@ -194,7 +193,7 @@ class Log:
         self._tail.clear()
         self._tail_parts = []
         for segment in self.segments[mark.segments :]:
-            self._drop_segment(segment)
+            self.drop_segment(segment)
         del self.segments[mark.segments :]
         active = self.segments[-1]
         self.active = active
@@ -205,7 +204,7 @@ class Log:
         if active.has_file:
             # What the failed write left and was cut off may come back in a crash, and recovery
             # would stop there: the cut must be durable before anything after it is acknowledged.
-            active.cuts += 1
+            self.cuts += 1
             self.note_dirty(active)
         if active.written_size == active.size:
             return
@@ -217,7 +216,7 @@ class Log:
             active.written_size = active.size
             self.note_flaw(Flaw(str(error), self.log_end_offset, active.size))
 
-    def _drop_segment(self, segment: Segment) -> None:
+    def drop_segment(self, segment: Segment) -> None:
         """Forget a segment and remove its files at once."""
         self.files.forget(segment)
         self._forget_dirty(segment)
@@ -238,8 +237,10 @@ class Log:
 
     @property
     def has_changed(self) -> bool:
-        """Whether the recovery point is behind what is written."""
+        """Whether the recovery point is not where it should be."""
         point = self.recovery_point
+        if self.recovery_limit >= 0:
+            return point.offset > self.recovery_limit
         return (
             self.written_end_offset != point.offset
             or self.log_start_offset != point.log_start_offset
@@ -278,14 +279,13 @@ class Log:
 
     def mark_flush(self, files: list[LogFile]) -> FlushMark:
         """Add the files with bytes that are not durable; what their flush will cover."""
-        mark = FlushMark(self.end_position(), self.names_version)
+        mark = FlushMark(self.end_position(), self.names_version, self.cuts)
         for segment in self._dirty:
             files.append(segment.file())
             mark.segments.append(segment)
             mark.sizes.append(segment.written_size)
-            mark.cuts.append(segment.cuts)
-        if self._identity_file is not None:
-            files.append(self._identity_file)
+        if self.identity.file is not None:
+            files.append(self.identity.file)
         return mark
 
     def flushed(self, offset: i64) -> None:
@@ -306,16 +306,17 @@ class Log:
 
     def settle(self, mark: FlushMark) -> None:
         """The files and names of a mark are durable."""
+        if mark.cuts != self.cuts:
+            return
         for i in range(len(mark.segments)):
             segment = mark.segments[i]
             segment.flushed_size = max(segment.flushed_size, mark.sizes[i])
-            is_whole = segment.flushed_size == segment.written_size
-            if is_whole and segment.cuts == mark.cuts[i]:
+            if segment.flushed_size == segment.written_size:
                 self._forget_dirty(segment)
         if mark.names_version > self.flushed_names_version:
             self.flushed_names_version = mark.names_version
             self.is_directory_new = False
-            self._identity_file = None
+            self.identity.file = None
 
     # --- Positions and reading.
 

@@ -7,9 +7,7 @@ flush ids that it gives; `close_cleanly` when the last answer has left.
 
 from __future__ import annotations
 
-import base64
 import logging
-from typing import Final
 
 from tarry.base.doors import Disk
 from tarry.log.checkpoint import (
@@ -22,15 +20,12 @@ from tarry.log.checkpoint import (
 )
 from tarry.log.checkpoint_writer import CheckpointWriter
 from tarry.log.config import LogConfig
+from tarry.log.identity import Identity
 from tarry.log.log import Log, LogListener
 from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
 from tarry.log.recovery import recover_log, settle_logs
 
 logger = logging.getLogger("tarry.log")
-
-# Kafka's name and form, so that a directory tells which topic it belongs to.
-IDENTITY_FILE: Final = "partition.metadata"
-_IDENTITY_PREFIX: Final = "version: 0\ntopic_id: "
 
 
 class Logs:
@@ -63,16 +58,15 @@ class Logs:
         A directory that says it belongs to another topic is moved out of the way and removed.
         `topic_id` b"": no topic's log, any directory of that name will do.
         """
-        identity = _encode_id(topic_id)
-        found = ""
-        if identity and self.disk.exists(directory):
-            found = self._identity_in(directory)
-            if found not in ("", identity):
+        identity = Identity(directory, topic_id)
+        if topic_id and self.disk.exists(directory):
+            found = identity.read(self.disk)
+            identity.is_missing = found != identity.text
+            if found not in ("", identity.text):
                 self._move_away(directory, found)
-        checkpoint = self._checkpoint_of(directory, identity)
+        checkpoint = self._checkpoint_of(directory, identity.text)
         log = recover_log(self.files, directory, config, listener, checkpoint, self.was_clean)
-        content = f"{_IDENTITY_PREFIX}{identity}\n".encode() if found != identity else b""
-        log.identify(identity, f"{directory}/{IDENTITY_FILE}", content)
+        log.identity = identity
         self.checkpoints.add(log, checkpoint)
         return log
 
@@ -109,16 +103,3 @@ class Logs:
         logger.warning("%s belongs to topic id %s and is removed as %s", directory, found, away)
         self.disk.rename(directory, away)
         self.disk.begin_remove(away)
-
-    def _identity_in(self, directory: str) -> str:
-        """The topic id that a directory carries, or "" if that cannot be read."""
-        content = read_file(self.disk, f"{directory}/{IDENTITY_FILE}")
-        if content is None or not content.startswith(_IDENTITY_PREFIX.encode()):
-            return ""
-        text = content[len(_IDENTITY_PREFIX) :].decode(errors="replace")
-        return text[:-1] if text.endswith("\n") and len(text) == 23 else ""
-
-
-def _encode_id(topic_id: bytes) -> str:
-    """Kafka's text form of a uuid."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")

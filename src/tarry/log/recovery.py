@@ -70,10 +70,11 @@ def recover_log(
         files.disk.make_directory(directory)
     recovery = _Recovery(files, directory, config, listener or LogListener())
     log = recovery.run(checkpoint, was_clean)
+    # A recovery point is not written before the directory's own name is durable.
+    log.is_directory_new = checkpoint is None or not checkpoint.segments
     if is_new or recovery.has_uncovered_names(checkpoint, was_clean):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
         log.names_version += 1
-        log.is_directory_new = True
     return log
 
 
@@ -112,11 +113,13 @@ class _Recovery:
         # Segments from this base offset on may be torn; in those before, a flaw is damage.
         self.torn_base_offset_min = 0
         self.end_offset = 0
+        self.was_clean = False
         # Version of the epochs as the file has them, or -1.
         self.loaded_epochs_version = -1
 
     def run(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> Log:
         """Trust what the recovery point covers, scan what lies beyond."""
+        self.was_clean = was_clean
         if checkpoint is None or not checkpoint.segments:
             rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
         else:
@@ -142,13 +145,12 @@ class _Recovery:
         return log
 
     def has_uncovered_names(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> bool:
-        """Whether a name in the directory, or its own, may not have been flushed yet."""
-        if was_clean:
+        """Whether a segment's name in the directory may not have been flushed yet."""
+        if not self.base_offsets:
             return False
         if checkpoint is None or not checkpoint.segments:
             return True
-        covered = checkpoint.segments[-1].base_offset
-        return bool(self.base_offsets) and self.base_offsets[-1] > covered
+        return not was_clean and self.base_offsets[-1] > checkpoint.segments[-1].base_offset
 
     # --- What the recovery point covers.
 
@@ -274,6 +276,9 @@ class _Recovery:
         walk: BatchWalk | None = None
         try:
             file = segment.file()
+            if not self.was_clean:
+                # What the last life cut off here may not be durable, and comes back otherwise.
+                log.note_dirty(segment)
             if file.size == segment.written_size:
                 return ""
             segment.loaded().must_save = True

@@ -78,8 +78,6 @@ class Segment(FileHolder):
         self.has_file = False
         # Whether the log has noted it among those with bytes to flush.
         self.is_dirty = False
-        # How often the file was cut after a write that failed: each cut needs a flush of its own.
-        self.cuts: i64 = 0
         # The first batch's timestamp decides on rolling by time.
         self.first_timestamp: i64 = UNKNOWN_TIMESTAMP
         self.max_timestamp: i64 = NO_TIMESTAMP
@@ -211,6 +209,20 @@ class Segment(FileHolder):
         self.indexes.cut(mark.offset_entries, mark.time_entries)
         del self.recent_offsets[mark.recent :]
         del self.recent_positions[mark.recent :]
+
+    def cut(self, row: SegmentRow) -> None:
+        """Be as the row says: what follows is cut off the file."""
+        self.file().truncate(row.size)
+        self.size = row.size
+        self.written_size = row.size
+        self.flushed_size = min(self.flushed_size, self.size)
+        self.max_timestamp = row.max_timestamp
+        self.max_timestamp_offset = row.max_timestamp_offset
+        self.loaded()
+        self.indexes.cut(row.offset_entries, row.time_entries)
+        self.unindexed_bytes = self.size - self.indexes.last_position()
+        self.recent_offsets.clear()
+        self.recent_positions.clear()
 
     # --- Finding batches.  `end` is a position that no hop passes: what is written, or a flaw.
 
@@ -379,7 +391,7 @@ class Segment(FileHolder):
         ]
 
     def try_release(self) -> bool:
-        if self.size != self.flushed_size:
+        if self.is_dirty or self.size != self.written_size:
             return False
         self.close()
         return True

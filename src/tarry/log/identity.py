@@ -1,0 +1,46 @@
+"""Whose log this is: the file `partition.metadata` with the topic's id, as Kafka writes it.
+
+It is made with the log's first bytes and flushed with them, so bytes that count are never without
+it.  A directory that says it belongs to another topic is left over from a deleted one.
+"""
+
+from __future__ import annotations
+
+import base64
+from typing import Final
+
+from tarry.base.doors import Disk, LogFile
+from tarry.log.checkpoint import read_file
+
+IDENTITY_FILE: Final = "partition.metadata"
+_PREFIX: Final = b"version: 0\ntopic_id: "
+# A uuid of 16 bytes in base64 without padding.
+_TEXT_CHARACTERS: Final = 22
+
+
+class Identity:
+    """A topic id as text ("": no topic's log) and what its file still lacks."""
+
+    def __init__(self, directory: str, topic_id: bytes) -> None:
+        self.text = base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+        self.path = f"{directory}/{IDENTITY_FILE}"
+        # Not written yet.
+        self.is_missing = bool(topic_id)
+        # Written and not durable yet.
+        self.file: LogFile | None = None
+
+    def save(self, disk: Disk) -> None:
+        """Write the file."""
+        file = disk.open(self.path, create=True)
+        file.truncate(0)
+        file.append([_PREFIX + self.text.encode() + b"\n"])
+        self.file = file
+        self.is_missing = False
+
+    def read(self, disk: Disk) -> str:
+        """The text in the file, or "" if there is none that can be read."""
+        content = read_file(disk, self.path)
+        if content is None or not content.startswith(_PREFIX) or not content.endswith(b"\n"):
+            return ""
+        text = content[len(_PREFIX) : -1].decode(errors="replace")
+        return text if len(text) == _TEXT_CHARACTERS else ""
