@@ -56,15 +56,14 @@ def serve(config_path: str | None, assignments: Sequence[str]) -> int:
     """
     settings = load_settings(config_path, os.environ, assignments)
     # Heavy, and not needed to refuse a wrong setting.
-    from tarry.broker.lifecycle import start_broker
+    from tarry.runtime import serve as runtime
     from tarry.runtime.lines import install_lines
-    from tarry.runtime.loop import run
 
     install_lines(settings.logging_format, settings.logging_level)
     warning = settings.warning()
     if warning:
         logger.warning("%s", warning)
-    reason = run(settings, start_broker, announce)
+    reason = runtime.serve(settings, announce)
     if reason:
         click.echo(f"tarry: {reason}", err=True)
     return 1 if reason else 0
