@@ -59,15 +59,14 @@ _LEADER_EPOCH: Final = 0
 class _PendingBatch:
     """Records that are appended and not known to be durable."""
 
-    __slots__ = ("base_offset", "end_offset", "is_snapshot", "records")
+    __slots__ = ("base_offset", "end_offset", "records", "snapshot_bytes")
 
-    def __init__(
-        self, base_offset: int, end_offset: int, records: list[MetadataRecord], *, is_snapshot: bool
-    ) -> None:
+    def __init__(self, base_offset: int, end_offset: int, records: list[MetadataRecord]) -> None:
         self.base_offset = base_offset
         self.end_offset = end_offset
         self.records = records
-        self.is_snapshot = is_snapshot
+        # Not 0: a snapshot of this size, of which the state has every record already.
+        self.snapshot_bytes = 0
 
 
 class EmbeddedStore:
@@ -87,7 +86,7 @@ class EmbeddedStore:
 
     def append(self, records: list[MetadataRecord], now_wall_ms: int) -> int:
         self._maybe_snapshot(now_wall_ms)
-        batch = self._append_batch(records, now_wall_ms, is_snapshot=False)
+        batch = self._append_batch(records, now_wall_ms)
         for record in records:
             self.latest.add(record)
         return batch.end_offset
@@ -98,8 +97,8 @@ class EmbeddedStore:
         while pending and pending[0].end_offset <= offset:
             batch = pending.pop(0)
             self.applied_end_offset = batch.end_offset
-            if batch.is_snapshot:
-                self._begin_log_at(batch.base_offset)
+            if batch.snapshot_bytes > 0:
+                self._begin_log_at(batch.base_offset, batch.snapshot_bytes)
                 continue
             for record in batch.records:
                 self.state.apply(record)
@@ -119,23 +118,15 @@ class EmbeddedStore:
     def _rebuild_latest(self) -> None:
         self.latest.rebuild([record for batch in self._pending for record in batch.records])
 
-    def _append_batch(
-        self, records: list[MetadataRecord], now_wall_ms: int, *, is_snapshot: bool
-    ) -> _PendingBatch:
+    def _append_batch(self, records: list[MetadataRecord], now_wall_ms: int) -> _PendingBatch:
         assert records
         builder = BatchBuilder()
         for record in records:
             builder.append(now_wall_ms, None, encode_record(record))
         data = builder.build()
         base_offset = self.log.append_bytes(data, _LEADER_EPOCH, now_wall_ms)
-        if is_snapshot:
-            self._snapshot_bytes = len(data)
-            # The state has it all already.
-            records = []
         self._bytes_since_snapshot += len(data)
-        batch = _PendingBatch(
-            base_offset, self.log.log_end_offset, records, is_snapshot=is_snapshot
-        )
+        batch = _PendingBatch(base_offset, self.log.log_end_offset, records)
         self._pending.append(batch)
         return batch
 
@@ -154,9 +145,12 @@ class EmbeddedStore:
         segment_bytes = self.log.config.segment_bytes
         self.log.config.segment_bytes = 0
         try:
-            self._append_batch(self.state.snapshot(), now_wall_ms, is_snapshot=True)
+            size_before = self.log.size_bytes
+            batch = self._append_batch(self.state.snapshot(), now_wall_ms)
         finally:
             self.log.config.segment_bytes = segment_bytes
+        batch.records = []
+        batch.snapshot_bytes = self.log.size_bytes - size_before
 
     def _maybe_snapshot(self, now_wall_ms: int) -> None:
         if self._pending or not self.is_snapshot_due():
@@ -165,7 +159,8 @@ class EmbeddedStore:
         if items <= SNAPSHOT_ITEMS_IN_TURN_MAX:
             self.append_snapshot(now_wall_ms)
 
-    def _begin_log_at(self, snapshot_offset: int) -> None:
+    def _begin_log_at(self, snapshot_offset: int, snapshot_bytes: int) -> None:
+        self._snapshot_bytes = snapshot_bytes
         self._bytes_since_snapshot = 0
         self.log.advance_log_start_offset(snapshot_offset)
 
@@ -199,8 +194,7 @@ class EmbeddedStore:
                     raise CorruptData(f"{METADATA_DIRECTORY} holds an empty record")
                 record = decode_record(stored.value)
                 if isinstance(record, StateReset):
-                    self._snapshot_bytes = header.size
-                    self._begin_log_at(header.base_offset)
+                    self._begin_log_at(header.base_offset, header.size)
                 self.state.apply(record)
             self._bytes_since_snapshot += header.size
             position += header.size
@@ -208,7 +202,14 @@ class EmbeddedStore:
         return end_offset
 
 
-def open_store(logs: Logs, *, broker_id: int, random: Random, now_wall_ms: int) -> EmbeddedStore:
+def open_store(
+    logs: Logs,
+    *,
+    broker_id: int,
+    random: Random,
+    now_wall_ms: int,
+    snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN,
+) -> EmbeddedStore:
     """Open or make the store and make durable what a start has to record.
 
     `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
