@@ -44,8 +44,9 @@ RECORD_ERRORS_MAX: Final = 100
 OPENED_BATCH_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # Idempotent producers known in a partition; past it those not active for longest are forgotten.
-# About 5 MB; guards against clients that take a new producer id for every request.
-PRODUCER_IDS_PER_PARTITION_MAX: Final = 10_000
+# Guards against clients that take a new producer id for every request: 4 MB and, for the snapshot
+# that a checkpoint writes in a turn, 2.5 ms.
+PRODUCER_IDS_PER_PARTITION_MAX: Final = 4_000
 
 # Partitions that one request may create: each is a directory with files to make in one turn.
 # Kafka's controller has the same bound.
