@@ -32,6 +32,7 @@ MAX_TIMESTAMP: Final = -3
 EARLIEST_LOCAL: Final = -4
 LATEST_TIERED: Final = -5
 
+VERSION_OF_LEADER_EPOCHS: Final = 4
 # The first version in which a special timestamp may be asked for.
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
@@ -58,6 +59,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
                 answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
             else:
                 _look_up(partition, asked, answer, context.api_version)
+            if context.api_version < VERSION_OF_LEADER_EPOCHS:
+                answer.leader_epoch = -1
             answers.append(answer)
         response.topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return response
