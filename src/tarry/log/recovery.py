@@ -150,7 +150,10 @@ class _Recovery:
             return False
         if checkpoint is None or not checkpoint.segments:
             return True
-        return not was_clean and self.base_offsets[-1] > checkpoint.segments[-1].base_offset
+        newest = checkpoint.segments[-1]
+        # A segment that was empty then need not have had its file.
+        covered = newest.base_offset if newest.size > 0 else newest.base_offset - 1
+        return not was_clean and self.base_offsets[-1] > covered
 
     # --- What the recovery point covers.
 
