@@ -16,6 +16,8 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 ENVIRONMENT_PREFIX: Final = "TARRY_"
 # Names that steer the program and are no settings: the interpreted form, the settings' file.
 ENVIRONMENT_RESERVED: Final = ("TARRY_CONFIG", "TARRY_PURE")
+# What steers the tests may stand in the environment of a broker that they start.
+ENVIRONMENT_TESTS: Final = "TARRY_TEST_"
 
 
 def parse_properties(text: str) -> dict[str, str]:
@@ -31,7 +33,8 @@ def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """`TARRY_LOG_DIRS` stands for `log.dirs`, and so for every key."""
     values: dict[str, str] = {}
     for name in sorted(environment):
-        if name.startswith(ENVIRONMENT_PREFIX) and name not in ENVIRONMENT_RESERVED:
+        is_ours = name in ENVIRONMENT_RESERVED or name.startswith(ENVIRONMENT_TESTS)
+        if name.startswith(ENVIRONMENT_PREFIX) and not is_ours:
             key = name[len(ENVIRONMENT_PREFIX) :].lower().replace("_", ".")
             values[key] = environment[name]
     return values

@@ -48,7 +48,9 @@ def test_the_environment_names_keys_in_capitals() -> None:
 
 
 def test_our_own_names_of_the_environment_are_no_settings() -> None:
-    assert parse_environment({"TARRY_PURE": "1", "TARRY_CONFIG": "a.properties"}) == {}
+    ours = {"TARRY_PURE": "1", "TARRY_CONFIG": "a.properties", "TARRY_TEST_KAFKA": "h:1"}
+
+    assert parse_environment(ours) == {}
 
 
 def test_a_later_assignment_wins() -> None:

@@ -1,0 +1,37 @@
+"""Real broker processes."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from broker_process import BrokerProcess
+
+
+@pytest.fixture
+def make_broker(tmp_path: Path) -> Iterator[Callable[[], BrokerProcess]]:
+    """Makes brokers that are not started yet, each with a directory of its own."""
+    brokers: list[BrokerProcess] = []
+
+    def make() -> BrokerProcess:
+        directory = tmp_path / f"broker-{len(brokers)}"
+        directory.mkdir()
+        brokers.append(BrokerProcess(directory))
+        return brokers[-1]
+
+    yield make
+    for broker in brokers:
+        broker.close()
+
+
+@pytest.fixture
+def broker(make_broker: Callable[[], BrokerProcess]) -> BrokerProcess:
+    """A broker that is ready."""
+    broker = make_broker()
+    broker.start()
+    return broker
