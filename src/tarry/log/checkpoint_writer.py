@@ -75,6 +75,9 @@ class CheckpointWriter:
         self._queue: list[Log] = []
         self._saved: list[SavedLog] = []
         self._flush_id = _NO_FLUSH
+        # Written for a round and not flushed yet.  A round that is given up leaves them to the
+        # next one: their indexes do not know that they were not.
+        self._unflushed: list[LogFile] = []
 
     def add(self, log: Log, row: LogCheckpoint | None) -> None:
         """A log was opened, with the recovery point it was opened by."""
@@ -104,6 +107,7 @@ class CheckpointWriter:
             return _NO_FLUSH
         try:
             if self._step == _SAVING:
+                self._unflushed = []
                 return self._begin_writing()
             if self._step == _WRITING:
                 return self._begin_renaming()
@@ -118,12 +122,13 @@ class CheckpointWriter:
         """A whole round over all logs that have changed, waiting for the flushes; at stop."""
         self._end()
         changed = [log for log in self.logs.values() if log.has_changed]
-        files: list[LogFile] = []
+        files = self._unflushed
         directories: dict[str, None] = {}
         self._save(changed, files, directories)
         if not self._saved and not self.has_stale_rows:
             return
         self.disk.flush(files, list(directories))
+        self._unflushed = []
         self.disk.flush(*self._write())
         self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
         self.disk.flush([], [""])
@@ -134,7 +139,7 @@ class CheckpointWriter:
     def _begin_round(self) -> int:
         batch = self._queue[:LOGS_PER_ROUND_MAX]
         del self._queue[:LOGS_PER_ROUND_MAX]
-        files: list[LogFile] = []
+        files = self._unflushed
         directories: dict[str, None] = {}
         self._save(batch, files, directories)
         if not self._saved and not self.has_stale_rows:

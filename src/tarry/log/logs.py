@@ -48,7 +48,9 @@ class Logs:
                 logger.error("%s is damaged: all logs are read from their start", CHECKPOINT_FILE)
         if self.was_clean:
             self.disk.remove(CLEAN_MARKER)
-            self.disk.flush([], [""])
+        # Recovery removes what these recovery points do not need: after a kill -9 their own name
+        # may not be durable yet, and older ones that came back would miss it.
+        self.disk.flush([], [""])
 
     def open(
         self, directory: str, topic_id: bytes, config: LogConfig, listener: LogListener | None
