@@ -5,7 +5,8 @@ leader epoch lie before the bytes that the CRC covers, so that a broker assigns 
 `check_batch` finds what can be wrong without knowing the topic; `record_limits` asks what the
 topic's settings want.  Sentences say what is wrong in the terms of the one who built the batch.
 
-Hot: each produced batch passes here (bench/micro/records, 2026-11-21).
+Hot: each produced batch passes here: 6 µs for one record of 100 B interpreted, 0.4 compiled, of it
+0.25 for the CRC (bench/records.py, 2026-11-21).
 """
 
 from __future__ import annotations

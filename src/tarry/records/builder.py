@@ -17,7 +17,6 @@ from librt.strings import (
 from mypy_extensions import i16, i32, i64
 
 from tarry.records.batch import (
-    ATTRIBUTES,
     HEADER_SIZE,
     LENGTH_OVERHEAD,
     MAGIC_V2,
@@ -32,6 +31,8 @@ from tarry.wire.varint import varint_size, write_varint, write_varlong
 Headers = list[tuple[str, bytes | None]]
 
 NO_PRODUCER_EPOCH: Final = -1
+# A count of none.
+NO_HEADERS: Final = b"\x00"
 
 
 class BatchBuilder:
@@ -60,18 +61,23 @@ class BatchBuilder:
         elif timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
         timestamp_delta: i64 = timestamp - self.base_timestamp
-        tail = BytesWriter()
-        _write_bytes(tail, key)
-        _write_bytes(tail, value)
-        _write_headers(tail, headers)
-        body = tail.getvalue()
+        header_bytes = NO_HEADERS if headers is None else _encode_headers(headers)
         records = self._records
-        size: i64 = len(body)
-        write_varint(records, 1 + varint_size(timestamp_delta) + varint_size(self.count) + size)
+        write_varint(
+            records,
+            1
+            + varint_size(timestamp_delta)
+            + varint_size(self.count)
+            + _size_of(key)
+            + _size_of(value)
+            + len(header_bytes),
+        )
         records.append(0)
         write_varlong(records, timestamp_delta)
         write_varint(records, self.count)
-        records.write(body)
+        _write_bytes(records, key)
+        _write_bytes(records, value)
+        records.write(header_bytes)
         self.count += 1
 
     def build(
@@ -97,17 +103,22 @@ class BatchBuilder:
         write_i16_be(covered, i16(producer_epoch))
         write_i32_be(covered, i32(base_sequence))
         write_i32_be(covered, i32(self.count))
-        covered.write(content)
-        tail = covered.getvalue()
+        fields = covered.getvalue()
+        size: i64 = HEADER_SIZE + len(content)
         head = BytesWriter()
         write_i64_be(head, base_offset)
-        size: i64 = len(tail)
-        write_i32_be(head, i32(ATTRIBUTES + size - LENGTH_OVERHEAD))
+        write_i32_be(head, i32(size - LENGTH_OVERHEAD))
         write_i32_be(head, i32(self.leader_epoch))
         head.append(MAGIC_V2)
-        head.write(int(crc32c(tail)).to_bytes(4, "big"))
-        head.write(tail)
-        return head.getvalue()
+        crc: int = crc32c(content, crc32c(fields))
+        return b"".join([head.getvalue(), crc.to_bytes(4, "big"), fields, content])
+
+
+def _size_of(value: bytes | None) -> i64:
+    if value is None:
+        return 1
+    size: i64 = len(value)
+    return varint_size(size) + size
 
 
 def _write_bytes(writer: BytesWriter, value: bytes | None) -> None:
@@ -118,11 +129,10 @@ def _write_bytes(writer: BytesWriter, value: bytes | None) -> None:
     writer.write(value)
 
 
-def _write_headers(writer: BytesWriter, headers: Headers | None) -> None:
-    if headers is None:
-        write_varint(writer, 0)
-        return
+def _encode_headers(headers: Headers) -> bytes:
+    writer = BytesWriter()
     write_varint(writer, len(headers))
     for name, value in headers:
         _write_bytes(writer, name.encode("utf-8"))
         _write_bytes(writer, value)
+    return writer.getvalue()

@@ -100,7 +100,8 @@ def _walk_record(data: bytes, position: i64, end: i64, index: i64, walk: RecordW
     """The position after the record at `position`.
 
     Positions are locals and the most frequent bytes are looked at in place: 2.0 µs for 100
-    records of 100 bytes, 4.4 with the methods of `RecordCursor` (compiled, 2026-11-21).
+    records of 100 bytes, 4.4 with the methods of `RecordCursor` (compiled, bench/records.py,
+    2026-11-21).
     """
     if end - position < RECORD_BYTES_MIN:
         raise MalformedData(f"{end - position} bytes are too few for a record")
