@@ -1,0 +1,131 @@
+"""`tarry consume`: records of a topic to stdout."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import click
+
+from tarry.cli.escapes import BadEscape, unescape
+from tarry.cli.running import (
+    bootstrap_option,
+    client_arguments,
+    fail,
+    quietly,
+    settings_option,
+    timeout_option,
+)
+
+EXAMPLES = r"""
+\b
+Examples:
+  tarry consume orders                        everything up to the end of now, a line a value
+  tarry consume orders -o end --follow        what comes from now on; Ctrl-C ends
+  tarry consume orders -o -10                 the last ten records of each partition
+  tarry consume orders -p 0 -o 1000 -c 1      the record at offset 1000 of partition 0
+  tarry consume orders -o 0=100,1=end         an offset for each partition
+  tarry consume orders --from 2026-11-21T08:00 --to -10m
+  tarry consume orders -f '%t [%p] at %o: %k = %s\n'
+  tarry consume orders --json | jq .value
+  tarry consume images -p 0 -c 1 -D '' > cat.png
+\b
+Letters of a format, as in kcat:
+  %t topic  %p partition  %o offset  %T timestamp (ms)  %k key  %s value  %h headers
+  %K size of the key  %S size of the value (-1: null)  %R the same in 4 bytes  %% a percent sign
+  \\n \\t \\r \\0 \\xNN bytes
+\b
+Offsets: beginning, end, 1000, -10 (from the end), s@TIME; times: 2026-11-21T08:00 (with Z or
++02:00 if it is not local), milliseconds since 1970, -10m (ago; ms s m h d).
+"""
+
+
+@click.command(epilog=EXAMPLES)
+@click.argument("topic")
+@bootstrap_option
+@click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only these.")
+@click.option("-o", "--offset", default="beginning", show_default=True, help="Where to begin.")
+@click.option("--from", "from_time", metavar="TIME", help="Begin at the first record since then.")
+@click.option("--to", "to_time", metavar="TIME", help="End before the first record since then.")
+@click.option("-c", "--count", type=click.IntRange(1), help="End after so many records.")
+@click.option("-F", "--follow", is_flag=True, help="Go on at the end and wait for more.")
+@click.option("-e", "--exit", "exit_at_end", is_flag=True, help="End at the end; the default.")
+@click.option("-f", "--format", "layout", metavar="FORMAT", help="What to print; see below.")
+@click.option("-J", "--json", "as_json", is_flag=True, help="A line of JSON for each record.")
+@click.option("-D", "--delimiter", default="\\n", show_default=True, help="Behind each value.")
+@click.option("-K", "--key-delimiter", metavar="TEXT", help="Print keys, and this behind them.")
+@click.option("-O", "--print-offset", is_flag=True, help="Print offsets before the values.")
+@click.option("-Z", "--null", "show_null", is_flag=True, help="Print NULL for null, not nothing.")
+@settings_option
+@timeout_option
+@quietly
+def consume(
+    topic: str,
+    *,
+    bootstrap: str,
+    partitions: str | None,
+    offset: str,
+    from_time: str | None,
+    to_time: str | None,
+    count: int | None,
+    follow: bool,
+    exit_at_end: bool,
+    layout: str | None,
+    as_json: bool,
+    delimiter: str,
+    key_delimiter: str | None,
+    print_offset: bool,
+    show_null: bool,
+    client_settings: tuple[str, ...],
+    timeout: float,
+) -> None:
+    """Print the records of TOPIC: up to its end, or on and on with --follow."""
+    from tarry.cli.formats import (
+        BadFormat,
+        PlainRenderer,
+        Renderer,
+        compile_format,
+        json_renderer,
+    )
+    from tarry.cli.places import BadPlace, Place, parse_partitions, parse_places, parse_time_ms
+    from tarry.cli.reading import Limits, Reading
+    from tarry.client.errors import UnknownTopic
+    from tarry.client.sync.consumer import Consumer
+
+    if follow and exit_at_end:
+        raise click.UsageError("--follow and --exit exclude each other")
+    if as_json and layout is not None:
+        raise click.UsageError("--json and --format exclude each other")
+    now_ms = time.time_ns() // 1_000_000
+    null = b"NULL" if show_null else b""
+    try:
+        start, single = parse_places(offset, now_ms)
+        if from_time is not None:
+            start = Place("time", parse_time_ms(from_time, now_ms))
+        until_ms = None if to_time is None else parse_time_ms(to_time, now_ms)
+        chosen = None if partitions is None else parse_partitions(partitions)
+        renderer: Renderer
+        if as_json:
+            renderer = json_renderer
+        elif layout is not None:
+            renderer = compile_format(layout, null)
+        else:
+            renderer = PlainRenderer(
+                unescape(delimiter),
+                None if key_delimiter is None else unescape(key_delimiter),
+                with_offset=print_offset,
+                null=null,
+            )
+    except (BadPlace, BadFormat, BadEscape) as error:
+        raise click.UsageError(str(error)) from None
+    settings = client_arguments(
+        bootstrap, client_settings, auto_offset_reset="none", allow_auto_create_topics=False
+    )
+    with Consumer(settings) as consumer:
+        reading = Reading(consumer, topic, renderer, sys.stdout.buffer, timeout)
+        try:
+            reading.choose(chosen)
+        except UnknownTopic as error:
+            fail(str(error))
+        reading.begin(start, single)
+        reading.run(Limits(count, until_ms, follow))

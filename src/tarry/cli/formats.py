@@ -1,0 +1,176 @@
+"""Formats of records on output: kcat's letters, JSON, and plain values with delimiters.
+
+A format is compiled once into pieces; a record is the join of what they give.  All output is
+bytes: keys and values pass as they are.
+"""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from tarry.cli.escapes import BadEscape, read_escape
+from tarry.records.record import Record
+
+# What a record and its place become.
+Renderer = Callable[[str, int, Record], bytes]
+
+LETTERS: Final = "%t %p %o %k %s %S %K %R %T %h %%"
+
+
+class BadFormat(ValueError):
+    """A format that means nothing; the text says where."""
+
+
+def compile_format(text: str, null: bytes = b"") -> Renderer:
+    """`%t [%p] at %o: %k = %s\\n` as a function; `null` stands for null keys and values."""
+    pieces: list[Renderer] = []
+    literal = bytearray()
+    position = 0
+    while position < len(text):
+        if text[position] == "\\":
+            try:
+                escaped, position = read_escape(text, position)
+            except BadEscape as error:
+                raise BadFormat(str(error)) from None
+            literal += escaped
+        elif text[position] == "%":
+            letter = text[position + 1 : position + 2]
+            position += 2
+            if letter == "%":
+                literal += b"%"
+                continue
+            if literal:
+                pieces.append(_constant(bytes(literal)))
+                literal.clear()
+            pieces.append(_piece(letter, null))
+        else:
+            literal += text[position].encode()
+            position += 1
+    if literal:
+        pieces.append(_constant(bytes(literal)))
+    return _joined(pieces)
+
+
+def _joined(pieces: list[Renderer]) -> Renderer:
+    if len(pieces) == 1:
+        return pieces[0]
+
+    def render(topic: str, partition: int, record: Record) -> bytes:
+        return b"".join([piece(topic, partition, record) for piece in pieces])
+
+    return render
+
+
+def _constant(content: bytes) -> Renderer:
+    return lambda topic, partition, record: content
+
+
+def _piece(letter: str, null: bytes) -> Renderer:
+    """One letter of kcat's."""
+
+    def or_null(content: bytes | None) -> bytes:
+        return null if content is None else content
+
+    pieces: dict[str, Renderer] = {
+        "t": lambda topic, partition, record: topic.encode(),
+        "p": lambda topic, partition, record: b"%d" % partition,
+        "o": lambda topic, partition, record: b"%d" % record.offset,
+        "k": lambda topic, partition, record: or_null(record.key),
+        "s": lambda topic, partition, record: or_null(record.value),
+        "K": lambda topic, partition, record: b"%d" % _size(record.key),
+        "S": lambda topic, partition, record: b"%d" % _size(record.value),
+        "R": lambda topic, partition, record: _size(record.value).to_bytes(4, "big", signed=True),
+        "T": lambda topic, partition, record: b"%d" % record.timestamp,
+        "h": lambda topic, partition, record: _headers(record, null),
+    }
+    if letter not in pieces or not letter:
+        raise BadFormat(f"%{letter} is no letter of a format; there are {LETTERS}")
+    return pieces[letter]
+
+
+def _size(content: bytes | None) -> int:
+    return -1 if content is None else len(content)
+
+
+def _headers(record: Record, null: bytes) -> bytes:
+    """`name=value,name=value`."""
+    return b",".join(
+        [
+            name.encode() + b"=" + (null if content is None else content)
+            for name, content in record.headers
+        ]
+    )
+
+
+def json_renderer(topic: str, partition: int, record: Record) -> bytes:
+    """One line of JSON.  What is not UTF-8 stands in base64 under `..._base64`."""
+    line: dict[str, object] = {
+        "topic": topic,
+        "partition": partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+    }
+    _put(line, "key", record.key)
+    _put(line, "value", record.value)
+    line["headers"] = [_header(name, content) for name, content in record.headers]
+    return msgspec.json.encode(line) + b"\n"
+
+
+def _header(name: str, content: bytes | None) -> dict[str, object]:
+    header: dict[str, object] = {"name": name}
+    _put(header, "value", content)
+    return header
+
+
+def _put(line: dict[str, object], name: str, content: bytes | None) -> None:
+    if content is None:
+        line[name] = None
+        return
+    try:
+        line[name] = content.decode()
+    except UnicodeDecodeError:
+        line[f"{name}_base64"] = base64.b64encode(content).decode()
+
+
+class PlainRenderer:
+    """Values with a delimiter behind each; keys and offsets before them on request."""
+
+    def __init__(
+        self,
+        delimiter: bytes,
+        key_delimiter: bytes | None,
+        *,
+        with_offset: bool = False,
+        null: bytes = b"",
+    ) -> None:
+        self.delimiter = delimiter
+        self.key_delimiter = key_delimiter
+        self.with_offset = with_offset
+        self.null = null
+
+    @property
+    def is_values_only(self) -> bool:
+        """Nothing but values and delimiters: whole groups are joined at once."""
+        return self.key_delimiter is None and not self.with_offset
+
+    def render_values(self, records: list[Record]) -> bytes:
+        null = self.null
+        values = [null if record.value is None else record.value for record in records]
+        values.append(b"")
+        return self.delimiter.join(values)
+
+    def __call__(self, topic: str, partition: int, record: Record) -> bytes:
+        separator = self.key_delimiter if self.key_delimiter is not None else b"\t"
+        pieces: list[bytes] = []
+        if self.with_offset:
+            pieces.append(b"%d%b" % (record.offset, separator))
+        if self.key_delimiter is not None:
+            key = self.null if record.key is None else record.key
+            pieces.append(key + separator)
+        pieces.append(self.null if record.value is None else record.value)
+        pieces.append(self.delimiter)
+        return b"".join(pieces)

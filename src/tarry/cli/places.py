@@ -1,0 +1,92 @@
+"""Places to read from and to, as the command line writes them: offsets and times.
+
+`beginning`, `end`, an offset (`1000`), so many from the end (`-10`), a time (`s@1690000000000`,
+`s@2026-11-21T08:00`), and the same for single partitions (`0=100,1=end`).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Final, NamedTuple
+
+from tarry.client.settings import UNITS_MS, parse_duration_ms
+
+BEGINNING: Final = "beginning"
+END: Final = "end"
+OFFSET: Final = "offset"
+FROM_END: Final = "from end"
+TIME: Final = "time"
+
+
+class BadPlace(ValueError):
+    """Text that names no place; says what can be written."""
+
+
+class Place(NamedTuple):
+    """`kind` is one of the words above; `number` is an offset, a count or milliseconds."""
+
+    kind: str
+    number: int = 0
+
+
+def parse_place(text: str, now_wall_ms: int) -> Place:
+    """One place: a word, an offset, a count from the end, or `s@TIME`."""
+    if text in ("beginning", "earliest", "start"):
+        return Place(BEGINNING)
+    if text in ("end", "latest"):
+        return Place(END)
+    if text.startswith(("s@", "@")):
+        return Place(TIME, parse_time_ms(text.partition("@")[2], now_wall_ms))
+    try:
+        number = int(text)
+    except ValueError:
+        raise BadPlace(
+            f"{text!r} is no offset; write beginning, end, 1000, -10 (from the end) or s@TIME"
+        ) from None
+    if text.startswith("-"):
+        return Place(FROM_END, -number)
+    return Place(OFFSET, number)
+
+
+def parse_places(text: str, now_wall_ms: int) -> tuple[Place, dict[int, Place]]:
+    """A place for all partitions and those of single ones: `end`, or `0=100,2=-5`."""
+    if "=" not in text:
+        return parse_place(text, now_wall_ms), {}
+    single: dict[int, Place] = {}
+    for part in text.split(","):
+        partition, equals, place = part.partition("=")
+        if not equals or not partition.strip().isdigit():
+            raise BadPlace(f"write {part!r} as PARTITION=OFFSET")
+        single[int(partition)] = parse_place(place.strip(), now_wall_ms)
+    return Place(BEGINNING), single
+
+
+def parse_partitions(text: str) -> list[int]:
+    """`0,2-4` as 0, 2, 3, 4."""
+    found: dict[int, None] = {}
+    for part in text.split(","):
+        first, dash, last = part.strip().partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise BadPlace(f"{part!r} is no partition; write numbers such as 0,2-4")
+        for number in range(int(first), int(last or first) + 1):
+            found[number] = None
+    return list(found)
+
+
+def parse_time_ms(text: str, now_wall_ms: int) -> int:
+    """Milliseconds since 1970 of an epoch number, an ISO time, or of `-10m` (ago)."""
+    if text.isdigit():
+        return int(text)
+    if text.startswith("-"):
+        ago_ms = parse_duration_ms(text[1:])
+        if ago_ms is not None:
+            return now_wall_ms - ago_ms
+    try:
+        # A time without a zone is the user's own.
+        return int(datetime.fromisoformat(text).timestamp() * 1000)
+    except (ValueError, OverflowError):
+        units = ", ".join(UNITS_MS)
+        raise BadPlace(
+            f"{text!r} is no time; write 2026-11-21T08:00, 2026-11-21T08:00Z, milliseconds "
+            f"since 1970, or -10m for ten minutes ago (units: {units})"
+        ) from None

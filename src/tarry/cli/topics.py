@@ -1,0 +1,262 @@
+"""`tarry topics`: list, create, describe and delete topics."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from tarry.cli.running import (
+    bootstrap_option,
+    client_arguments,
+    fail,
+    json_option,
+    key_values,
+    quietly,
+    settings_option,
+    timeout_option,
+)
+from tarry.cli.tables import count_of, print_json, print_table
+
+if TYPE_CHECKING:
+    from tarry.client.core.admin_calls import TopicOutcome
+
+EXAMPLES = """
+\b
+Examples:
+  tarry topics list
+  tarry topics create orders -p 6 -c retention.ms=604800000
+  tarry topics describe orders
+  tarry topics delete orders --yes
+"""
+
+
+@click.group(epilog=EXAMPLES)
+def topics() -> None:
+    """List, create, describe and delete topics."""
+
+
+# --- list
+
+LIST_EXAMPLES = """
+\b
+Examples:
+  tarry topics list                  all topics of users
+  tarry topics list --internal       those of the broker as well
+  tarry topics list -q | xargs -n1 tarry topics describe
+"""
+
+
+@topics.command("list", epilog=LIST_EXAMPLES)
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--internal", is_flag=True, help="Show the broker's own topics as well.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the names.")
+@json_option
+@quietly
+def list_command(
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    internal: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """List the topics with their partitions and replicas."""
+    from tarry.cli.topic_description import replication_of, topic_json
+    from tarry.client.sync.admin import Admin
+
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        found = [one for one in admin.list_topics(timeout) if internal or not one.is_internal]
+    if as_json:
+        print_json([topic_json(topic) for topic in found])
+    elif quiet:
+        for topic in found:
+            click.echo(topic.name)
+    elif not found:
+        click.echo("there are no topics; make one with: tarry topics create NAME", err=True)
+    else:
+        rows = [[one.name, len(one.partitions), replication_of(one)] for one in found]
+        print_table(["topic", "partitions", "replicas"], rows)
+
+
+# --- create
+
+CREATE_EXAMPLES = """
+\b
+Examples:
+  tarry topics create orders                             as the broker's settings say
+  tarry topics create orders -p 6 -r 3                   six partitions on three brokers each
+  tarry topics create logs -c retention.ms=-1 -c segment.bytes=100000000
+  tarry topics create orders --assignment 1:2,2:3        leaders first, one partition a comma
+  tarry topics create orders --if-not-exists             quiet if it is there
+"""
+
+
+@topics.command("create", epilog=CREATE_EXAMPLES)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("-p", "--partitions", type=click.IntRange(1), help="How many; else the broker's.")
+@click.option(
+    "-r", "--replication-factor", type=click.IntRange(1), help="Copies of each; else the broker's."
+)
+@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting.")
+@click.option("--assignment", metavar="ID:ID,...", help="Brokers of each partition, leader first.")
+@click.option("--if-not-exists", is_flag=True, help="Do nothing for topics that are there.")
+@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@quietly
+def create_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    partitions: int | None,
+    replication_factor: int | None,
+    configs: tuple[str, ...],
+    assignment: str | None,
+    if_not_exists: bool,
+    validate_only: bool,
+) -> None:
+    """Create topics."""
+    from tarry.base.errors import TOPIC_ALREADY_EXISTS
+    from tarry.client.core.admin_calls import NewTopic
+    from tarry.client.sync.admin import Admin
+
+    brokers = None
+    if assignment is not None:
+        if partitions is not None or replication_factor is not None:
+            raise click.UsageError("--assignment says partitions and replicas already")
+        brokers = _parse_assignment(assignment)
+    settings = key_values(configs, "setting")
+    wanted = [
+        NewTopic(name, partitions or -1, replication_factor or -1, settings, brokers)
+        for name in names
+    ]
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        outcomes = admin.create_topics(wanted, validate_only=validate_only, timeout=timeout)
+    done = "could be made" if validate_only else "made"
+    forgiven = TOPIC_ALREADY_EXISTS if if_not_exists else None
+    _print_outcomes(outcomes, done, forgiven)
+
+
+def _parse_assignment(text: str) -> list[list[int]]:
+    try:
+        return [[int(broker) for broker in part.split(":")] for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"write the assignment {text!r} as ID:ID,ID:ID") from None
+
+
+def _print_outcomes(outcomes: list[TopicOutcome], done: str, forgiven: int | None) -> None:
+    """One line for each topic; exit 1 if one of them failed."""
+    is_failed = False
+    for outcome in outcomes:
+        if outcome.error is None:
+            click.echo(f"{outcome.name}: {done}{_size_of(outcome)}")
+        elif getattr(outcome.error, "code", None) == forgiven:
+            click.echo(f"{outcome.name}: is as wanted already")
+        else:
+            is_failed = True
+            click.echo(f"tarry: {outcome.name}: {outcome.error}", err=True)
+    if is_failed:
+        sys.exit(1)
+
+
+def _size_of(outcome: TopicOutcome) -> str:
+    if outcome.partition_count < 0:
+        return ""
+    partitions = count_of(outcome.partition_count, "partition")
+    replicas = "replica" if outcome.replication_factor == 1 else "replicas"
+    return f" ({partitions}, {outcome.replication_factor} {replicas} each)"
+
+
+# --- describe
+
+DESCRIBE_EXAMPLES = """
+\b
+Examples:
+  tarry topics describe orders              partitions, offsets, settings that are not defaults
+  tarry topics describe orders --configs    all settings and where they come from
+  tarry topics describe orders --json
+"""
+
+
+@topics.command("describe", epilog=DESCRIBE_EXAMPLES)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--configs", "all_configs", is_flag=True, help="All settings, defaults as well.")
+@json_option
+@quietly
+def describe_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    all_configs: bool,
+    as_json: bool,
+) -> None:
+    """Show topics: leaders, replicas, offsets and settings."""
+    from tarry.cli.topic_description import describe_topic
+    from tarry.client.sync.admin import Admin
+
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        found = [
+            describe_topic(admin, topic, timeout) for topic in admin.describe_topics(names, timeout)
+        ]
+    if as_json:
+        print_json([one.as_json(all_configs=all_configs) for one in found])
+        return
+    for number, one in enumerate(found):
+        if number:
+            click.echo()
+        one.print(all_configs=all_configs)
+
+
+# --- delete
+
+DELETE_EXAMPLES = """
+\b
+Examples:
+  tarry topics delete orders            asks before it deletes
+  tarry topics delete orders logs -y    does not ask
+"""
+
+
+@topics.command("delete", epilog=DELETE_EXAMPLES)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@click.option("--if-exists", is_flag=True, help="Do nothing for topics that are not there.")
+@quietly
+def delete_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    yes: bool,
+    if_exists: bool,
+) -> None:
+    """Delete topics with all their records."""
+    from tarry.base.errors import UNKNOWN_TOPIC_OR_PARTITION
+    from tarry.client.sync.admin import Admin
+
+    if not yes:
+        if not sys.stdin.isatty():
+            fail("say --yes to delete topics without being asked", 2)
+        question = f"Delete {', '.join(names)} with all records?"
+        if not click.confirm(question):
+            fail("nothing was deleted")
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        outcomes = admin.delete_topics(names, timeout)
+    _print_outcomes(outcomes, "deleted", UNKNOWN_TOPIC_OR_PARTITION if if_exists else None)
