@@ -5,9 +5,16 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 import tarry
+
+# A machine that is busy is no failure: nothing is timed example by example.
+hypothesis.settings.register_profile(
+    "tarry", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("tarry")
 
 # Folders whose tests start other processes; `make quick` leaves them out.
 PROCESS_FOLDERS = ("interop", "processes", "meta")
