@@ -61,7 +61,8 @@ class FlushRounds:
                 logger.error("write to %s failed, nothing of it is kept: %s", owner.name, error)
                 owner.on_write_failed()
                 continue
-            self.dirty[owner] = None
+            if owner.is_flushed_at_once:
+                self.dirty[owner] = None
             if owner.on_written():
                 self.advanced.append(owner)
 
@@ -99,5 +100,5 @@ class FlushRounds:
                 self.advanced.append(owner)
 
     def is_idle(self) -> bool:
-        """True when everything that was appended is durable."""
+        """True when everything that waits for a flush has got it."""
         return self.flush_id < 0 and not self.touched and not self.dirty

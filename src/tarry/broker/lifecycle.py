@@ -11,6 +11,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker, World
 from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.embedded import open_store
+from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
 
 
@@ -29,7 +30,8 @@ def start_broker(
     `TarryError` with a sentence if the data cannot be used: damaged metadata, a newer format,
     data of another broker.
     """
-    logs = Logs(disk)
+    is_lazy = settings.flush_policy == "os"
+    logs = Logs(disk, checkpoint_bytes=CHECKPOINT_BYTES_LAZY if is_lazy else CHECKPOINT_BYTES)
     logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
     world = World(disk, transport, random, probe)

@@ -94,7 +94,7 @@ class MetadataReactions:
                 ProducerListener(producers),
             )
             partition = Partition(topic.name, topic.topic_id, state.index, log, producers)
-            partition.is_flush_commit = broker.is_flush_commit
+            partition.is_flushed_at_once = broker.is_flush_commit
             partition.lead(state.leader_id, state.leader_epoch, state.replicas, state.isr)
             hosted.partitions.append(partition)
         broker.topics[topic.name] = hosted

@@ -30,6 +30,8 @@ logger = logging.getLogger("tarry.log")
 
 # A log that has grown by so much gets a new recovery point at once: scanning as much takes 10 ms.
 CHECKPOINT_BYTES: Final = 16 << 20
+# The same where flushing is left to the page cache: a flush costs there what nobody asked for.
+CHECKPOINT_BYTES_LAZY: Final = 512 << 20
 # One that has changed at all gets one after so long.
 CHECKPOINT_AGE_MS: Final = 60_000
 # Logs in one round: each takes about 50 µs of the turn that begins it.
@@ -65,8 +67,9 @@ class SavedLog:
 class CheckpointWriter:
     """The rounds, one at a time."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, checkpoint_bytes: int = CHECKPOINT_BYTES) -> None:
         self.disk = disk
+        self.checkpoint_bytes = checkpoint_bytes
         self.logs: dict[str, Log] = {}
         # Encoded rows by directory: what the file says, or will say after this round.
         self.rows: dict[str, str] = {}
@@ -96,7 +99,7 @@ class CheckpointWriter:
         """Begin a round if any log is due and none is under way; a flush id, or -1."""
         if self._step != _IDLE:
             return _NO_FLUSH
-        self._queue = [log for log in self.logs.values() if _is_due(log, now_ms)]
+        self._queue = [log for log in self.logs.values() if self._is_due(log, now_ms)]
         for log in self._queue:
             log.recovery_point.tried_ms = now_ms
         return self._begin_round()
@@ -133,6 +136,11 @@ class CheckpointWriter:
         self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
         self.disk.flush([], [""])
         self._finish()
+
+    def _is_due(self, log: Log, now_ms: int) -> bool:
+        if log.written_bytes - log.checkpointed_bytes >= self.checkpoint_bytes or log.condemned:
+            return True
+        return log.has_changed and now_ms - log.checkpointed_ms >= CHECKPOINT_AGE_MS
 
     # --- Steps.
 
@@ -216,15 +224,6 @@ class CheckpointWriter:
         self._queue = []
         self._step = _IDLE
         self._flush_id = _NO_FLUSH
-
-
-def _is_due(log: Log, now_ms: int) -> bool:
-    point = log.recovery_point
-    if log.recovery_limit >= 0:
-        return log.has_changed
-    if log.written_bytes - point.written_bytes >= CHECKPOINT_BYTES or log.condemned:
-        return True
-    return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
 
 
 def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:

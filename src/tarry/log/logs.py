@@ -18,7 +18,7 @@ from tarry.log.checkpoint import (
     read_file,
     write_file,
 )
-from tarry.log.checkpoint_writer import CheckpointWriter
+from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CheckpointWriter
 from tarry.log.config import LogConfig
 from tarry.log.identity import Identity
 from tarry.log.log import Log, LogListener
@@ -31,10 +31,15 @@ logger = logging.getLogger("tarry.log")
 class Logs:
     """The logs by directory, and what the last life left about them."""
 
-    def __init__(self, disk: Disk, open_files_max: int = OPEN_FILES_MAX) -> None:
+    def __init__(
+        self,
+        disk: Disk,
+        open_files_max: int = OPEN_FILES_MAX,
+        checkpoint_bytes: int = CHECKPOINT_BYTES,
+    ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
-        self.checkpoints = CheckpointWriter(disk)
+        self.checkpoints = CheckpointWriter(disk, checkpoint_bytes)
         self.was_clean = False
         self._loaded: dict[str, LogCheckpoint] | None = {}
 

@@ -25,6 +25,8 @@ class LogOwner:
         self.log = log
         self.is_touched = False
         self.is_closed = False
+        # Whether what is written joins the next flush round; if not, the page cache decides.
+        self.is_flushed_at_once = True
 
     def on_written(self) -> bool:
         """The tail reached the file: bytes below `log.written_end_offset`, not durable yet.

@@ -56,7 +56,6 @@ class Partition(LogOwner):
         self.leader_epoch = 0
         self.replicas: list[int] = []
         self.isr: list[int] = []
-        self.is_flush_commit = True
         self.high_watermark: int = log.log_start_offset
         self.high_watermark_position: LogPosition = log.end_position()
         self.begin_after_recovery()
@@ -80,7 +79,7 @@ class Partition(LogOwner):
 
     def leader_contribution(self) -> int:
         """The leader's own share of the high watermark."""
-        if self.is_flush_commit:
+        if self.is_flushed_at_once:
             return self.log.flushed_offset
         return self.log.written_end_offset
 
@@ -107,7 +106,7 @@ class Partition(LogOwner):
 
     def on_written(self) -> bool:
         self.producers.settle()
-        return not self.is_flush_commit and self.maybe_advance_high_watermark()
+        return not self.is_flushed_at_once and self.maybe_advance_high_watermark()
 
     def on_flushed(self, offset: int) -> bool:
         return self.maybe_advance_high_watermark()
