@@ -44,8 +44,11 @@ public class CaptureFrames {
             quietly(() -> admin.listTopics().names().get());
             quietly(() -> admin.deleteTopics(List.of(topic)).all().get());
         }
+        ProducerRecord<String, String> record =
+            new ProducerRecord<>(topic, 0, 1000L, "key", "golden value, ".repeat(20));
+        settings.put("compression.type", "lz4");
         try (KafkaProducer<String, String> producer = new KafkaProducer<>(settings)) {
-            quietly(() -> producer.send(new ProducerRecord<>(topic, 0, 1000L, "key", "value")).get());
+            quietly(() -> producer.send(record).get());
         }
         try (KafkaConsumer<String, String> consumer = new KafkaConsumer<>(settings)) {
             consumer.assign(List.of(partition));

@@ -18,6 +18,9 @@ from typing import Any, Final
 
 TOPIC: Final = "golden"
 
+# Long enough to be smaller when compressed: clients send small batches as they are.
+VALUE: Final = b"golden value, " * 20
+
 
 def run_confluent_kafka(address: str) -> str:
     library, library_admin = (
@@ -36,8 +39,8 @@ def run_confluent_kafka(address: str) -> str:
         *admin.describe_topics(library.TopicCollection([TOPIC])).values(),
         admin.describe_cluster(),
     ]
-    producer = library.Producer({**settings, "enable.idempotence": True, "compression.type": "lz4"})
-    producer.produce(TOPIC, b"value", b"key", headers={"name": b"header"}, timestamp=1000)
+    producer = library.Producer({**settings, "enable.idempotence": True, "compression.type": "zstd"})
+    producer.produce(TOPIC, VALUE, b"key", headers={"name": b"header"}, timestamp=1000)
     producer.flush(5)
     consumer = library.Consumer({**settings, "group.id": "golden"})
     consumer.assign([library.TopicPartition(TOPIC, 0, 0)])
@@ -64,7 +67,7 @@ def run_kafka_python(address: str) -> str:
         with contextlib.suppress(Exception):
             call()
     producer = library.KafkaProducer(bootstrap_servers=address, compression_type="gzip")
-    producer.send(TOPIC, b"value", b"key", headers=[("name", b"header")], timestamp_ms=1000)
+    producer.send(TOPIC, VALUE, b"key", headers=[("name", b"header")], timestamp_ms=1000)
     producer.flush(5)
     consumer = library.KafkaConsumer(bootstrap_servers=address, group_id=None)
     partition = library.TopicPartition(TOPIC, 0)
@@ -98,7 +101,7 @@ def run_aiokafka(address: str) -> str:
             bootstrap_servers=address, enable_idempotence=True, compression_type="snappy"
         )
         await producer.start()
-        await producer.send_and_wait(TOPIC, b"value", b"key", timestamp_ms=1000)
+        await producer.send_and_wait(TOPIC, VALUE, b"key", timestamp_ms=1000)
         await producer.stop()
         consumer = library.AIOKafkaConsumer(bootstrap_servers=address, group_id=None)
         await consumer.start()
@@ -124,7 +127,7 @@ def run_kcat(address: str) -> str:
         )
         return done.stdout + done.stderr
 
-    kcat("-P", "-t", TOPIC, "-K", ":", "-z", "zstd", text=b"key:value\n")
+    kcat("-P", "-t", TOPIC, "-K", ":", "-z", "zstd", text=b"key:" + VALUE + b"\n")
     kcat("-C", "-t", TOPIC, "-p", "0", "-o", "beginning", "-e")
     kcat("-Q", "-t", f"{TOPIC}:0:1000")
     named = re.search(rb"Version (\S+) .*?librdkafka ([\d.]+)", kcat("-V"), re.DOTALL)

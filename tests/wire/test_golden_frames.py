@@ -15,7 +15,7 @@ from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import RequestHeader, decode_request_header
 from tarry.protocol.message import Message
 from tarry.protocol.registry import MESSAGES
-from tarry.wire import Reader, Window
+from tarry.wire import Reader, Window, compression
 
 FILES = sorted((Path(__file__).parent / "golden").glob("*.hex"))
 
@@ -93,6 +93,27 @@ def test_a_clients_batch_is_a_window_of_its_frame(client: str) -> None:
     # Magic 2, and the batch's own length, which does not count its first 12 bytes.
     assert records.to_bytes()[16] == 2
     assert int.from_bytes(records.to_bytes()[8:12], "big") == records.size - 12
+
+
+@pytest.mark.parametrize(
+    ("client", "codec"),
+    [
+        ("kafka-python", compression.GZIP),
+        ("aiokafka", compression.SNAPPY),
+        ("confluent-kafka", compression.ZSTD),
+        ("java", compression.LZ4),
+        ("kcat", compression.ZSTD),
+    ],
+)
+def test_a_clients_compressed_batch_opens(client: str, codec: int) -> None:
+    topic = request_of(client, "Produce").topic_data[0]
+    batch = topic.partition_data[0].records.to_bytes()
+
+    content = compression.decompress(codec, batch[61:], 1000)
+
+    # The low bits of the attributes name the codec.
+    assert batch[22] & 7 == codec
+    assert b"golden value, " * 20 in content
 
 
 def test_java_names_itself_in_api_versions() -> None:

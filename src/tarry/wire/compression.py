@@ -3,8 +3,8 @@
 * gzip: plain members.  zstd: plain frames.
 * snappy: written in the xerial framing (a magic, two ints, then length and block), read in that
   or raw.  The framing of snappy's own specification is not Kafka's.
-* LZ4: one frame with independent blocks of 64 KB and no checksums; Java refuses linked blocks
-  and reads only the first of several frames.
+* LZ4: one frame with independent blocks of 64 KB and no content checksum; Java refuses linked
+  blocks and reads only the first of several frames.
 
 `decompress` never holds more than `size_max` bytes and what the input can unfold to at most: the
 output buffer grows by steps, and what does not fit in the last one is a bomb.
