@@ -138,9 +138,12 @@ class CheckpointWriter:
         self._finish()
 
     def _is_due(self, log: Log, now_ms: int) -> bool:
-        if log.written_bytes - log.checkpointed_bytes >= self.checkpoint_bytes or log.condemned:
+        point = log.recovery_point
+        if log.recovery_limit >= 0:
+            return log.has_changed
+        if log.written_bytes - point.written_bytes >= self.checkpoint_bytes or log.condemned:
             return True
-        return log.has_changed and now_ms - log.checkpointed_ms >= CHECKPOINT_AGE_MS
+        return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
 
     # --- Steps.
 
