@@ -61,15 +61,11 @@ def run_serve(
 ) -> tuple[int, str]:
     """A start that is to be refused: exit code and standard error output."""
 
-    def limit() -> None:
-        assert descriptors_max is not None
-        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors_max, descriptors_max))
-
+    limit = f"ulimit -n {descriptors_max}; " if descriptors_max else ""
     done = subprocess.run(
-        [sys.executable, "-m", "tarry", "serve", *words],
+        ["sh", "-c", f'{limit}exec "$@"', "sh", sys.executable, "-m", "tarry", "serve", *words],
         cwd=directory,
         env={**os.environ, **(environment or {})},
-        preexec_fn=limit if descriptors_max else None,
         capture_output=True,
         text=True,
         timeout=20,
@@ -146,7 +142,7 @@ def test_a_taken_port_is_refused(broker: BrokerProcess, tmp_path: Path) -> None:
 
 
 def test_a_directory_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
-    code, error = run_serve(tmp_path, "--set=log.dirs=/proc/self/net")
+    code, error = run_serve(tmp_path, "--set=log.dirs=/dev/null/data")
 
     assert code == 3
     assert_one_sentence(error)

@@ -7,9 +7,7 @@ a bounded number a turn.
 from __future__ import annotations
 
 import errno
-import ipaddress
 import logging
-import os
 import socket
 from typing import Final, Protocol
 
@@ -152,12 +150,9 @@ def bind_listener(listener: Listener, settings: Settings) -> list[socket.socket]
 
 def _addresses(listener: Listener) -> list[tuple[int, str]]:
     if listener.host in ("", "::"):
-        return [(socket.AF_INET6, "::")] if socket.has_ipv6 else [(socket.AF_INET, "0.0.0.0")]
-    try:
-        version = ipaddress.ip_address(listener.host.partition("%")[0]).version
-        return [(socket.AF_INET6 if version == 6 else socket.AF_INET, listener.host)]
-    except ValueError:
-        pass
+        if listener.host == "::" or _has_ipv6():
+            return [(socket.AF_INET6, "::")]
+        return [(socket.AF_INET, "0.0.0.0")]
     try:
         found = socket.getaddrinfo(listener.host, None, type=socket.SOCK_STREAM)
     except OSError as error:
@@ -165,16 +160,26 @@ def _addresses(listener: Listener) -> list[tuple[int, str]]:
             f"listener {listener.name}: the name {listener.host} has no address: "
             f"{reason_of(error)}; write an address of this machine into listeners"
         ) from None
+    # In the system's order, each once; an address is its own only result.
     return list(dict.fromkeys((int(row[0]), str(row[4][0])) for row in found))
+
+
+def _has_ipv6() -> bool:
+    """Containers often have none, though their Python knows it."""
+    try:
+        with socket.socket(socket.AF_INET6, socket.SOCK_STREAM) as one:
+            one.bind(("::1", 0))
+    except OSError:
+        return False
+    return True
 
 
 def _bind(family: int, host: str, port: int, settings: Settings) -> socket.socket:
     one = socket.socket(family, socket.SOCK_STREAM)
     try:
         tune(one, settings)
-        if os.name == "posix":
-            # A port whose last connections are still in TIME_WAIT is free.
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        # A port whose last connections are still in TIME_WAIT is free.
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if family == socket.AF_INET6:
             # "::" takes IPv4 as well, as Java does; one address is IPv6 alone.
             one.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 0 if host == "::" else 1)
