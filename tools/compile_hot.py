@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import ast
+import fcntl
 import hashlib
 import importlib.metadata
 import os
@@ -23,7 +24,9 @@ import sys
 import sysconfig
 import time
 import tomllib
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import chdir, contextmanager
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any, Final
@@ -149,15 +152,15 @@ def compile_unit(modules: list[Path], opt_level: str) -> list[tuple[Path, Path]]
     from setuptools._distutils import sysconfig as distutils_sysconfig
 
     BUILD.mkdir(parents=True, exist_ok=True)
-    os.chdir(SOURCE)  # so that the modules' names begin at tarry
     names = [str(module.relative_to(SOURCE)) for module in modules]
-    extensions = mypycify(
-        ["--config-file=", f"--cache-dir={BUILD / 'mypy'}", "--ignore-missing-imports", *names],
-        opt_level=opt_level,
-        multi_file=True,
-        target_dir=str(BUILD),
-        group_name=UNIT,
-    )
+    with chdir(SOURCE):  # so that the modules' names begin at tarry
+        extensions = mypycify(
+            ["--config-file=", f"--cache-dir={BUILD / 'mypy'}", "--ignore-missing-imports", *names],
+            opt_level=opt_level,
+            multi_file=True,
+            target_dir=str(BUILD),
+            group_name=UNIT,
+        )
     compiler = ccompiler.new_compiler()
     distutils_sysconfig.customize_compiler(compiler)
     headers = hashlib.sha256()
@@ -211,10 +214,11 @@ def compile_source(
     shutil.rmtree(directory, ignore_errors=True)
 
 
-def build(modules: list[Path], opt_level: str, headline: str = RECORD_IN_PLACE) -> None:
+def build(modules: list[Path], opt_level: str) -> None:
+    """Build into the source tree; the record comes last."""
     sources = with_imported(modules)
     unit_digest = digest_of_unit(sources, modules, opt_level)
-    lines = record_lines(headline, unit_digest, sources)  # before the build reads the sources
+    lines = record_lines(RECORD_IN_PLACE, unit_digest, sources)  # as they were before the build
     built = compile_unit(modules, opt_level)
     remove_build()
     for library, place in built:
@@ -222,9 +226,36 @@ def build(modules: list[Path], opt_level: str, headline: str = RECORD_IN_PLACE) 
         fresh = place.with_name(place.name + ".tmp")
         shutil.copyfile(library, fresh)
         os.replace(fresh, place)
-    fresh = RECORD.with_name(RECORD.name + ".tmp")
+    write_record(RECORD, lines)
+
+
+def build_for_wheel() -> list[tuple[Path, Path]]:
+    """Build beside the source tree; pairs of a file and its place in a wheel."""
+    hot = settings()
+    modules = hot_modules(hot["hot"])
+    opt_level = str(hot["hot_opt_level"])
+    sources = with_imported(modules)
+    unit_digest = digest_of_unit(sources, modules, opt_level)
+    built = compile_unit(modules, opt_level)
+    record = BUILD / "linked" / RECORD.name
+    write_record(record, record_lines(RECORD_INSTALLED, unit_digest, sources))
+    pairs = [(library, place.relative_to(SOURCE)) for library, place in built]
+    return [*pairs, (record, RECORD.relative_to(SOURCE))]
+
+
+def write_record(place: Path, lines: list[str]) -> None:
+    fresh = place.with_name(place.name + ".tmp")
     fresh.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    os.replace(fresh, RECORD)
+    os.replace(fresh, place)
+
+
+@contextmanager
+def alone() -> Iterator[None]:
+    """One build at a time in a source tree."""
+    BUILD.mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "lock", "w", encoding="utf-8") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
 
 
 def main() -> int:
@@ -239,19 +270,20 @@ def main() -> int:
         shutil.rmtree(BUILD, ignore_errors=True)
         return 0
     hot = settings()
-    opt_level = arguments.opt or str(hot.get("hot_opt_level", 2))
+    opt_level = arguments.opt or str(hot["hot_opt_level"])
     modules = hot_modules(hot["hot"])
-    if is_up_to_date(digest_of_unit(with_imported(modules), modules, opt_level), modules):
-        return 0
-    missing = what_is_missing()
-    if missing is not None:
-        remove_build()
-        print(f"The hot modules run interpreted: {missing}.")
-        return 0
-    print(f"compiling {len(modules)} hot modules as one unit", flush=True)
-    started = time.monotonic()
-    build(modules, opt_level)
-    print(f"compiled in {time.monotonic() - started:.0f} s")
+    with alone():
+        if is_up_to_date(digest_of_unit(with_imported(modules), modules, opt_level), modules):
+            return 0
+        missing = what_is_missing()
+        if missing is not None:
+            remove_build()
+            print(f"The hot modules run interpreted: {missing}.")
+            return 0
+        print(f"compiling {len(modules)} hot modules as one unit", flush=True)
+        started = time.monotonic()
+        build(modules, opt_level)
+        print(f"compiled in {time.monotonic() - started:.0f} s")
     return 0
 
 
