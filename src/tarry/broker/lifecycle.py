@@ -41,6 +41,7 @@ def start_broker(
     # Deletions that a crash interrupted come first, so that no directory has two owners.
     for deleted in list(broker.cluster.deleted_topics.values()):
         broker.reactions.remove_directories(deleted)
+    broker.reactions.remove_leftovers()
     for topic in list(broker.cluster.topics.values()):
         broker.reactions.host(topic)
     logs.settle()

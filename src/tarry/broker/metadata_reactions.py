@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tarry.broker")
 
 REMOVAL_TIMEOUT_MS: Final = 60_000
+# A directory of this name was given up; nothing else gets it.
+DELETED_SUFFIX: Final = "-delete"
 
 
 def partition_directory(topic: str, index: int) -> str:
@@ -42,7 +44,7 @@ def deleted_directory(topic: str, index: int, topic_id: bytes) -> str:
 
     The topic's name is cut so that the whole stays a file name; the id keeps it unique.
     """
-    return f"{topic[:180]}-{index}.{topic_id.hex()}-delete"
+    return f"{topic[:180]}-{index}.{topic_id.hex()}{DELETED_SUFFIX}"
 
 
 class TopicRemovals(FlushListener):
@@ -120,6 +122,12 @@ class MetadataReactions:
                 broker.logs.forget(partition.log)
                 broker.touch_keys(partition)
         self.remove_directories(deleted)
+
+    def remove_leftovers(self) -> None:
+        """At start: remove given-up directories whose removal a power loss undid."""
+        for path in self.broker.disk.paths():
+            if path.endswith(f"{DELETED_SUFFIX}/"):
+                self.broker.disk.begin_remove(path[:-1])
 
     def remove_directories(self, deleted: DeletedTopic) -> None:
         """Rename and remove what is left of a deleted topic; harmless if nothing is."""
