@@ -31,22 +31,8 @@ from typing import Final
 
 VERSION_LAST: Final = 32767
 
-SCALARS: Final = frozenset(
-    {
-        "bool",
-        "i8",
-        "i16",
-        "i32",
-        "i64",
-        "u16",
-        "u32",
-        "f64",
-        "uuid",
-        "string",
-        "bytes",
-        "records",
-    }
-)
+INTEGERS: Final = frozenset({"i8", "i16", "i32", "i64", "u16", "u32"})
+SCALARS: Final = INTEGERS | {"bool", "f64", "uuid", "string", "bytes", "records"}
 
 _NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _STRUCT_NAME: Final = re.compile(r"[A-Z][A-Za-z0-9]*")
@@ -136,6 +122,13 @@ def parse_versions(text: str) -> Versions:
     return Versions(first, VERSION_LAST if matched[2] == "+" else int(matched[3]))
 
 
+def parse_number(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:
+        raise InvalidSchema(f"{text!r} is no number") from None
+
+
 def parse(text: str) -> Api:
     """The API that the text of one schema file describes."""
     lines = [line.split("#")[0].rstrip() for line in text.splitlines()]
@@ -153,6 +146,10 @@ def parse(text: str) -> Api:
     for name in (f"{api.name}Request", f"{api.name}Response"):
         if name not in api.structs:
             raise InvalidSchema(f"{name} is missing")
+    for struct in api.structs.values():
+        # Only a message may be empty: a struct without fields was misspelt or left out.
+        if not struct.fields and struct not in (api.request, api.response):
+            raise InvalidSchema(f"{struct.name} has no fields")
     return api
 
 
@@ -191,7 +188,7 @@ def _parse_head(line: str) -> Api:
         raise InvalidSchema("wanted: api KEY Name VERSIONS [flexible N+]")
     versions = parse_versions(words[3])
     flexible = parse_versions(words[5]).within(versions) if len(words) == 6 else None
-    return Api(int(words[1]), words[2], versions, flexible)
+    return Api(parse_number(words[1]), words[2], versions, flexible)
 
 
 def _block_name(api: Api, line: str) -> str:
@@ -214,13 +211,7 @@ def _open_struct(api: Api, name: str) -> Struct:
 
 
 def _parse_field(around: Versions, words: list[str]) -> Field:
-    default: str | None = None
-    if "=" in words:
-        at = words.index("=")
-        if len(words) != at + 2:
-            raise InvalidSchema("one word must follow '='")
-        default = words[at + 1]
-        words = words[:at]
+    words, default = _split_default(words)
     if len(words) < 2 or _NAME.fullmatch(words[0]) is None:
         raise InvalidSchema("wanted: name type ...")
     matched = _TYPE.fullmatch(words[1])
@@ -229,13 +220,10 @@ def _parse_field(around: Versions, words: list[str]) -> Field:
     type_name = matched[2]
     if type_name not in SCALARS and _STRUCT_NAME.fullmatch(type_name) is None:
         raise InvalidSchema(f"{type_name!r} is no type")
+    if type_name in INTEGERS and default not in (None, "null"):
+        parse_number(default or "")
+    flags, tag = _split_tag(words[2:])
     versions = around
-    tag: int | None = None
-    flags = words[2:]
-    if "tag" in flags:
-        at = flags.index("tag")
-        tag = int(flags[at + 1])
-        del flags[at : at + 2]
     for flag in flags:
         if flag not in ("key", "ignorable"):
             versions = parse_versions(flag).within(around)
@@ -253,3 +241,21 @@ def _parse_field(around: Versions, words: list[str]) -> Field:
         is_key="key" in flags,
         is_ignorable="ignorable" in flags,
     )
+
+
+def _split_default(words: list[str]) -> tuple[list[str], str | None]:
+    if "=" not in words:
+        return words, None
+    at = words.index("=")
+    if len(words) != at + 2:
+        raise InvalidSchema("one word must follow '='")
+    return words[:at], words[at + 1]
+
+
+def _split_tag(flags: list[str]) -> tuple[list[str], int | None]:
+    if "tag" not in flags:
+        return flags, None
+    at = flags.index("tag")
+    if at + 1 == len(flags):
+        raise InvalidSchema("a number must follow 'tag'")
+    return flags[:at] + flags[at + 2 :], parse_number(flags[at + 1])
