@@ -57,11 +57,8 @@ class SavedLog:
         self.epochs_version = -1
         self.written_bytes = log.written_bytes
         self.condemned: list[Segment] = []
-
-    @property
-    def is_void(self) -> bool:
-        """The log was given up or cut since it was saved: the row says nothing any more."""
-        return self.log.is_closed or self.mark.cuts != self.log.cuts
+        # The row is in the new file; if not, the log was given up or cut in the meantime.
+        self.is_written = False
 
 
 class CheckpointWriter:
@@ -71,9 +68,12 @@ class CheckpointWriter:
         self.disk = disk
         self.checkpoint_bytes = checkpoint_bytes
         self.logs: dict[str, Log] = {}
-        # Encoded rows by directory: what the file says, or will say after this round.
+        # Encoded rows by directory, as the file has them but for those of logs given up since.
         self.rows: dict[str, str] = {}
-        self.has_stale_rows = False
+        # Logs given up so far, and how many of them the file knows of.
+        self.forgotten = 0
+        self._forgotten_in_file = 0
+        self._forgotten_in_writing = 0
         self._step = _IDLE
         self._queue: list[Log] = []
         self._saved: list[SavedLog] = []
@@ -92,8 +92,8 @@ class CheckpointWriter:
         """A log was given up; its row goes with the next round."""
         if self.logs.get(log.directory) is log:
             del self.logs[log.directory]
-            if self.rows.pop(log.directory, None) is not None:
-                self.has_stale_rows = True
+            self.rows.pop(log.directory, None)
+            self.forgotten += 1
 
     def begin(self, now_ms: int) -> int:
         """Begin a round if any log is due and none is under way; a flush id, or -1."""
@@ -128,7 +128,7 @@ class CheckpointWriter:
         files = self._unflushed
         directories: dict[str, None] = {}
         self._save(changed, files, directories)
-        if not self._saved and not self.has_stale_rows:
+        if not self._saved and self.forgotten == self._forgotten_in_file:
             return
         self.disk.flush(files, list(directories))
         self._unflushed = []
@@ -141,7 +141,9 @@ class CheckpointWriter:
         point = log.recovery_point
         if log.recovery_limit >= 0:
             return log.has_changed
-        if log.written_bytes - point.written_bytes >= self.checkpoint_bytes or log.condemned:
+        if log.written_bytes - point.written_bytes >= self.checkpoint_bytes:
+            return True
+        if log.condemned or log.coming_start_offset > log.log_start_offset:
             return True
         return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
 
@@ -153,7 +155,7 @@ class CheckpointWriter:
         files = self._unflushed
         directories: dict[str, None] = {}
         self._save(batch, files, directories)
-        if not self._saved and not self.has_stale_rows:
+        if not self._saved and self.forgotten == self._forgotten_in_file:
             self._end()
             return _NO_FLUSH
         self._step = _SAVING
@@ -162,7 +164,7 @@ class CheckpointWriter:
 
     def _save(self, logs: list[Log], files: list[LogFile], directories: dict[str, None]) -> None:
         for log in logs:
-            if log.has_tail or log.flaw_offset >= 0:
+            if log.is_closed or log.has_tail or log.flaw_offset >= 0:
                 continue
             try:
                 self._saved.append(_save_log(log, files, directories))
@@ -177,19 +179,22 @@ class CheckpointWriter:
     def _write(self) -> tuple[list[LogFile], list[str]]:
         """Write all rows under another name; what has to be flushed."""
         directories: dict[str, None] = {}
+        rows = dict(self.rows)
         for saved in self._saved:
             log = saved.log
-            if saved.is_void:
+            if log.is_closed or saved.mark.cuts != log.cuts:
                 continue
+            saved.is_written = True
             log.settle(saved.mark)
             if saved.epochs_version >= 0:
                 path = f"{log.directory}/{EPOCH_FILE}"
                 self.disk.rename(path + _TEMPORARY_SUFFIX, path)
                 directories[log.directory] = None
-            self.rows[log.directory] = saved.row.encode()
+            rows[log.directory] = saved.row.encode()
+        self._forgotten_in_writing = self.forgotten
         file = self.disk.open(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, create=True)
         file.truncate(0)
-        file.append([encode_checkpoints([self.rows[name] for name in sorted(self.rows)])])
+        file.append([encode_checkpoints([rows[name] for name in sorted(rows)])])
         return [file], list(directories)
 
     def _begin_renaming(self) -> int:
@@ -200,14 +205,17 @@ class CheckpointWriter:
 
     def _finish(self) -> None:
         """The recovery points hold: what they do not need any more may go."""
-        self.has_stale_rows = False
+        self._forgotten_in_file = self._forgotten_in_writing
         for saved in self._saved:
             log = saved.log
             log.is_checkpointing = False
-            if saved.is_void:
+            if log.is_closed or not saved.is_written:
                 continue
+            self.rows[log.directory] = saved.row.encode()
             log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
-            for segment in saved.condemned:
+            condemned_before = len(log.condemned)
+            log.advance_log_start_offset(saved.row.log_start_offset)
+            for segment in saved.condemned + log.condemned[condemned_before:]:
                 log.condemned.remove(segment)
                 log.files.forget(segment)
                 segment.close()
@@ -234,7 +242,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     disk = log.disk
     offset = log.written_end_offset
     row = LogCheckpoint(log.directory, log.identity.text)
-    row.log_start_offset = log.log_start_offset
+    row.log_start_offset = log.coming_start_offset
     row.recovery_offset = offset
     mark = log.mark_flush(files)
     directories[log.directory] = None
@@ -250,6 +258,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
         _lower(log, row)
     else:
         _save_snapshot(log, row, files)
+    del row.segments[: log.segment_index(row.log_start_offset)]
     saved = SavedLog(log, mark, row)
     saved.condemned = list(log.condemned)
     if log.leader_epochs.version != log.recovery_point.epochs_version:

@@ -62,6 +62,9 @@ class Log:
         self.written_end_offset: i64 = self.active.base_offset
         self.flushed_offset: i64 = self.active.base_offset
         self.flaw_offset: i64 = -1
+        # Where retention lets the log begin once a recovery point says so: a log start that
+        # readers have seen must not go back in a crash.
+        self.coming_start_offset: i64 = self.log_start_offset
         # Segments below the log start, to be removed once that is durable.
         self.condemned: list[Segment] = []
         self._flaw_segment: Segment | None = None
@@ -105,6 +108,7 @@ class Log:
         self.log_end_offset = end_offset
         self.written_end_offset = end_offset
         self.flushed_offset = min(self.flushed_offset, end_offset)
+        self.coming_start_offset = min(self.coming_start_offset, end_offset)
         self._flushed_end = LogPosition(-1, -1, -1)
         self._flush_marks.clear()
         self.cuts += 1
@@ -243,7 +247,7 @@ class Log:
             return point.offset > self.recovery_limit
         return (
             self.written_end_offset != point.offset
-            or self.log_start_offset != point.log_start_offset
+            or self.coming_start_offset != point.log_start_offset
             or self.leader_epochs.version != point.epochs_version
         )
 
@@ -441,6 +445,7 @@ class Log:
             return
         assert offset <= self.written_end_offset
         self.log_start_offset = offset
+        self.coming_start_offset = max(self.coming_start_offset, offset)
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments.pop(0)
             self.condemned.append(segment)
@@ -448,7 +453,10 @@ class Log:
         self.leader_epochs.truncate_start(offset)
 
     def delete_old_segments(self, now_wall_ms: i64, high_watermark: i64) -> int:
-        """Give up what retention does not keep any more; the number of segments."""
+        """Find what retention does not keep any more; the number of segments.
+
+        The next checkpoint, which is due at once, gives them up.
+        """
         if self._mark is not None or self.flaw_offset >= 0:
             return 0
         count = retention.segments_due(self, now_wall_ms, high_watermark)
@@ -457,10 +465,13 @@ class Log:
         if count == len(self.segments):
             self._add_segment()
         start_offset = self.segments[count].base_offset
+        if start_offset <= self.coming_start_offset:
+            return 0
+        count -= self.segment_index(self.coming_start_offset)
         logger.info(
             "%s: %d segments below offset %d have expired", self.directory, count, start_offset
         )
-        self.advance_log_start_offset(start_offset)
+        self.coming_start_offset = start_offset
         return count
 
     def close(self) -> None:

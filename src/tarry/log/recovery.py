@@ -135,6 +135,7 @@ class _Recovery:
         self.end_offset = recovery_offset
         log = self._covered_log(rows)
         log.log_start_offset = log_start_offset
+        log.coming_start_offset = log_start_offset
         self._restore_derived(log, checkpoint, recovery_offset)
         self._scan(log)
         log.leader_epochs.truncate_start(log_start_offset)
@@ -207,7 +208,9 @@ class _Recovery:
         content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
         epochs = decode_epochs(content) if content is not None else None
         if epochs is not None:
-            self.loaded_epochs_version = epochs.version
+            if self.was_clean:
+                # After a kill -9 the file may be there and not durable: it is written again.
+                self.loaded_epochs_version = epochs.version
             epochs.truncate_end(recovery_offset)
             log.leader_epochs = epochs
             epochs_from = recovery_offset
