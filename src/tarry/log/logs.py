@@ -8,6 +8,7 @@ flush ids that it gives; `close_cleanly` when the last answer has left.
 from __future__ import annotations
 
 import logging
+from typing import Final
 
 from tarry.base.doors import Disk
 from tarry.log.checkpoint import (
@@ -27,6 +28,9 @@ from tarry.log.recovery import recover_log, settle_logs
 
 logger = logging.getLogger("tarry.log")
 
+# Logs that one flush at start makes durable: their files stay open until then.
+UNSETTLED_LOGS_MAX: Final = 256
+
 
 class Logs:
     """The logs by directory, and what the last life left about them."""
@@ -42,6 +46,10 @@ class Logs:
         self.checkpoints = CheckpointWriter(disk, checkpoint_bytes)
         self.was_clean = False
         self._loaded: dict[str, LogCheckpoint] | None = {}
+        # Logs whose recovery is not durable yet; in turns there are none, since a new log waits
+        # for its first flush.
+        self._unsettled: list[Log] = []
+        self._is_settled = False
 
     def load(self) -> None:
         """Read the recovery points and take the clean marker away, durably."""
@@ -69,17 +77,29 @@ class Logs:
         if topic_id and self.disk.exists(directory):
             found = identity.read(self.disk)
             identity.is_missing = found != identity.text
+            if found == identity.text and not self.was_clean:
+                # Written by a process that was killed, perhaps not durable.
+                identity.file = self.disk.open(identity.path)
             if found not in ("", identity.text):
                 self._move_away(directory, found)
         checkpoint = self._checkpoint_of(directory, identity.text)
         log = recover_log(self.files, directory, config, listener, checkpoint, self.was_clean)
         log.identity = identity
         self.checkpoints.add(log, checkpoint)
+        if log.is_dirty and not self._is_settled:
+            self._unsettled.append(log)
+            if len(self._unsettled) == UNSETTLED_LOGS_MAX:
+                self._settle()
         return log
 
     def settle(self) -> None:
-        """Make durable what recovery kept and cut, with one flush; before the first turn."""
-        settle_logs(self.disk, list(self.checkpoints.logs.values()))
+        """Make durable what recovery kept and cut; before the first turn."""
+        self._settle()
+        self._is_settled = True
+
+    def _settle(self) -> None:
+        settle_logs(self.disk, self._unsettled)
+        self._unsettled = []
 
     def forget(self, log: Log) -> None:
         """The log's topic was deleted: its files are given up; removing them is the caller's."""

@@ -54,14 +54,16 @@ def max_timestamp_offset(log: Log, end_offset: int) -> FoundRecord | None:
 
 def _in_flawed(log: Log, segment: Segment, search: _Search) -> FoundRecord | None:
     """Run the search; what a flaw hides cannot be answered."""
-    try:
-        found = search.run()
-    except Flaw as flaw:
-        log.note_flaw(flaw)
-        raise
-    if found is None and log.has_flaw_in(segment):
-        raise StorageError(f"{log.directory} has a flaw at offset {log.flaw_offset}")
-    return found
+    found: FoundRecord | None = None
+    if not 0 <= log.flaw_offset <= segment.base_offset:
+        try:
+            found = search.run()
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+            raise
+        if found is not None or not log.has_flaw_in(segment):
+            return found
+    raise StorageError(f"{log.directory} has a flaw at offset {log.flaw_offset}")
 
 
 class _Search:

@@ -89,6 +89,7 @@ def _restore_listener(log: Log, end_offset: int) -> None:
     for offset in reversed(snapshot_offsets(log.disk, log.directory)):
         if offset > end_offset:
             log.disk.remove(snapshot_path(log.directory, offset))
+            log.names_version += 1
             continue
         data = read_snapshot(log.disk, log.directory, offset)
         if data is not None and log.listener.load_snapshot(data):
