@@ -21,6 +21,7 @@ from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.files import OsDisk
 from tarry.runtime.flusher import Flusher
+from tarry.runtime.memory import keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused
@@ -59,6 +60,7 @@ class Machine:
     """The doors' implementations of one process, opened and closed together."""
 
     def __init__(self, settings: Settings) -> None:
+        keep_freed_memory()
         descriptors = raise_descriptor_limit()
         self.directory = HeldDirectory(settings.log_directory)
         self.reactor = Reactor(make_poller())
