@@ -317,6 +317,7 @@ class Log:
             segment.flushed_size = max(segment.flushed_size, mark.sizes[i])
             if segment.flushed_size == segment.written_size:
                 self._forget_dirty(segment)
+        self.files.trim()
         if mark.names_version > self.flushed_names_version:
             self.flushed_names_version = mark.names_version
             self.is_directory_new = False

@@ -17,8 +17,8 @@ from tarry.base.doors import Disk
 # desktops, and connections need theirs.
 OPEN_FILES_MAX: Final = 512
 
-# How many holders are asked in a row, so that many dirty ones do not make each opening slow.
-_ATTEMPTS_MAX: Final = 8
+# How many may refuse in a row, so that many dirty ones do not make each opening slow.
+_REFUSALS_MAX: Final = 8
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -44,13 +44,17 @@ class OpenFiles:
     def opened(self, holder: FileHolder) -> None:
         """`holder` has opened its file; perhaps others give theirs back."""
         self._holders[holder] = None
-        attempts: i64 = 0
-        while len(self._holders) > self.open_files_max and attempts < _ATTEMPTS_MAX:
-            attempts += 1
+        self.trim(holder)
+
+    def trim(self, keep: FileHolder | None = None) -> None:
+        """Have files given back until few enough are open, or too many holders refuse."""
+        refusals: i64 = 0
+        while len(self._holders) > self.open_files_max and refusals < _REFUSALS_MAX:
             oldest = next(iter(self._holders))
             del self._holders[oldest]
-            if oldest is holder or not oldest.try_release():
+            if oldest is keep or not oldest.try_release():
                 self._holders[oldest] = None
+                refusals += 1
 
     def used(self, holder: FileHolder) -> None:
         """`holder` was read from: it is now the most recently used one."""

@@ -1,0 +1,306 @@
+"""All logs of a broker: start, recovery points while it runs, clean stop."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tarry.base.errors import StorageError
+from tarry.log.checkpoint import CHECKPOINT_FILE, CLEAN_MARKER, decode_checkpoints
+from tarry.log.checkpoint_writer import CHECKPOINT_AGE_MS, LOGS_PER_ROUND_MAX
+from tarry.log.identity import IDENTITY_FILE
+
+DIRECTORY = "orders-0"
+OTHER_ID = bytes(range(1, 17))
+
+
+def rows(world):
+    return decode_checkpoints(world.disk.open(CHECKPOINT_FILE).read(0, 1 << 20))
+
+
+def test_after_a_clean_stop_nothing_is_scanned(world):
+    world.config.segment_bytes = 1500
+    log = world.open_logs()
+    world.fill(log, 60, epoch=3)
+    world.logs.close_cleanly()
+    world.disk.crash()
+
+    log = world.open_logs()
+
+    assert world.logs.was_clean
+    assert log.recovery_report.is_quiet
+    assert log.recovery_report.walked_bytes == 0
+    assert world.listener.recovered == []
+    assert world.listener.offsets == list(range(60))
+    assert log.leader_epochs.epochs == [3]
+    assert not log.is_dirty
+    assert world.offsets(log) == list(range(60))
+
+
+def test_a_log_goes_on_after_a_clean_stop(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.logs.close_cleanly()
+
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.logs.close_cleanly()
+
+    assert world.offsets(world.open_logs()) == list(range(10))
+
+
+def test_the_clean_marker_counts_once(world):
+    world.open_logs()
+    world.logs.close_cleanly()
+    assert CLEAN_MARKER in world.disk.paths()
+
+    world.open_logs()
+    assert world.logs.was_clean
+    world.disk.crash()
+
+    world.open_logs()
+    assert not world.logs.was_clean
+
+
+def test_a_clean_stop_that_fails_leaves_no_marker(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.disk.fail_flushes(1, CHECKPOINT_FILE)
+
+    with pytest.raises(StorageError):
+        world.logs.close_cleanly()
+
+    assert CLEAN_MARKER not in world.disk.paths()
+
+
+def test_a_log_that_has_changed_gets_a_recovery_point_after_a_while(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+
+    assert world.checkpoint_round(CHECKPOINT_AGE_MS - 1) == 0
+    assert world.checkpoint_round(CHECKPOINT_AGE_MS) == 3
+    assert rows(world)[DIRECTORY].recovery_offset == 5
+    assert world.checkpoint_round(2 * CHECKPOINT_AGE_MS) == 0
+
+
+def test_a_log_that_has_grown_much_gets_one_at_once(world):
+    log = world.open_logs()
+    for _ in range(17):
+        world.append(log, value=b"v" * (1 << 20))
+    log.write()
+
+    assert world.checkpoint_round(1) == 3
+    assert rows(world)[DIRECTORY].recovery_offset == 17
+
+
+def test_a_recovery_point_makes_durable_what_it_relies_on(world):
+    log = world.open_logs()
+    world.fill(log, 20, flush=False)
+    world.checkpoint_round(CHECKPOINT_AGE_MS)
+
+    world.disk.crash()
+    log = world.open_logs()
+
+    assert log.log_end_offset == 20
+    assert log.recovery_report.scanned_bytes == 0
+    assert log.active.indexes.saved_offsets > 0
+    assert world.offsets(log) == list(range(20))
+
+
+@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("steps", [0, 1, 2, 3])
+def test_a_crash_in_any_step_leaves_recovery_points_that_hold(world, steps, seed):
+    world.disk._random = random.Random(seed)
+    world.config.segment_bytes = 1500
+    log = world.open_logs()
+    world.fill(log, 20, epoch=1)
+    world.checkpoint_round(100_000)
+    world.fill(log, 20, epoch=2)
+    flush_id = world.logs.checkpoints.begin(200_000)
+    for _ in range(steps):
+        world.disk.complete_flush(flush_id)
+        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+
+    world.disk.crash()
+    log = world.open_logs()
+
+    assert log.flaw_offset == -1
+    assert world.offsets(log) == list(range(40))
+    assert world.listener.offsets == list(range(40))
+    assert (log.leader_epochs.epochs, log.leader_epochs.start_offsets) == ([1, 2], [0, 20])
+    assert (log.recovery_report.scanned_bytes == 0) == (log.recovery_point.offset == 40)
+
+
+def test_what_is_appended_during_a_round_waits_for_the_next(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    flush_id = world.logs.checkpoints.begin(CHECKPOINT_AGE_MS)
+    world.fill(log, 5)
+    while flush_id >= 0:
+        world.disk.complete_flush(flush_id)
+        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+
+    assert rows(world)[DIRECTORY].recovery_offset == 5
+    assert world.checkpoint_round(2 * CHECKPOINT_AGE_MS) == 3
+    assert rows(world)[DIRECTORY].recovery_offset == 10
+
+
+def test_a_round_is_not_begun_while_one_is_under_way(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    assert world.logs.checkpoints.begin(CHECKPOINT_AGE_MS) >= 0
+
+    assert world.logs.checkpoints.begin(10 * CHECKPOINT_AGE_MS) == -1
+
+
+def test_a_flush_of_somebody_else_means_nothing(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    flush_id = world.logs.checkpoints.begin(CHECKPOINT_AGE_MS)
+
+    assert world.logs.checkpoints.on_flushed(flush_id + 1) == -1
+    assert world.logs.checkpoints.on_flushed(flush_id) > flush_id
+
+
+def test_many_logs_take_several_rounds(world):
+    logs = world.logs
+    logs.load()
+    opened = [logs.open(f"orders-{n}", b"", world.config, None) for n in range(150)]
+    logs.settle()
+    for log in opened:
+        world.fill(log, 1)
+
+    assert world.checkpoint_round(CHECKPOINT_AGE_MS) == 3 * -(-150 // LOGS_PER_ROUND_MAX)
+    assert len(rows(world)) == 150
+
+
+def test_a_full_disk_costs_a_recovery_point_and_nothing_else(world, caplog):
+    log = world.open_logs()
+    world.fill(log, 20)
+    world.disk.capacity_bytes = 0
+
+    assert world.checkpoint_round(CHECKPOINT_AGE_MS) == 0
+    assert "no recovery point for orders-0" in caplog.text
+    world.disk.capacity_bytes = None
+    world.disk.fail_writes(1, CHECKPOINT_FILE)
+    assert world.checkpoint_round(2 * CHECKPOINT_AGE_MS) == 1
+    assert world.checkpoint_round(3 * CHECKPOINT_AGE_MS) == 3
+
+    log = world.open_logs()
+    assert log.recovery_report.scanned_bytes == 0
+    assert world.offsets(log) == list(range(20))
+
+
+def test_only_the_last_two_snapshots_are_kept(world):
+    log = world.open_logs()
+    for now in range(1, 5):
+        world.fill(log, 5)
+        world.checkpoint_round(now * CHECKPOINT_AGE_MS)
+
+    assert world.names(".snapshot") == [f"{o:020d}.snapshot" for o in (15, 20)]
+
+
+def test_the_directory_says_whose_it_is_with_the_first_bytes(world):
+    log = world.open_logs()
+    assert IDENTITY_FILE not in world.names()
+    world.fill(log, 1)
+
+    world.disk.crash()
+
+    content = world.disk.open(f"{DIRECTORY}/{IDENTITY_FILE}").read(0, 100)
+    assert content == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
+
+
+def test_a_topic_of_the_same_name_never_sees_its_predecessors_data(world, caplog):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.logs.close_cleanly()
+
+    world.logs.load()
+    log = world.logs.open(DIRECTORY, OTHER_ID, world.config, world.listener)
+
+    assert log.log_end_offset == 0
+    assert world.disk.paths(DIRECTORY) == []
+    assert "belongs to topic id AAECAwQFBgcICQoLDA0ODw" in caplog.text
+
+
+def test_a_row_of_another_topic_is_not_taken_for_this_one(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.checkpoint_round(CHECKPOINT_AGE_MS)
+    world.logs.forget(log)
+    world.disk.rename(DIRECTORY, f"{DIRECTORY}.gone-delete")
+    log = world.logs.open(DIRECTORY, OTHER_ID, world.config, None)
+    world.fill(log, 2)
+
+    world.logs.load()
+    log = world.logs.open(DIRECTORY, OTHER_ID, world.config, None)
+
+    assert (log.log_end_offset, log.flaw_offset) == (2, -1)
+
+
+def test_a_directory_without_a_name_is_taken_as_it_is(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.disk.remove(f"{DIRECTORY}/{IDENTITY_FILE}")
+
+    log = world.open_logs()
+    world.fill(log, 1)
+
+    assert world.offsets(log) == list(range(6))
+    assert IDENTITY_FILE in world.names()
+
+
+def test_the_row_of_a_forgotten_log_goes_with_the_next_round(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.checkpoint_round(CHECKPOINT_AGE_MS)
+
+    world.logs.forget(log)
+    assert world.checkpoint_round(CHECKPOINT_AGE_MS + 1) == 3
+
+    assert rows(world) == {}
+    assert world.checkpoint_round(CHECKPOINT_AGE_MS + 2) == 0
+
+
+def test_a_log_that_is_forgotten_during_a_round_has_no_row(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    flush_id = world.logs.checkpoints.begin(CHECKPOINT_AGE_MS)
+
+    world.logs.forget(log)
+    while flush_id >= 0:
+        world.disk.complete_flush(flush_id)
+        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+
+    assert rows(world) == {}
+
+
+def test_opening_a_log_in_a_turn_flushes_nothing(world):
+    world.open_logs()
+    world.disk.fail_flushes(100)
+
+    log = world.logs.open("new-0", OTHER_ID, world.config, None)
+    world.fill(log, 3, flush=False)
+
+    assert world.offsets(log) == [0, 1, 2]
+
+
+def test_recovery_settles_many_logs_with_few_files_open_at_once(world):
+    logs = world.logs
+    logs.load()
+    for number in range(300):
+        world.fill(logs.open(f"orders-{number}", b"", world.config, None), 1, flush=False)
+    world.disk.kill()
+
+    world.logs = type(logs)(world.disk, open_files_max=10)
+    world.logs.load()
+    opened = [world.logs.open(f"orders-{n}", b"", world.config, None) for n in range(300)]
+    world.logs.settle()
+    world.disk.crash()
+
+    assert all(log.log_end_offset == 1 for log in opened)
+    again = type(logs)(world.disk)
+    again.load()
+    assert again.open("orders-299", b"", world.config, None).log_end_offset == 1
