@@ -11,4 +11,4 @@ if [ "$(.venv/bin/python -c 'import tarry; print(tarry.FORM)')" = compiled ]; th
         --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_BOTH_FORMS=1 "$@"
 fi
 echo "The hot modules are not compiled: the suite runs in the interpreted form only."
-exec .venv/bin/pytest -n 2 "$@"
+exec env TARRY_PURE=1 .venv/bin/pytest -n 2 "$@"
