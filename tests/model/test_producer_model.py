@@ -58,6 +58,8 @@ class ProducerMachine(RuleBasedStateMachine):
         self.seen: dict[int, int] = {}
         # How much of the log a producer's expiry has hidden.
         self.hidden: dict[int, int] = {}
+        # The first batch of a producer that is not known because it could not be written.
+        self.awaited: dict[int, Appended] = {}
 
     # --- The model
 
@@ -69,7 +71,11 @@ class ProducerMachine(RuleBasedStateMachine):
         """(error code, offset of the original or -1)."""
         known = self.known(header.producer_id)
         if not known:
-            return errors.NONE, -1
+            awaited = self.awaited.get(header.producer_id)
+            if awaited is None or awaited.epoch != header.producer_epoch:
+                return errors.NONE, -1
+            fits = awaited.first == header.base_sequence
+            return (errors.NONE if fits else errors.OUT_OF_ORDER_SEQUENCE_NUMBER), -1
         epoch = known[-1].epoch
         if header.producer_epoch < epoch:
             return errors.INVALID_PRODUCER_EPOCH, -1
@@ -104,6 +110,7 @@ class ProducerMachine(RuleBasedStateMachine):
             self.states.update(header, self.end_offset, self.now_ms)
             self.log.append(Appended(header, self.end_offset))
             self.seen[header.producer_id] = self.now_ms
+            self.awaited.pop(header.producer_id, None)
             self.end_offset += header.last_offset_delta + 1
 
     @rule(
@@ -157,11 +164,16 @@ class ProducerMachine(RuleBasedStateMachine):
             self.log[self.written].offset if self.written < len(self.log) else self.end_offset
         )
         self.states.rollback(self.end_offset)
+        dropped = self.log[self.written :]
         del self.log[self.written :]
+        for one in reversed(dropped):
+            if not self.known(one.producer_id):
+                self.awaited[one.producer_id] = one
 
     @rule(step_ms=st.sampled_from([1, 300, 1000]))
     def expire(self, step_ms: int) -> None:
         self.now_ms += step_ms
+        self.awaited.clear()
         self.states.expire(self.now_ms)
         unwritten = {one.producer_id for one in self.log[self.written :]}
         for producer_id in range(3):
@@ -194,6 +206,7 @@ class ProducerMachine(RuleBasedStateMachine):
             header.base_offset = one.offset
             restored.recover(header)
         self.states = restored
+        self.awaited.clear()
         self.seen = dict.fromkeys(range(3), NEVER)
 
     @invariant()

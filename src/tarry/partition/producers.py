@@ -108,6 +108,9 @@ class ProducerStates:
         self.expiration_ms = expiration_ms
         self._states: dict[int, ProducerState] = {}
         self._touched: list[ProducerState] = []
+        # Batches of producers without any other that could not be written: epoch and sequence
+        # that must come again before what the client sent behind them.
+        self._awaited: dict[int, tuple[int, int]] = {}
         self._accepted = ProducerCheck(NONE, None)
 
     def __len__(self) -> int:
@@ -117,7 +120,7 @@ class ProducerStates:
         """Whether a batch with a producer id may be appended; changes nothing."""
         state = self._states.get(header.producer_id)
         if state is None:
-            return self._accepted
+            return self._check_unknown(header)
         batches = state.batches
         last = batches[-1]
         epoch = header.producer_epoch
@@ -153,6 +156,19 @@ class ProducerStates:
             )
         return self._accepted
 
+    def _check_unknown(self, header: BatchHeader) -> ProducerCheck:
+        """An unknown producer may begin anywhere, unless its beginning has just failed."""
+        awaited = self._awaited.get(header.producer_id)
+        if awaited is None:
+            return self._accepted
+        if awaited[0] != header.producer_epoch or awaited[1] == header.base_sequence:
+            return self._accepted
+        return ProducerCheck(
+            OUT_OF_ORDER_SEQUENCE_NUMBER,
+            f"producer {header.producer_id}: sequence {header.base_sequence} before {awaited[1]}, "
+            "which could not be written",
+        )
+
     def update(self, header: BatchHeader, base_offset: i64, now_ms: i64) -> None:
         """Take over an appended batch; unsettled until the log's tail is written."""
         if not header.has_producer_id:
@@ -182,6 +198,7 @@ class ProducerStates:
         if state is None:
             state = ProducerState(header.producer_id)
             self._states[header.producer_id] = state
+            self._awaited.pop(header.producer_id, None)
         delta = header.last_offset_delta
         state.batches.append(
             ProducedBatch(
@@ -204,6 +221,7 @@ class ProducerStates:
         """The tail was dropped: forget unsettled batches at `end_offset` or past it."""
         for state in self._touched:
             batches = state.batches
+            first = batches[0]
             while state.unsettled > 0 and batches[-1].base_offset >= end_offset:
                 batches.pop()
                 state.unsettled -= 1
@@ -211,15 +229,19 @@ class ProducerStates:
                 state.settle()
             else:
                 del self._states[state.producer_id]
+                self._awaited[state.producer_id] = (first.epoch, first.base_sequence)
         self._touched.clear()
 
     def reset(self) -> None:
         """Forget everything."""
         self._states.clear()
         self._touched.clear()
+        self._awaited.clear()
 
     def expire(self, now_ms: i64) -> int:
         """Forget producers that were not active for `expiration_ms`; return how many."""
+        # A client that has not come again since the last look has given up.
+        self._awaited.clear()
         due: list[i64] = []
         for state in self._states.values():
             if state.seen_ms == NOT_SEEN:

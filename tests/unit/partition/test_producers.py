@@ -162,13 +162,26 @@ def test_a_rollback_brings_back_all_five_batches_and_the_epoch():
     assert error_of(states, batch(5)) == errors.NONE
 
 
-def test_a_producer_that_was_never_written_is_unknown_after_a_rollback():
+def test_a_producer_that_was_never_written_begins_again_where_it_began():
     states = ProducerStates(1000)
-    states.update(batch(0), 100, 0)
+    states.update(batch(4), 100, 0)
 
     states.rollback()
 
+    # What the client had sent behind the failed batch must not overtake it.
     assert len(states) == 0
+    assert error_of(states, batch(5)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(states, batch(4)) == errors.NONE
+    assert error_of(states, batch(0, epoch=1)) == errors.NONE
+
+
+def test_a_producer_whose_beginning_failed_is_forgotten_with_the_next_expiry():
+    states = ProducerStates(1000)
+    states.update(batch(4), 100, 0)
+    states.rollback()
+
+    states.expire(0)
+
     assert error_of(states, batch(9)) == errors.NONE
 
 
