@@ -102,6 +102,8 @@ class ClientSocket:
 
     def resume_reading(self) -> None:
         self._is_reading = True
+        if self.is_gone_for_client:
+            return
         held = self._held_at_client
         self._held_at_client = []
         for data in held:

@@ -14,7 +14,7 @@ from typing import Final
 
 from tarry.base.doors import Disk, Transport, stop_requested
 from tarry.base.doors import Random as RandomDoor
-from tarry.base.errors import StorageError
+from tarry.base.errors import TarryError
 from tarry.base.limits import POLL_MS_MAX, STALL_MS
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
@@ -41,7 +41,6 @@ StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker
 _STOP_MS_MAX: Final = 5_500
 # When all is healed, everything that is under way ends within this time.
 _QUIET_MS_MAX: Final = 60_000
-_STARTS_MAX: Final = 20
 
 
 class World:
@@ -124,6 +123,9 @@ class World:
         for actor in self._actors():
             if actor.socket is not None:
                 actor.socket.resume_reading()
+        if any(fault.kind == faults.READ_FAULT for fault in self.faults.faults):
+            # What could not be read counts as damaged until the next start.
+            self._lose_broker(faults.KILL)
 
     def _is_at_rest(self) -> bool:
         return (
@@ -203,8 +205,10 @@ class World:
         if broker.is_stopped:
             self._on_stopped(broker)
             return
-        self._liveness.after_turn(self.network.sockets(), clock.now_ms - self._stalled_ms)
-        if self._end_after_stop and clock.now_ms > self._stop_deadline_ms:
+        alive_ms = clock.now_ms - self._stalled_ms
+        if not self._end_after_stop:
+            self._liveness.after_turn(self.network.sockets(), alive_ms)
+        elif alive_ms > self._stop_deadline_ms:
             self.stage.history.violate(f"a clean stop took more than {_STOP_MS_MAX} ms")
         # A turn takes time; sometimes enough for more events to gather.
         took_ms = self.random.randrange(15) if self.random.randrange(10) == 0 else 0
@@ -226,10 +230,11 @@ class World:
     # --- Lives of the broker.
 
     def _start(self) -> None:
-        for _ in range(_STARTS_MAX):
-            if self._try_start():
-                return
-        self.stage.history.violate(f"the broker did not start {_STARTS_MAX} times")
+        if self._try_start():
+            return
+        if self.stage.is_quiet:
+            self.stage.history.violate("the broker does not start when all is healed")
+        self._plan_start()
 
     def _try_start(self) -> bool:
         clock = self.clock
@@ -250,7 +255,7 @@ class World:
             self._note("power fails in a start")
             self._forget_broker(faults.POWER)
             return False
-        except StorageError as error:
+        except TarryError as error:
             self._note(f"the start is refused: {error}")
             self._forget_broker(faults.KILL)
             return False
@@ -268,7 +273,7 @@ class World:
             return
         self._note(f"stop requested, {end}")
         self._end_after_stop = end
-        self._stop_deadline_ms = self.clock.now_ms + _STOP_MS_MAX
+        self._stop_deadline_ms = self.clock.now_ms - self._stalled_ms + _STOP_MS_MAX
         self.network.tell_broker(stop_requested())
 
     def _on_stopped(self, broker: Broker) -> None:
