@@ -182,7 +182,7 @@ class CheckpointWriter:
         rows = dict(self.rows)
         for saved in self._saved:
             log = saved.log
-            if log.is_closed or saved.mark.cuts != log.cuts:
+            if log.is_closed or saved.mark.cuts != log.unflushed.cuts:
                 continue
             saved.is_written = True
             log.settle(saved.mark)
@@ -241,13 +241,12 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     """Write what a recovery point at the written end relies on; name what has to be flushed."""
     disk = log.disk
     offset = log.written_end_offset
-    row = LogCheckpoint(log.directory, log.identity.text)
+    row = LogCheckpoint(log.directory, log.unflushed.identity.text)
     row.log_start_offset = log.coming_start_offset
     row.recovery_offset = offset
-    mark = log.mark_flush(files)
-    directories[log.directory] = None
-    if log.is_directory_new:
-        directories[log.directory.rpartition("/")[0]] = None
+    # Index files, snapshot and epochs get their names below, before the flush begins.
+    log.unflushed.names += 1
+    mark = log.unflushed.mark(log.end_position(), files, directories)
     for segment in log.segments:
         if segment is log.active:
             segment.seal()

@@ -21,7 +21,6 @@ from tarry.log import retention, time_search
 from tarry.log.config import LogConfig
 from tarry.log.epoch_index import EpochIndex
 from tarry.log.flaw import Flaw
-from tarry.log.identity import Identity
 from tarry.log.listener import LogListener
 from tarry.log.open_files import OpenFiles
 from tarry.log.position import FlushMark, LogPosition
@@ -30,6 +29,7 @@ from tarry.log.recovery_report import RecoveryReport
 from tarry.log.segment import Segment
 from tarry.log.tail import Tail, TailMark, TailPart
 from tarry.log.time_search import FoundRecord
+from tarry.log.unflushed import Unflushed
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.wire.reader import Window, window_of
 
@@ -73,12 +73,7 @@ class Log:
         self._tail_parts: list[TailPart] = []
         self._mark: TailMark | None = None
         self._flush_marks: list[FlushMark] = []
-        self._dirty: list[Segment] = []
-        # Names made or removed in the directory, counted; and how many of them are durable.
-        self.names_version: i64 = 0
-        self.flushed_names_version: i64 = 0
-        # The directory itself is new: its name lies in its parent.
-        self.is_directory_new = False
+        self.unflushed = Unflushed(directory)
         self.recovery_report = RecoveryReport(directory)
         self.recovery_point = RecoveryPoint()
         self.flaw_reason = ""
@@ -89,9 +84,6 @@ class Log:
         self.is_checkpointing = False
         # The recovery point may not pass this offset, because a cut is waiting (-1: it may).
         self.recovery_limit: i64 = -1
-        # Times that written bytes were cut off again.
-        self.cuts: i64 = 0
-        self.identity = Identity(directory, b"")
 
     @property
     def disk(self) -> Disk:
@@ -111,7 +103,7 @@ class Log:
         self.coming_start_offset = min(self.coming_start_offset, end_offset)
         self._flushed_end = LogPosition(-1, -1, -1)
         self._flush_marks.clear()
-        self.cuts += 1
+        self.unflushed.cuts += 1
 
     # --- Appending.
 
@@ -179,15 +171,15 @@ class Log:
         segment = part.segment
         if part.size == 0:
             return
-        if self.identity.is_missing:
-            self.identity.save(self.disk)
-            self.names_version += 1
+        if self.unflushed.identity.is_missing:
+            self.unflushed.identity.save(self.disk)
+            self.unflushed.names += 1
         if not segment.has_file:
-            self.names_version += 1
+            self.unflushed.names += 1
         segment.append_chunks(part.chunks, part.size)
         self.written_bytes += part.size
         segment.forget_older_positions()
-        self.note_dirty(segment)
+        self.unflushed.add(segment)
 
     def _undo_tail(self) -> None:
         """After a failed write: be as before the tail."""
@@ -208,8 +200,8 @@ class Log:
         if active.has_file:
             # What the failed write left and was cut off may come back in a crash, and recovery
             # would stop there: the cut must be durable before anything after it is acknowledged.
-            self.cuts += 1
-            self.note_dirty(active)
+            self.unflushed.cuts += 1
+            self.unflushed.add(active)
         if active.written_size == active.size:
             return
         # The tail's share of this segment was written before that of a later one failed.
@@ -223,14 +215,14 @@ class Log:
     def drop_segment(self, segment: Segment) -> None:
         """Forget a segment and remove its files at once."""
         self.files.forget(segment)
-        self._forget_dirty(segment)
+        self.unflushed.forget(segment)
         try:
             for path in segment.file_paths():
                 self.disk.remove(path)
         except StorageError as error:
             # An empty file that stays is harmless: recovery and the next roll know it.
             logger.warning("%s could not be removed: %s", segment.path, error)
-        self.names_version += 1
+        self.unflushed.names += 1
 
     # --- Becoming durable.
 
@@ -254,43 +246,12 @@ class Log:
     @property
     def is_dirty(self) -> bool:
         """Whether something that was written is not known to be durable."""
-        return (
-            self.flushed_offset < self.written_end_offset
-            or len(self._dirty) > 0
-            or self.names_version != self.flushed_names_version
-        )
-
-    def note_dirty(self, segment: Segment) -> None:
-        """The segment's file has changed and needs a flush."""
-        if not segment.is_dirty:
-            segment.is_dirty = True
-            self._dirty.append(segment)
-
-    def _forget_dirty(self, segment: Segment) -> None:
-        if segment.is_dirty:
-            segment.is_dirty = False
-            self._dirty.remove(segment)
+        return self.flushed_offset < self.written_end_offset or not self.unflushed.is_empty
 
     def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
         """Add what must be flushed to make everything below the returned offset durable."""
-        mark = self.mark_flush(files)
-        if self.names_version != self.flushed_names_version:
-            directories[self.directory] = None
-            if self.is_directory_new:
-                directories[self.directory.rpartition("/")[0]] = None
-        self._flush_marks.append(mark)
+        self._flush_marks.append(self.unflushed.mark(self.end_position(), files, directories))
         return self.written_end_offset
-
-    def mark_flush(self, files: list[LogFile]) -> FlushMark:
-        """Add the files with bytes that are not durable; what their flush will cover."""
-        mark = FlushMark(self.end_position(), self.names_version, self.cuts)
-        for segment in self._dirty:
-            files.append(segment.file())
-            mark.segments.append(segment)
-            mark.sizes.append(segment.written_size)
-        if self.identity.file is not None:
-            files.append(self.identity.file)
-        return mark
 
     def flushed(self, offset: i64) -> None:
         """The flush of what `collect_flush` named is complete."""
@@ -309,19 +270,9 @@ class Log:
             self._flushed_end = mark.end
 
     def settle(self, mark: FlushMark) -> None:
-        """The files and names of a mark are durable."""
-        if mark.cuts != self.cuts:
-            return
-        for i in range(len(mark.segments)):
-            segment = mark.segments[i]
-            segment.flushed_size = max(segment.flushed_size, mark.sizes[i])
-            if segment.flushed_size == segment.written_size:
-                self._forget_dirty(segment)
+        """The flush that a mark was taken for is complete."""
+        self.unflushed.settle(mark)
         self.files.trim()
-        if mark.names_version > self.flushed_names_version:
-            self.flushed_names_version = mark.names_version
-            self.is_directory_new = False
-            self.identity.file = None
 
     # --- Positions and reading.
 
@@ -450,7 +401,7 @@ class Log:
         while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
             segment = self.segments.pop(0)
             self.condemned.append(segment)
-            self._forget_dirty(segment)
+            self.unflushed.forget(segment)
         self.leader_epochs.truncate_start(offset)
 
     def delete_old_segments(self, now_wall_ms: i64, high_watermark: i64) -> int:

@@ -46,10 +46,8 @@ class Logs:
         self.checkpoints = CheckpointWriter(disk, checkpoint_bytes)
         self.was_clean = False
         self._loaded: dict[str, LogCheckpoint] | None = {}
-        # Logs whose recovery is not durable yet; in turns there are none, since a new log waits
-        # for its first flush.
+        # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
-        self._is_settled = False
 
     def load(self) -> None:
         """Read the recovery points and take the clean marker away, durably."""
@@ -84,20 +82,19 @@ class Logs:
                 self._move_away(directory, found)
         checkpoint = self._checkpoint_of(directory, identity.text)
         log = recover_log(self.files, directory, config, listener, checkpoint, self.was_clean)
-        log.identity = identity
+        log.unflushed.identity = identity
         self.checkpoints.add(log, checkpoint)
-        if log.is_dirty and not self._is_settled:
+        if log.unflushed.segments:
             self._unsettled.append(log)
             if len(self._unsettled) == UNSETTLED_LOGS_MAX:
-                self._settle()
+                self.settle()
         return log
 
     def settle(self) -> None:
-        """Make durable what recovery kept and cut; before the first turn."""
-        self._settle()
-        self._is_settled = True
+        """Make durable what recovery kept and cut; before the first turn.
 
-    def _settle(self) -> None:
+        A new log has nothing yet, and its names wait for its first flush.
+        """
         settle_logs(self.disk, self._unsettled)
         self._unsettled = []
 

@@ -19,10 +19,10 @@ class LogPosition:
 class FlushMark:
     """What a flush that began at this moment covers."""
 
-    def __init__(self, end: LogPosition, names_version: i64, cuts: i64) -> None:
+    def __init__(self, end: LogPosition, names: i64, cuts: i64) -> None:
         self.end = end
         # Of the log then: a flush that began before a cut does not cover what came after.
         self.cuts: i64 = cuts
-        self.names_version: i64 = names_version
+        self.names: i64 = names
         self.segments: list[Segment] = []
         self.sizes: list[int] = []

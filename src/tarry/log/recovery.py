@@ -71,10 +71,10 @@ def recover_log(
     recovery = _Recovery(files, directory, config, listener or LogListener())
     log = recovery.run(checkpoint, was_clean)
     # A recovery point is not written before the directory's own name is durable.
-    log.is_directory_new = checkpoint is None or not checkpoint.segments
+    log.unflushed.is_directory_new = checkpoint is None or not checkpoint.segments
     if is_new or recovery.has_uncovered_names(checkpoint, was_clean):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
-        log.names_version += 1
+        log.unflushed.names += 1
     return log
 
 
@@ -201,7 +201,7 @@ class _Recovery:
             if offset > recovery_offset or checkpoint is None:
                 # Of a checkpoint that did not come to its end.
                 self.disk.remove(snapshot_path(self.directory, offset))
-                log.names_version += 1
+                log.unflushed.names += 1
         if checkpoint is not None and checkpoint.segments:
             listener_from = max(first_offset, self._load_snapshot(checkpoint))
         epochs_from = first_offset
@@ -284,7 +284,7 @@ class _Recovery:
             file = segment.file()
             if not self.was_clean:
                 # What the last life cut off here may not be durable, and comes back otherwise.
-                log.note_dirty(segment)
+                log.unflushed.add(segment)
             if file.size == segment.written_size:
                 return ""
             segment.loaded().must_save = True
@@ -307,7 +307,7 @@ class _Recovery:
             return ""
         self.report.scanned_bytes += file.size - segment.flushed_size
         self.end_offset = walk.expected_offset
-        log.note_dirty(segment)
+        log.unflushed.add(segment)
         return walk.flaw
 
     def _cut(self, log: Log, later: list[int], reason: str) -> None:
@@ -322,7 +322,7 @@ class _Recovery:
             self.report.torn_bytes += file.size - segment.written_size
             if file.size > segment.written_size:
                 file.truncate(segment.written_size)
-                log.note_dirty(segment)
+                log.unflushed.add(segment)
         for base_offset in later:
             path = segment_path(self.directory, base_offset) + LOG_SUFFIX
             self.report.torn_bytes += self.disk.open(path).size
@@ -336,7 +336,7 @@ class _Recovery:
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self.disk.remove(path + suffix)
         self.report.removed_segments.append(path)
-        log.names_version += 1
+        log.unflushed.names += 1
 
     def _tell(self, log: Log) -> None:
         report = self.report

@@ -77,7 +77,7 @@ def _cut(log: Log, segment: Segment, position: int, end_offset: int) -> None:
     del log.segments[kept:]
     segment.cut(row)
     log.active = segment
-    log.note_dirty(segment)
+    log.unflushed.add(segment)
     log.leader_epochs.truncate_end(end_offset)
     log.end_at(end_offset)
 
@@ -89,7 +89,7 @@ def _restore_listener(log: Log, end_offset: int) -> None:
     for offset in reversed(snapshot_offsets(log.disk, log.directory)):
         if offset > end_offset:
             log.disk.remove(snapshot_path(log.directory, offset))
-            log.names_version += 1
+            log.unflushed.names += 1
             continue
         data = read_snapshot(log.disk, log.directory, offset)
         if data is not None and log.listener.load_snapshot(data):
