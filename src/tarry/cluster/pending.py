@@ -52,7 +52,8 @@ class PendingState:
         elif isinstance(record, TopicDeleted):
             self._delete(record.topic_id)
         elif isinstance(record, TopicRemoved):
-            self._deleted.pop(record.topic_id, None)
+            # It is proposed when its deletion has been applied, not before.
+            assert record.topic_id in self.state.deleted_topics
             self._removed[record.topic_id] = None
         elif isinstance(record, ProducerIdsReserved):
             self.producer_id_end = record.first_id + record.count
@@ -105,6 +106,6 @@ class PendingState:
         )
 
     def _unless_deleted(self, topic: TopicState | None) -> TopicState | None:
-        if topic is None or topic.topic_id in self._deleted or topic.topic_id in self._removed:
+        if topic is None or topic.topic_id in self._deleted:
             return None
         return topic
