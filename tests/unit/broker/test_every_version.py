@@ -1,0 +1,192 @@
+"""Every version of every API is sent once, and its answer read by a foreign codec (kio)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from kio.index import load_payload_module
+from kio.serial import entity_reader
+from kio.static.constants import EntityType
+
+from tarry.broker.routes import make_routes
+from tarry.protocol import api_keys
+from tarry.protocol.api_keys import APIS
+from tarry.protocol.message import Message
+from tarry.protocol.messages.api_versions import ApiVersionsRequest
+from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
+from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from tarry.protocol.messages.describe_cluster import DescribeClusterRequest
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+)
+from tarry.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    TopicRequest,
+)
+from tarry.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
+from tarry.protocol.messages.init_producer_id import InitProducerIdRequest
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsTopic,
+)
+from tarry.protocol.messages.metadata import MetadataRequest, MetadataRequestTopic
+from tarry.protocol.messages.offset_for_leader_epoch import (
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+)
+from tarry.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
+from tarry.simulation.by_hand import BrokerByHand
+from tarry.wire.reader import window_of
+
+TOPIC_RESOURCE = 2
+
+CASES = [
+    pytest.param(key, version, id=f"{APIS[key].name}-v{version}")
+    for key, route in make_routes().items()
+    for version in range(route.version_min, route.version_max + 1)
+]
+
+
+def produce_request(version: int, topic_id: bytes, batch: bytes) -> Message:
+    data = [PartitionProduceData(index=0, records=window_of(batch))]
+    topic = TopicProduceData(partition_data=data)
+    if version >= 13:
+        topic.topic_id = topic_id
+    else:
+        topic.name = "orders"
+    return ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[topic])
+
+
+def fetch_request(version: int, topic_id: bytes) -> Message:
+    partition = FetchPartition(partition=0, fetch_offset=0, partition_max_bytes=1 << 20)
+    topic = FetchTopic(partitions=[partition])
+    if version >= 13:
+        topic.topic_id = topic_id
+    else:
+        topic.topic = "orders"
+    request = FetchRequest(max_wait_ms=0, min_bytes=1, max_bytes=1 << 20, topics=[topic])
+    if version <= 14:
+        request.replica_id = -1
+    return request
+
+
+def request_of(key: int, version: int, topic_id: bytes, batch: bytes) -> Message:
+    """A request of this version that has something to answer."""
+    makers: dict[int, Callable[[], Message]] = {
+        api_keys.PRODUCE: lambda: produce_request(version, topic_id, batch),
+        api_keys.FETCH: lambda: fetch_request(version, topic_id),
+        api_keys.LIST_OFFSETS: lambda: ListOffsetsRequest(
+            replica_id=-1,
+            topics=[
+                ListOffsetsTopic(
+                    name="orders",
+                    partitions=[ListOffsetsPartition(partition_index=0, timestamp=0)],
+                )
+            ],
+        ),
+        api_keys.METADATA: lambda: MetadataRequest(
+            topics=[MetadataRequestTopic(name="orders")], allow_auto_topic_creation=True
+        ),
+        api_keys.API_VERSIONS: lambda: ApiVersionsRequest("kio", "1.0"),
+        api_keys.CREATE_TOPICS: lambda: CreateTopicsRequest(
+            topics=[CreatableTopic(name="new", num_partitions=1, replication_factor=1)],
+            timeout_ms=1_000,
+        ),
+        api_keys.DELETE_TOPICS: lambda: (
+            DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=1_000)
+            if version >= 6
+            else DeleteTopicsRequest(topic_names=["orders"], timeout_ms=1_000)
+        ),
+        api_keys.INIT_PRODUCER_ID: lambda: InitProducerIdRequest(transactional_id=None),
+        api_keys.OFFSET_FOR_LEADER_EPOCH: lambda: OffsetForLeaderEpochRequest(
+            topics=[
+                OffsetForLeaderTopic(
+                    topic="orders",
+                    partitions=[OffsetForLeaderPartition(partition=0, leader_epoch=0)],
+                )
+            ]
+        ),
+        api_keys.DESCRIBE_CONFIGS: lambda: DescribeConfigsRequest(
+            resources=[
+                DescribeConfigsResource(
+                    resource_type=TOPIC_RESOURCE, resource_name="orders", configuration_keys=None
+                )
+            ]
+        ),
+        api_keys.DESCRIBE_CLUSTER: lambda: DescribeClusterRequest(),
+        api_keys.DESCRIBE_TOPIC_PARTITIONS: lambda: DescribeTopicPartitionsRequest(
+            topics=[TopicRequest(name="orders")], response_partition_limit=10
+        ),
+    }
+    return makers[key]()
+
+
+def error_codes(entity: Any) -> list[int]:
+    """Every error code anywhere in what kio read."""
+    found: list[int] = []
+    for name in getattr(entity, "__dataclass_fields__", {}):
+        value = getattr(entity, name)
+        if name == "error_code":
+            found.append(int(value.value))
+        elif isinstance(value, tuple):
+            for item in value:
+                found += error_codes(item)
+        elif hasattr(value, "__dataclass_fields__"):
+            found += error_codes(value)
+    return found
+
+
+@pytest.mark.parametrize(("key", "version"), CASES)
+def test_every_version_is_answered_without_an_error(
+    hand: BrokerByHand, batch: Callable[..., bytes], key: int, version: int
+) -> None:
+    client = hand.connect()
+    topic_id = hand.broker.topics["orders"].topic_id
+    client.ask(api_keys.PRODUCE, 13, produce_request(13, topic_id, batch(b"a")))
+    before = len(hand.transport.sent[client.connection_id])
+
+    client.send(key, version, request_of(key, version, topic_id, batch(b"b")))
+    hand.settle()
+    answer = hand.transport.sent[client.connection_id][before:]
+
+    module = load_payload_module(key, version, EntityType.response)
+    response_type = getattr(module, f"{APIS[key].name}Response")
+    header, header_size = entity_reader(response_type.__header_schema__)(answer, 4)
+    response, size = entity_reader(response_type)(answer, 4 + header_size)
+    assert int.from_bytes(answer[:4], "big") == len(answer) - 4 == header_size + size
+    assert header.correlation_id == 2
+    assert set(error_codes(response)) <= {0}
+    if key in (api_keys.PRODUCE, api_keys.FETCH, api_keys.LIST_OFFSETS):
+        assert b"a" in answer if key == api_keys.FETCH else response
+
+
+def test_what_is_advertised_is_what_is_routed(hand: BrokerByHand) -> None:
+    from tarry.protocol.messages.api_versions import ApiVersionsResponse
+
+    answer = hand.connect().ask(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
+
+    assert isinstance(answer, ApiVersionsResponse)
+    advertised = {each.api_key: (each.min_version, each.max_version) for each in answer.api_keys}
+    assert advertised == {
+        0: (0, 13),
+        1: (4, 18),
+        2: (1, 10),
+        3: (0, 13),
+        18: (0, 4),
+        19: (2, 7),
+        20: (1, 6),
+        22: (0, 5),
+        23: (2, 4),
+        32: (1, 4),
+        60: (0, 2),
+        75: (0, 0),
+    }
