@@ -241,7 +241,8 @@ def test_a_start_makes_a_long_log_short():
     store = start(disk)
     for index in range(200):
         store.append([topic(f"t{index}"), TopicDeleted(topic_id=topic(f"t{index}").topic_id)], 1)
-        store.append([removed(f"t{index}")], WALL_MS)
+    commit(disk, store)
+    store.append([removed(f"t{index}") for index in range(200)], WALL_MS)
     commit(disk, store)
 
     store = start(disk, snapshot_bytes_min=5_000)
