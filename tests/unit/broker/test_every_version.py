@@ -122,7 +122,7 @@ def request_of(key: int, version: int, topic_id: bytes, batch: bytes) -> Message
                 )
             ]
         ),
-        api_keys.DESCRIBE_CLUSTER: lambda: DescribeClusterRequest(),
+        api_keys.DESCRIBE_CLUSTER: DescribeClusterRequest,
         api_keys.DESCRIBE_TOPIC_PARTITIONS: lambda: DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name="orders")], response_partition_limit=10
         ),
