@@ -18,11 +18,12 @@ class StopSignals:
     def __init__(self, wake: Wake) -> None:
         self.is_requested = False
         self._is_told = False
-        self._before: list[Any] = [signal.signal(one, self._on_signal) for one in _STOP_SIGNALS]
+        # The handlers last, so that no signal is handled that would wake nobody.
+        wake.add_collector(self._collect)
         self._descriptor_before = signal.set_wakeup_fd(
             wake.write_descriptor, warn_on_full_buffer=False
         )
-        wake.add_collector(self._collect)
+        self._before: list[Any] = [signal.signal(one, self._on_signal) for one in _STOP_SIGNALS]
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.is_requested = True
