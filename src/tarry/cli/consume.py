@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 import time
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from tarry.cli.escapes import BadEscape, unescape
 from tarry.cli.running import (
     bootstrap_option,
     client_arguments,
@@ -16,6 +16,10 @@ from tarry.cli.running import (
     settings_option,
     timeout_option,
 )
+
+if TYPE_CHECKING:
+    from tarry.cli.formats import Renderer
+    from tarry.cli.places import Place
 
 EXAMPLES = r"""
 \b
@@ -38,6 +42,9 @@ Letters of a format, as in kcat:
 Offsets: beginning, end, 1000, -10 (from the end), s@TIME; times: 2026-11-21T08:00 (with Z or
 +02:00 if it is not local), milliseconds since 1970, -10m (ago; ms s m h d).
 """
+
+# No format looks like this: %j is no letter of one.
+JSON: Final = "%json"
 
 
 @click.command(epilog=EXAMPLES)
@@ -80,14 +87,6 @@ def consume(
     timeout: float,
 ) -> None:
     """Print the records of TOPIC: up to its end, or on and on with --follow."""
-    from tarry.cli.formats import (
-        BadFormat,
-        PlainRenderer,
-        Renderer,
-        compile_format,
-        json_renderer,
-    )
-    from tarry.cli.places import BadPlace, Place, parse_partitions, parse_places, parse_time_ms
     from tarry.cli.reading import Limits, Reading
     from tarry.client.errors import UnknownTopic
     from tarry.client.sync.consumer import Consumer
@@ -96,36 +95,75 @@ def consume(
         raise click.UsageError("--follow and --exit exclude each other")
     if as_json and layout is not None:
         raise click.UsageError("--json and --format exclude each other")
-    now_ms = time.time_ns() // 1_000_000
-    null = b"NULL" if show_null else b""
-    try:
-        start, single = parse_places(offset, now_ms)
-        if from_time is not None:
-            start = Place("time", parse_time_ms(from_time, now_ms))
-        until_ms = None if to_time is None else parse_time_ms(to_time, now_ms)
-        chosen = None if partitions is None else parse_partitions(partitions)
-        renderer: Renderer
-        if as_json:
-            renderer = json_renderer
-        elif layout is not None:
-            renderer = compile_format(layout, null)
-        else:
-            renderer = PlainRenderer(
-                unescape(delimiter),
-                None if key_delimiter is None else unescape(key_delimiter),
-                with_offset=print_offset,
-                null=null,
-            )
-    except (BadPlace, BadFormat, BadEscape) as error:
-        raise click.UsageError(str(error)) from None
+    span = _span(offset, from_time, to_time, partitions)
+    renderer = _renderer(
+        JSON if as_json else layout,
+        (delimiter, key_delimiter),
+        with_offset=print_offset,
+        null=b"NULL" if show_null else b"",
+    )
     settings = client_arguments(
         bootstrap, client_settings, auto_offset_reset="none", allow_auto_create_topics=False
     )
     with Consumer(settings) as consumer:
         reading = Reading(consumer, topic, renderer, sys.stdout.buffer, timeout)
         try:
-            reading.choose(chosen)
+            reading.choose(span.partitions)
         except UnknownTopic as error:
             fail(str(error))
-        reading.begin(start, single)
-        reading.run(Limits(count, until_ms, follow))
+        reading.begin(span.start, span.single)
+        reading.run(Limits(count, span.until_ms, follow))
+
+
+class _Span(NamedTuple):
+    """Which partitions, from where and until when."""
+
+    partitions: list[int] | None
+    start: Place
+    single: dict[int, Place]
+    until_ms: int | None
+
+
+def _span(offset: str, from_time: str | None, to_time: str | None, partitions: str | None) -> _Span:
+    from tarry.cli.places import (
+        TIME,
+        BadPlace,
+        Place,
+        parse_partitions,
+        parse_places,
+        parse_time_ms,
+    )
+
+    now_ms = time.time_ns() // 1_000_000
+    try:
+        start, single = parse_places(offset, now_ms)
+        if from_time is not None:
+            start = Place(TIME, parse_time_ms(from_time, now_ms))
+        until_ms = None if to_time is None else parse_time_ms(to_time, now_ms)
+        chosen = None if partitions is None else parse_partitions(partitions)
+    except BadPlace as error:
+        raise click.UsageError(str(error)) from None
+    return _Span(chosen, start, single, until_ms)
+
+
+def _renderer(
+    layout: str | None, delimiters: tuple[str, str | None], *, with_offset: bool, null: bytes
+) -> Renderer:
+    """What turns records into bytes: JSON, a format of kcat's letters, or plain values."""
+    from tarry.cli.escapes import BadEscape, unescape
+    from tarry.cli.formats import BadFormat, PlainRenderer, compile_format, json_renderer
+
+    delimiter, key_delimiter = delimiters
+    try:
+        if layout == JSON:
+            return json_renderer
+        if layout is not None:
+            return compile_format(layout, null)
+        return PlainRenderer(
+            unescape(delimiter),
+            None if key_delimiter is None else unescape(key_delimiter),
+            with_offset=with_offset,
+            null=null,
+        )
+    except (BadFormat, BadEscape) as error:
+        raise click.UsageError(str(error)) from None

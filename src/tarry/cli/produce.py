@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -18,6 +18,9 @@ from tarry.cli.running import (
     settings_option,
     timeout_option,
 )
+
+if TYPE_CHECKING:
+    from tarry.cli.input import Shape
 
 EXAMPLES = """
 \b
@@ -99,23 +102,13 @@ def produce(
 
     Returns when every record is acknowledged; the exit code is 1 if one was not.
     """
-    from tarry.cli.input import Shape
     from tarry.cli.sending import Sending, send_json, send_pieces, send_whole
     from tarry.client.errors import UnknownTopic
     from tarry.client.sync.producer import Producer
 
     if sum((whole, from_json, key_delimiter is not None)) > 1:
         raise click.UsageError("--whole, --json and --key-delimiter exclude each other")
-    pairs: list[tuple[str, bytes | None]] = [
-        (name, text.encode()) for name, text in key_values(headers, "header").items()
-    ]
-    shape = Shape(
-        _bytes_of(delimiter, "delimiter"),
-        None if key_delimiter is None else _bytes_of(key_delimiter, "key delimiter"),
-        None if key is None else key.encode(),
-        pairs or None,
-        empty_is_null,
-    )
+    shape = _shape(delimiter, key_delimiter, key, headers, empty_is_null=empty_is_null)
     settings = client_arguments(
         bootstrap,
         client_settings,
@@ -139,6 +132,28 @@ def produce(
             click.echo(sending.report(), err=True)
     if is_interrupted:
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _shape(
+    delimiter: str,
+    key_delimiter: str | None,
+    key: str | None,
+    headers: tuple[str, ...],
+    *,
+    empty_is_null: bool,
+) -> Shape:
+    from tarry.cli.input import Shape
+
+    pairs: list[tuple[str, bytes | None]] = [
+        (name, text.encode()) for name, text in key_values(headers, "header").items()
+    ]
+    return Shape(
+        _bytes_of(delimiter, "delimiter"),
+        None if key_delimiter is None else _bytes_of(key_delimiter, "key delimiter"),
+        None if key is None else key.encode(),
+        pairs or None,
+        empty_is_null,
+    )
 
 
 def _bytes_of(text: str, what: str) -> bytes:

@@ -53,6 +53,7 @@ class Accumulator:
         self.ready: dict[PartitionQueue, None] = {}
         self.failed: list[ProducerBatch] = []
         self.failed_before = 0
+        self.batches_closed = 0
         # What a face makes of it: its own kind of receipt, which knows the face by the batch.
         self.receipt_type: type[Receipt] = Receipt
         self.owner: object = None
@@ -132,6 +133,7 @@ class Accumulator:
             assert queue.linger is not None
             self._tasks.cancel(queue.linger)
             self.ready[queue] = None
+            self.batches_closed += 1
             if self.when_closed is not None:
                 self.when_closed(queue.topic, queue.partition)
 

@@ -9,6 +9,7 @@ from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.call import ANYONE, CONTROLLER, Call
 from tarry.client.core.connection import SOFTWARE_NAME
 from tarry.client.core.metadata import Broker, Topic, topic_of
+from tarry.client.core.refresh import VERSION_NO_CREATE
 from tarry.client.core.versions import VersionTable, version_table
 from tarry.client.errors import BrokerError, ClientError
 from tarry.client.settings import Address
@@ -195,10 +196,6 @@ class TopicList(Call):
     def interpret(self, response: Any, version: int) -> list[Topic]:
         topics = [topic_of(answer.name or "", answer) for answer in response.topics]
         return sorted(topics, key=_name_of)
-
-
-# Metadata requests of older versions cannot say that a topic must not be made.
-VERSION_NO_CREATE: Final = 4
 
 
 def _name_of(topic: Topic) -> str:

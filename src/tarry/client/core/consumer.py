@@ -13,7 +13,7 @@ from tarry.client.core.core import ClientCore
 from tarry.client.core.fetcher import Fetcher
 from tarry.client.core.lookup import LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, TopicRecreated
+from tarry.client.errors import ClientError, TopicRecreated, UnknownTopic
 from tarry.client.settings import ConsumerSettings
 from tarry.records.record import Record
 
@@ -110,7 +110,14 @@ class ConsumerCore(ClientCore):
         for position in self.fetcher.positions.values():
             if position.error is not None or (position.buffered and not position.is_paused):
                 return True
-        return False
+        return self._missing_topic() is not None
+
+    def _missing_topic(self) -> str | None:
+        """A topic that is read and not there."""
+        for position in self.fetcher.positions.values():
+            if self.metadata.is_missing(position.topic, self.now_ms):
+                return position.topic
+        return None
 
     def take(self, records_max: int) -> list[RecordGroup]:
         """Whole batches until `records_max` is reached; the positions move behind them.
@@ -166,3 +173,6 @@ class ConsumerCore(ClientCore):
         for position in self.fetcher.positions.values():
             if position.error is not None:
                 raise position.error
+        missing = self._missing_topic()
+        if missing is not None:
+            raise UnknownTopic(self.metadata.problem_with(missing, self.now_ms))

@@ -170,7 +170,7 @@ class Fetcher:
         code = answer.error_code
         reaction = reactions.reaction_to(reactions.FETCH, code)
         if reaction == reactions.RESET:
-            self._on_out_of_range(position, answer)
+            self._on_out_of_range(position, answer, now_ms)
         elif reaction == reactions.REFRESH:
             if not self._follow(position, answer, broker):
                 self.refresh.want(now_ms)
@@ -195,10 +195,13 @@ class Fetcher:
             self.connections.add_broker(broker.broker_id, broker.address)
         return is_newer
 
-    def _on_out_of_range(self, position: PartitionPosition, answer: PartitionData) -> None:
+    def _on_out_of_range(
+        self, position: PartitionPosition, answer: PartitionData, now_ms: int
+    ) -> None:
         offset = position.fetch_offset
         if position.buffered:
             # What is kept is still good; the question comes up again behind it.
+            self.pause(position, now_ms)
             return
         valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
         if self.settings.offset_reset == RESET_NONE:

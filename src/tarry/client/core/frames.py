@@ -10,8 +10,9 @@ from typing import Final
 
 from tarry.base.errors import ProtocolViolation
 
-# Above every `fetch.max.bytes` that makes sense; a length beyond it is no length.
-ANSWER_BYTES_MAX: Final = 1 << 30
+# Above every `fetch.max.bytes` that is allowed, and below what the first four bytes of HTTP and
+# TLS look like as a length.
+ANSWER_BYTES_MAX: Final = 256 * 1024 * 1024
 
 HTTP: Final = b"HTTP"
 TLS_ALERT: Final = b"\x15\x03"

@@ -64,10 +64,11 @@ class Identity:
         if call is None or not call.is_done:
             return
         self._call = None
-        if call.error is not None:
-            self.error = call.error
-        else:
+        if call.error is None:
             self.producer_id, self.producer_epoch = call.result
+        elif not call.error.is_retriable:
+            # Nothing can be sent any more.  What may pass is asked again by whoever wants to send.
+            self.error = call.error
 
 
 class _InitProducerId(Call):

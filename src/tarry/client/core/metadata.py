@@ -26,6 +26,9 @@ from tarry.protocol.messages.metadata import (
 ZERO_ID: Final = bytes(16)
 NO_LEADER: Final = -1
 
+# A topic that brokers deny for so long is not about to appear: creation spreads in far less.
+MISSING_MS: Final = 2_000
+
 
 class Broker:
     """A broker as others are told to reach it."""
@@ -130,11 +133,20 @@ class Metadata:
         topic = self.topics.get(name)
         return topic.topic_id if topic is not None else ZERO_ID
 
-    def problem_with(self, name: str, now_ms: int) -> str:
+    def is_missing(self, name: str, now_ms: int) -> bool:
+        """Brokers say that there is no such topic, and not only since a moment ago."""
+        topic = self.topics.get(name)
+        if topic is None or topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:
+            return False
+        return now_ms - self._missing_since_ms.get(name, now_ms) >= MISSING_MS
+
+    def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
         """What is wrong with a topic, and for how long, for the text of an error."""
         topic = self.topics.get(name)
         if topic is None:
             return f"nothing is known of topic {name} yet"
+        if partition is not None and topic.partitions and partition not in topic.partitions:
+            return f"topic {name} has partitions 0 to {max(topic.partitions)}, not {partition}"
         since_ms = now_ms - self._missing_since_ms.get(name, now_ms)
         if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
             return f"topic {name} does not exist (seen for {since_ms} ms)"

@@ -41,6 +41,9 @@ class PartitionQueue:
         self.next_sequence = 0
         # The broker lost count: nothing leaves until a newer epoch is there.
         self.needs_epoch = False
+        # The broker has a batch of this id and epoch.  Before that it takes any sequence for the
+        # first one, so a second batch could overtake one that was refused: one at a time.
+        self.is_known_to_broker = True
 
     @property
     def is_empty(self) -> bool:
@@ -69,7 +72,8 @@ class PartitionQueue:
         batch = self.waiting[0]
         if self.in_flight:
             is_repeated = batch.attempts > 0 or self.in_flight[0].attempts > 1
-            if is_repeated or self.needs_epoch or leader_id != self.in_flight_broker:
+            is_alone = is_repeated or self.needs_epoch or not self.is_known_to_broker
+            if is_alone or leader_id != self.in_flight_broker:
                 return None
         return batch
 
@@ -102,6 +106,7 @@ class PartitionQueue:
         self.producer_epoch = identity.producer_epoch
         self.next_sequence = 0
         self.needs_epoch = False
+        self.is_known_to_broker = False
         return True
 
     def number(self, batch: ProducerBatch) -> None:

@@ -1,7 +1,8 @@
-"""What the client does about an error code: one table for each API that repeats by itself.
+"""What the client does about an error code, for each API that repeats by itself.
 
-A code that stands in no table is not repeated: it is raised with the API, the broker's sentence
-and the code's name.  See design/client.md, "Reaction to error codes".
+The marks of a code (base/errors) decide: one that passes is repeated, one that says that metadata
+is stale refreshes it first, any other is raised with the broker's sentence.  What an API does
+differently stands in its table.
 """
 
 from __future__ import annotations
@@ -28,63 +29,36 @@ FATAL: Final = 6
 BLAME: Final = 7
 # The offset is not in the log.
 RESET: Final = 8
-# Hold the partition and raise: repeating cannot help, and must not spin.
-HOLD: Final = 9
 
+# What differs from the code's own marks (base/errors: retriable, refreshes).
 PRODUCE: Final[dict[int, int]] = {
-    errors.CORRUPT_MESSAGE: RETRY,
-    errors.UNKNOWN_TOPIC_OR_PARTITION: REFRESH,
-    errors.LEADER_NOT_AVAILABLE: REFRESH,
-    errors.NOT_LEADER_OR_FOLLOWER: REFRESH,
-    errors.REQUEST_TIMED_OUT: RETRY,
-    errors.REPLICA_NOT_AVAILABLE: REFRESH,
     errors.MESSAGE_TOO_LARGE: SPLIT,
-    errors.NETWORK_EXCEPTION: REFRESH,
-    errors.COORDINATOR_LOAD_IN_PROGRESS: RETRY,
     errors.RECORD_LIST_TOO_LARGE: SPLIT,
-    errors.NOT_ENOUGH_REPLICAS: RETRY,
-    errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND: RETRY,
     errors.INVALID_TIMESTAMP: BLAME,
+    errors.INVALID_RECORD: BLAME,
     errors.OUT_OF_ORDER_SEQUENCE_NUMBER: RENUMBER,
+    errors.UNKNOWN_PRODUCER_ID: RENUMBER,
     errors.DUPLICATE_SEQUENCE_NUMBER: ALREADY_THERE,
     errors.INVALID_PRODUCER_EPOCH: FATAL,
-    errors.KAFKA_STORAGE_ERROR: REFRESH,
-    errors.UNKNOWN_PRODUCER_ID: RENUMBER,
-    errors.FENCED_LEADER_EPOCH: REFRESH,
-    errors.UNKNOWN_LEADER_EPOCH: RETRY,
-    errors.INVALID_RECORD: BLAME,
-    errors.THROTTLING_QUOTA_EXCEEDED: RETRY,
     errors.PRODUCER_FENCED: FATAL,
-    errors.UNKNOWN_TOPIC_ID: REFRESH,
-    errors.INCONSISTENT_TOPIC_ID: REFRESH,
 }
 
 FETCH: Final[dict[int, int]] = {
     errors.OFFSET_OUT_OF_RANGE: RESET,
-    errors.CORRUPT_MESSAGE: RETRY,
-    errors.UNKNOWN_TOPIC_OR_PARTITION: REFRESH,
-    errors.LEADER_NOT_AVAILABLE: REFRESH,
-    errors.NOT_LEADER_OR_FOLLOWER: REFRESH,
-    errors.REQUEST_TIMED_OUT: RETRY,
-    errors.REPLICA_NOT_AVAILABLE: REFRESH,
-    errors.NETWORK_EXCEPTION: REFRESH,
-    errors.KAFKA_STORAGE_ERROR: REFRESH,
+    # Java's consumer takes it for something that passes, and brokers do say it in passing.
     errors.UNKNOWN_SERVER_ERROR: RETRY,
-    errors.FENCED_LEADER_EPOCH: REFRESH,
-    errors.UNKNOWN_LEADER_EPOCH: RETRY,
-    errors.OFFSET_NOT_AVAILABLE: RETRY,
-    errors.THROTTLING_QUOTA_EXCEEDED: RETRY,
-    errors.UNKNOWN_TOPIC_ID: REFRESH,
-    errors.INCONSISTENT_TOPIC_ID: REFRESH,
-    errors.UNSUPPORTED_COMPRESSION_TYPE: HOLD,
-    errors.TOPIC_AUTHORIZATION_FAILED: HOLD,
 }
 
-# ListOffsets and OffsetForLeaderEpoch ask the leader, and meet what a fetch meets.
-LOOKUP: Final[dict[int, int]] = {
-    code: reaction for code, reaction in FETCH.items() if reaction in (RETRY, REFRESH)
-}
+# ListOffsets and OffsetForLeaderEpoch.
+LOOKUP: Final[dict[int, int]] = {}
 
 
 def reaction_to(table: dict[int, int], code: int) -> int:
-    return table.get(code, FAIL)
+    """What the table says, else what the marks of the code say; FAIL for unknown codes."""
+    reaction = table.get(code)
+    if reaction is not None:
+        return reaction
+    known = errors.ERRORS.get(code)
+    if known is None or not known.retriable:
+        return FAIL
+    return REFRESH if known.refreshes else RETRY

@@ -7,7 +7,7 @@ missing, whatever the number of askers; without need it is asked again after
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connections import Connections
@@ -23,6 +23,9 @@ from tarry.protocol.messages.metadata import (
     MetadataRequestTopic,
     decode_metadata_response,
 )
+
+# From this version on a request can say that a topic must not be made.
+VERSION_NO_CREATE: Final = 4
 
 
 class Refresh:
@@ -102,7 +105,8 @@ class _MetadataExchange(Exchange):
         names = self.refresh.metadata.tracked
         return MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in names],
-            allow_auto_topic_creation=self.refresh.may_create,
+            # Older requests cannot forbid it.
+            allow_auto_topic_creation=self.refresh.may_create or version < VERSION_NO_CREATE,
         )
 
     def on_response(self, response: Any, now_ms: int) -> None:

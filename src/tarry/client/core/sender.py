@@ -130,6 +130,8 @@ class Sender:
         queue.in_flight.remove(batch)
         if queue.waiting:
             self.accumulator.ready[queue] = None
+        if answer.error_code == NONE and not queue.is_of_old_epoch(batch):
+            queue.is_known_to_broker = True
         if batch.is_done:
             return
         if answer.error_code == NONE:

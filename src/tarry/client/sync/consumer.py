@@ -42,14 +42,19 @@ class Consumer:
         self._driver.check_usable()
         core.now_ms = monotonic_ms()
         core.track(topic)
-        if not self._wait(lambda: core.metadata.topic(topic) is not None, timeout):
-            reason = core.refresh.last_error
-            if reason is not None:
-                raise TimedOut(f"no broker told about topic {topic}: {reason}")
-            raise UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+
+        def is_settled() -> bool:
+            missing = core.metadata.is_missing(topic, core.now_ms)
+            return missing or core.metadata.topic(topic) is not None
+
+        self._wait(is_settled, timeout)
         known = core.metadata.topic(topic)
-        assert known is not None
-        return list(known.partitions)
+        if known is not None:
+            return list(known.partitions)
+        reason = core.refresh.last_error
+        if reason is not None:
+            raise TimedOut(f"no broker told about topic {topic}: {reason}")
+        raise UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
 
     def assign(self, places: Iterable[Place]) -> None:
         """Read these partitions, and no others; seek says from where."""
@@ -137,7 +142,7 @@ class Consumer:
         core = self._core
         for topic, partition in query.wanted:
             if core.metadata.leader_of(topic, partition) is None:
-                return UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+                return UnknownTopic(core.metadata.problem_with(topic, core.now_ms, partition))
         return TimedOut("the leaders did not tell their offsets in time")
 
     # --- Records

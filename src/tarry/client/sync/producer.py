@@ -16,7 +16,7 @@ import warnings
 import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Final, Self
+from typing import Self
 
 from tarry.client.core import batch
 from tarry.client.core.partitioner import ANY_PARTITION
@@ -33,10 +33,6 @@ from tarry.client.sync.driver import Driver, monotonic_ms, system_random, wall_m
 from tarry.client.sync.sender_thread import SenderThread
 
 HeadersGiven = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
-
-# Batches that wait to be sent before `send` drives a turn itself: one turn for each would cost
-# more than it brings.
-READY_MIN: Final = 1
 
 
 class Receipt(batch.Receipt):
@@ -67,6 +63,8 @@ class Producer:
         self._core.accumulator.owner = self
         self._driver = Driver(self._core, self.settings)
         self._thread = SenderThread(self._driver, self._core, self.settings.linger_ms)
+        # Closed batches that `send` has driven a turn for; one turn for each of them is enough.
+        self._batches_driven = 0
         self._flush_at_exit = _AtExit(self)
 
     # --- Records
@@ -96,10 +94,11 @@ class Producer:
             receipt = core.append(topic, place, timestamp, key, value, pairs)
             if receipt is not None:
                 self._thread.on_send(core.now_ms)
-            has_ready = len(core.accumulator.ready) >= READY_MIN
+            is_due = core.accumulator.batches_closed != self._batches_driven
+            self._batches_driven = core.accumulator.batches_closed
         if receipt is None:
             receipt = self._send_later(topic, place, timestamp, key, value, pairs)
-        elif has_ready:
+        elif is_due:
             driver.nudge()
         assert isinstance(receipt, Receipt)
         return receipt
@@ -125,7 +124,9 @@ class Producer:
                 attempt.error = error
             return attempt.receipt is not None or attempt.error is not None
 
-        core.begin_flush()
+        with self._driver.lock:
+            # Room comes only from what is sent.
+            core.begin_flush()
         if self._driver.wait(try_again, self.settings.block_ms_max):
             if attempt.error is not None:
                 raise attempt.error
@@ -134,10 +135,9 @@ class Producer:
                 self._thread.on_send(core.now_ms)
             return attempt.receipt
         with self._driver.lock:
-            raise self._no_room(topic)
+            raise self._no_room(topic, self.settings.block_ms_max)
 
-    def _no_room(self, topic: str) -> ClientError:
-        waited_ms = self.settings.block_ms_max
+    def _no_room(self, topic: str, waited_ms: int) -> ClientError:
         core = self._core
         if core.metadata.topic(topic) is None:
             reason = core.refresh.last_error
@@ -149,13 +149,19 @@ class Producer:
         )
 
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
-        """How many partitions a topic has; waits for metadata."""
+        """How many partitions a topic has; waits for metadata.  Raises UnknownTopic."""
         core = self._core
         timeout_ms = self.settings.block_ms_max if timeout is None else int(timeout * 1000)
-        if self._driver.wait(lambda: core.partition_count(topic) > 0, timeout_ms):
-            return core.partition_count(topic)
+
+        def is_settled() -> bool:
+            return core.partition_count(topic) > 0 or core.metadata.is_missing(topic, core.now_ms)
+
+        self._driver.wait(is_settled, timeout_ms)
         with self._driver.lock:
-            raise self._no_room(topic)
+            count = core.partition_count(topic)
+            if count == 0:
+                raise self._no_room(topic, timeout_ms)
+        return count
 
     # --- Waiting
 

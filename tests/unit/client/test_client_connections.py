@@ -1,0 +1,265 @@
+"""Connections: how they come about, what they owe, how they end."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from typing import Any
+
+import pytest
+from scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
+
+from tarry.base import errors
+from tarry.client.core.admin import AdminCore
+from tarry.client.core.admin_calls import ApiVersions, DescribeCluster, TopicList
+from tarry.client.core.call import Call
+from tarry.client.errors import ClientClosed, TimedOut, UnsupportedVersion
+from tarry.client.settings import Address, ClientSettings
+from tarry.protocol import api_keys
+from tarry.protocol.frames import encode_response
+from tarry.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
+
+SERVERS = "10.0.0.1:9092"
+
+
+def admin(cluster: ScriptedCluster, servers: str = SERVERS, **settings: Any) -> AdminCore:
+    given = ClientSettings(bootstrap_servers=servers, **settings)
+    core: AdminCore = cluster.attach(AdminCore(given, seeded_random(), cluster.now_ms))
+    return core
+
+
+def ask(cluster: ScriptedCluster, call: Call, timeout_ms: int = 10_000) -> Call:
+    cluster.core.now_ms = cluster.now_ms
+    cluster.core.begin_call(call, timeout_ms)
+    cluster.run_until(lambda: call.is_done, timeout_ms + 1_000)
+    return call
+
+
+def test_the_newest_version_that_both_sides_know_is_spoken() -> None:
+    cluster = ScriptedCluster()
+    cluster.ranges[api_keys.METADATA] = (0, 9)
+    admin(cluster)
+
+    ask(cluster, TopicList(None))
+
+    assert cluster.requests(api_keys.METADATA)[0].version == 9
+
+
+def test_a_client_names_itself_and_its_software() -> None:
+    cluster = ScriptedCluster()
+    admin(cluster, client_id="tester")
+
+    ask(cluster, TopicList(None))
+
+    first = cluster.seen[0]
+    assert (first.api_key, first.client_id) == (api_keys.API_VERSIONS, "tester")
+    assert first.request.client_software_name == "tarry"
+
+
+def test_an_api_without_a_common_version_is_refused_with_both_ranges() -> None:
+    cluster = ScriptedCluster()
+    cluster.ranges[api_keys.METADATA] = (99, 120)
+    admin(cluster)
+
+    call = ask(cluster, TopicList(None))
+
+    assert isinstance(call.error, UnsupportedVersion)
+    assert "99 to 120" in str(call.error)
+    assert "0 to 13" in str(call.error)
+
+
+def test_an_api_that_the_broker_lacks_is_refused_by_name() -> None:
+    cluster = ScriptedCluster()
+    del cluster.ranges[api_keys.DESCRIBE_CLUSTER]
+    admin(cluster)
+
+    call = ask(cluster, DescribeCluster())
+
+    assert isinstance(call.error, UnsupportedVersion)
+    assert "DescribeCluster" in str(call.error)
+
+
+def test_a_broker_that_lacks_our_version_of_api_versions_is_asked_in_its_own() -> None:
+    cluster = ScriptedCluster()
+
+    def too_new(cluster: ScriptedCluster, seen: Seen) -> bytes:
+        answer = ApiVersionsResponse(errors.UNSUPPORTED_VERSION, [ApiVersion(18, 0, 2)])
+        chunks = encode_response(api_keys.API_VERSIONS, 0, seen.correlation_id, answer)
+        return b"".join(bytes(chunk) for chunk in chunks)
+
+    cluster.script(api_keys.API_VERSIONS, too_new)
+    admin(cluster)
+
+    call = ask(cluster, TopicList(None))
+
+    assert call.error is None
+    assert [one.version for one in cluster.requests(api_keys.API_VERSIONS)] == [4, 2]
+
+
+def test_a_refused_connection_is_tried_again_after_pauses_that_double() -> None:
+    cluster = ScriptedCluster()
+    cluster.refused[cluster.brokers[1]] = "connection refused"
+    admin(cluster)
+
+    ask(cluster, TopicList(None), timeout_ms=5_000)
+
+    times = [time_ms for time_ms, _ in cluster.connects]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
+    assert 40 <= gaps[0] <= 130
+    assert gaps[-1] >= 800
+    assert all(gap <= 2_500 for gap in gaps)
+
+
+def test_an_unreachable_cluster_is_told_with_address_and_reason() -> None:
+    cluster = ScriptedCluster()
+    cluster.refused[cluster.brokers[1]] = "connection refused"
+    admin(cluster)
+
+    call = ask(cluster, TopicList(None), timeout_ms=2_000)
+
+    assert isinstance(call.error, TimedOut)
+    assert "10.0.0.1:9092: connection refused" in str(call.error)
+
+
+def test_a_bootstrap_server_that_is_down_does_not_hide_the_next_one() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    cluster.refused[cluster.brokers[1]] = "connection refused"
+    admin(cluster, "10.0.0.1:9092,10.0.0.2:9092")
+
+    call = ask(cluster, TopicList(None), timeout_ms=2_000)
+
+    assert call.error is None
+
+
+def test_every_address_of_a_name_is_tried_in_order() -> None:
+    cluster = ScriptedCluster()
+    cluster.names["kafka"] = [Address("::1", 9092), cluster.brokers[1]]
+    cluster.refused[Address("::1", 9092)] = "connection refused"
+    admin(cluster, "kafka:9092")
+
+    call = ask(cluster, TopicList(None))
+
+    assert call.error is None
+    assert [address for _, address in cluster.connects] == cluster.names["kafka"]
+
+
+def test_a_name_that_is_not_known_is_told() -> None:
+    cluster = ScriptedCluster()
+    cluster.names["nowhere"] = []
+    admin(cluster, "nowhere:9092")
+
+    call = ask(cluster, TopicList(None), timeout_ms=1_000)
+
+    assert "nowhere:9092: unknown name" in str(call.error)
+
+
+def test_an_address_that_swallows_connections_is_given_up() -> None:
+    cluster = ScriptedCluster()
+    cluster.refused[cluster.brokers[1]] = SILENCE
+    admin(cluster, socket_connection_setup_timeout_ms=300)
+
+    call = ask(cluster, TopicList(None), timeout_ms=2_000)
+
+    assert "took no connection within 300 ms" in str(call.error)
+    assert cluster.closes
+
+
+def test_a_request_without_an_answer_closes_its_connection() -> None:
+    cluster = ScriptedCluster()
+    cluster.script(api_keys.METADATA, lambda cluster, seen: SILENCE)
+    admin(cluster, request_timeout_ms=500)
+
+    call = ask(cluster, TopicList(None), timeout_ms=5_000)
+
+    assert call.error is None
+    assert len(cluster.closes) == 1
+    assert len(cluster.requests(api_keys.METADATA)) >= 2
+
+
+def test_a_cut_connection_is_made_again_and_the_call_repeated() -> None:
+    cluster = ScriptedCluster()
+    cluster.script(api_keys.METADATA, lambda cluster, seen: CUT)
+    admin(cluster)
+
+    call = ask(cluster, TopicList(None))
+
+    assert call.error is None
+    assert len(cluster.connects) == 2
+
+
+def test_an_answer_with_another_correlation_id_closes_the_connection() -> None:
+    cluster = ScriptedCluster()
+
+    def confused(cluster: ScriptedCluster, seen: Seen) -> None:
+        seen.correlation_id += 1
+        return cluster.metadata(seen)  # type: ignore[return-value]
+
+    cluster.script(api_keys.METADATA, confused)
+    admin(cluster)
+
+    call = ask(cluster, TopicList(None))
+
+    assert call.error is None
+    assert len(cluster.closes) == 1
+
+
+@pytest.mark.parametrize(
+    ("garbage", "word"),
+    [(b"HTTP/1.1 400 Bad Request\r\n\r\n", "HTTP"), (b"\x15\x03\x03\x00\x02\x02\x46", "TLS")],
+)
+def test_a_peer_that_speaks_something_else_is_named(garbage: bytes, word: str) -> None:
+    cluster = ScriptedCluster()
+    cluster.rule(api_keys.API_VERSIONS, lambda cluster, seen: garbage)
+    admin(cluster)
+
+    call = ask(cluster, TopicList(None), timeout_ms=1_000)
+
+    assert f"the peer answers in {word}" in str(call.error)
+
+
+def test_a_throttled_connection_pauses_before_its_next_request() -> None:
+    cluster = ScriptedCluster()
+    cluster.throttle_ms = 700
+    admin(cluster)
+
+    ask(cluster, TopicList(None))
+    ask(cluster, TopicList(None))
+
+    first, second = cluster.requests(api_keys.METADATA)
+    assert second.now_ms - first.now_ms >= 700
+
+
+def test_a_bootstrap_server_that_turns_out_to_be_a_broker_keeps_its_connection() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = admin(cluster)
+    core.track("t")
+    cluster.run_for(100)
+
+    ask(cluster, ApiVersions(1))
+
+    assert len(cluster.connects) == 1
+
+
+def test_closing_the_client_fails_what_is_under_way() -> None:
+    cluster = ScriptedCluster()
+    cluster.rule(api_keys.METADATA, lambda cluster, seen: SILENCE)
+    core = admin(cluster)
+    call = TopicList(None)
+    core.begin_call(call, 10_000)
+    cluster.run_for(100)
+
+    core.close()
+
+    assert isinstance(call.error, ClientClosed)
+
+
+def test_two_runs_with_the_same_chance_are_the_same() -> None:
+    traces: list[list[tuple[int, int]]] = []
+    for _ in range(2):
+        cluster = ScriptedCluster(brokers=2)
+        cluster.refused[cluster.brokers[1]] = "connection refused"
+        admin(cluster, "10.0.0.1:9092,10.0.0.2:9092")
+        ask(cluster, TopicList(None))
+        traces.append([(one.now_ms, one.api_key) for one in cluster.seen])
+
+    assert traces[0] == traces[1]

@@ -1,0 +1,274 @@
+"""Small parts of the client's core: tasks, frames, back-off, partitioner, settings, receipts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scripted_cluster import seeded_random
+
+from tarry.base.errors import InvalidSetting, ProtocolViolation
+from tarry.client.core.backoff import backoff_ms
+from tarry.client.core.batch import ProducerBatch, Receipt
+from tarry.client.core.frames import FrameSplitter
+from tarry.client.core.partitioner import murmur2, partition_for_key
+from tarry.client.core.tasks import Task, Tasks
+from tarry.client.errors import BrokerError
+from tarry.client.settings import (
+    Address,
+    ClientSettings,
+    ConsumerSettings,
+    ProducerSettings,
+    parse_addresses,
+    parse_duration_ms,
+)
+
+# --- Tasks
+
+
+def test_a_task_runs_once_at_its_time() -> None:
+    tasks = Tasks(0)
+    ran: list[int] = []
+    task = Task(ran.append)
+
+    tasks.schedule(task, 100)
+    for now_ms in (50, 99, 100, 200):
+        tasks.advance(now_ms)
+
+    assert ran == [100]
+
+
+def test_a_task_that_is_moved_runs_only_at_its_new_time() -> None:
+    tasks = Tasks(0)
+    ran: list[int] = []
+    task = Task(ran.append)
+
+    tasks.schedule(task, 100)
+    tasks.schedule(task, 300)
+    tasks.advance(200)
+    tasks.advance(300)
+
+    assert ran == [300]
+
+
+def test_a_task_in_the_past_is_due_at_once_and_not_inside_the_caller() -> None:
+    tasks = Tasks(1_000)
+    ran: list[int] = []
+    task = Task(ran.append)
+
+    tasks.schedule(task, 10)
+    due_ms = tasks.next_due_ms()
+    assert due_ms is not None
+    tasks.advance(1_000)
+
+    assert due_ms <= 1_000
+    assert ran == [1_000]
+
+
+def test_a_task_that_another_one_cancels_in_the_same_moment_does_not_run() -> None:
+    tasks = Tasks(0)
+    ran: list[str] = []
+    second = Task(lambda now_ms: ran.append("second"))
+    first = Task(lambda now_ms: tasks.cancel(second))
+
+    tasks.schedule(first, 10)
+    tasks.schedule(second, 10)
+    tasks.advance(20)
+
+    assert ran == []
+
+
+def test_a_task_is_only_ever_moved_earlier_on_request() -> None:
+    tasks = Tasks(0)
+    ran: list[int] = []
+    task = Task(ran.append)
+
+    tasks.schedule_earlier(task, 100)
+    tasks.schedule_earlier(task, 200)
+    tasks.schedule_earlier(task, 50)
+    tasks.advance(50)
+
+    assert ran == [50]
+
+
+# --- Frames
+
+
+def frame(content: bytes) -> bytes:
+    return len(content).to_bytes(4, "big") + content
+
+
+@pytest.mark.parametrize("step", [1, 2, 3, 5, 7, 100])
+def test_frames_come_out_whole_however_the_stream_is_cut(step: int) -> None:
+    contents = [b"abcd", b"x" * 50, b"1234567", b"zzzz"]
+    stream = b"".join(frame(content) for content in contents)
+    splitter = FrameSplitter()
+
+    found: list[bytes] = []
+    for start in range(0, len(stream), step):
+        found += splitter.feed(stream[start : start + step])
+
+    assert found == contents
+
+
+@pytest.mark.parametrize("head", [b"\xff\xff\xff\xff", b"\x00\x00\x00\x03", b"\x7f\xff\xff\xff"])
+def test_a_length_that_no_answer_has_is_refused(head: bytes) -> None:
+    with pytest.raises(ProtocolViolation, match="not a Kafka port"):
+        FrameSplitter().feed(head)
+
+
+# --- Back-off
+
+
+def test_pauses_double_up_to_their_limit_give_or_take_a_fifth() -> None:
+    random = seeded_random()
+
+    for failures, middle in ((1, 100), (2, 200), (3, 400), (4, 800), (5, 1_000), (60, 1_000)):
+        pauses = [backoff_ms(100, 1_000, failures, random) for _ in range(200)]
+        assert min(pauses) >= middle * 8 // 10
+        assert max(pauses) <= middle * 12 // 10
+        assert len(set(pauses)) > 10
+
+
+# --- Partitioner
+
+# From Kafka's own UtilsTest.testMurmur2.
+MURMUR2 = [
+    (b"21", -973932308),
+    (b"foobar", -790332482),
+    (b"a-little-bit-long-string", -985981536),
+    (b"a-little-bit-longer-string", -1486304829),
+    (b"lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58897971),
+    (b"abc", 479470107),
+]
+
+
+@pytest.mark.parametrize(("data", "wanted"), MURMUR2)
+def test_murmur2_is_javas(data: bytes, wanted: int) -> None:
+    assert murmur2(data) == wanted & 0xFFFF_FFFF
+
+
+def test_a_negative_hash_gives_a_partition_as_in_java() -> None:
+    assert partition_for_key(b"foobar", 10) == (-790332482 & 0x7FFF_FFFF) % 10
+
+
+# --- Settings
+
+
+def test_settings_take_kafkas_keys_in_both_forms() -> None:
+    settings = ProducerSettings({"linger.ms": 7, "acks": "all"}, batch_size=100)
+
+    assert (settings.linger_ms, settings.acks, settings.batch_bytes) == (7, -1, 100)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given", "sentence"),
+    [
+        (ProducerSettings, {"linger.mss": 5}, "did you mean linger.ms?"),
+        (ProducerSettings, {"session.timeout.ms": 5}, "unknown setting"),
+        (ProducerSettings, {"fetch.min.bytes": 5}, "is a setting of a consumer"),
+        (ProducerSettings, {"queue.buffering.max.ms": 5}, "use linger.ms"),
+        (ProducerSettings, {"acks": "2"}, "is not one of all, -1, 0, 1"),
+        (ProducerSettings, {"linger.ms": "soon"}, "is no whole number"),
+        (ProducerSettings, {"linger.ms": -1}, "is not between"),
+        (ProducerSettings, {"enable.idempotence": "maybe"}, "neither true nor false"),
+        (ProducerSettings, {"enable.idempotence": True, "acks": "1"}, "needs acks=all"),
+        (
+            ProducerSettings,
+            {"enable.idempotence": True, "max.in.flight.requests.per.connection": 6},
+            "needs max.in.flight",
+        ),
+        (ProducerSettings, {"delivery.timeout.ms": 100}, "no request could be repeated"),
+        (ClientSettings, {"bootstrap.servers": ""}, "names no address"),
+        (ClientSettings, {"bootstrap.servers": "host:port"}, "no address of the form host:port"),
+        (ClientSettings, {"bootstrap.servers": "::1:9092"}, "write the address"),
+        (ConsumerSettings, {"auto.offset.reset": "middle"}, "is not one of"),
+        (ConsumerSettings, {"security.protocol": "SSL"}, "is not one of PLAINTEXT"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_with_a_hint(
+    kind: Any, given: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidSetting) as caught:
+        kind(given)
+
+    assert sentence in str(caught.value)
+
+
+def test_a_key_in_both_forms_is_an_error() -> None:
+    with pytest.raises(InvalidSetting, match="given twice"):
+        ProducerSettings({"linger.ms": 5}, linger_ms=5)
+
+
+def test_idempotence_gives_way_to_acks_unless_it_was_asked_for() -> None:
+    assert ProducerSettings().is_idempotent
+    assert not ProducerSettings(acks="1").is_idempotent
+    assert not ProducerSettings(enable_idempotence=False).is_idempotent
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [(5, 5), ("1500", 1_500), ("1500ms", 1_500), ("30s", 30_000), ("2h", 7_200_000), ("x", None)],
+)
+def test_durations_have_units(text: Any, wanted: int | None) -> None:
+    assert parse_duration_ms(text) == wanted
+
+
+def test_addresses_may_be_many_and_of_both_families() -> None:
+    found = parse_addresses("kafka-1:9093, [::1]:9094,localhost,[::1]")
+
+    assert found == [
+        Address("kafka-1", 9093),
+        Address("::1", 9094),
+        Address("localhost", 9092),
+        Address("::1", 9092),
+    ]
+    assert str(found[1]) == "[::1]:9094"
+
+
+# --- Receipts
+
+
+def batch_of(count: int) -> ProducerBatch:
+    batch = ProducerBatch("t", 0, (0,), 1_000)
+    for number in range(count):
+        batch.append(0, None, b"%d" % number, None)
+    batch.payload_bytes = 100 * count
+    return batch
+
+
+def test_receipts_of_a_batch_share_its_end() -> None:
+    batch = batch_of(3)
+    receipts = [Receipt(batch, place, 0) for place in range(3)]
+
+    batch.succeed(40, -1)
+
+    assert [receipt.offset for receipt in receipts] == [40, 41, 42]
+
+
+def test_receipts_find_their_record_through_any_number_of_splits() -> None:
+    batch = batch_of(8)
+    receipts = [Receipt(batch, place, 0) for place in range(8)]
+
+    left, right = batch.split()
+    first, second = right.split()
+    rest = left.without({1: BrokerError(87, "bad"), 2: BrokerError(87, "worse")})
+    assert rest is not None
+    rest.succeed(0, -1)
+    first.succeed(2, -1)
+    second.succeed(4, -1)
+
+    assert [receipt.offset for receipt in receipts] == [0, -1, -1, 1, 2, 3, 4, 5]
+    assert [receipt.error is None for receipt in receipts] == [
+        True, False, False, True, True, True, True, True,
+    ]  # fmt: skip
+
+
+def test_a_failed_record_counts_as_unseen_until_its_error_is_asked_for() -> None:
+    batch = batch_of(2)
+    receipts = [Receipt(batch, place, 0) for place in range(2)]
+    batch.fail(BrokerError(29, "no"))
+
+    assert batch.unseen_failures == 2
+    assert receipts[0].error is not None
+    assert batch.unseen_failures == 1
