@@ -19,6 +19,7 @@ from message_facts import (
     element_size_min,
     is_absent_when_none,
     is_nullable,
+    local_name,
     python_type,
     runs,
     struct_versions,
@@ -74,16 +75,16 @@ def read_field(code: Code, api: Api, item: Field, versions: Versions) -> None:
     if item.is_array:
         read_array(code, api, item, versions)
     elif item.is_struct:
-        call = f"{item.name} = _decode_{snake_case(item.type_name)}(reader, version)"
+        call = f"{local_name(item)} = _decode_{snake_case(item.type_name)}(reader, version)"
         if not is_nullable(item) or item.tag is not None:
             code.add(call)
         else:
             code.add("if reader.i8() >= 0:", f"    {call}")
     else:
-        code.add(f"{item.name} = {read_scalar(api, item, versions)}")
+        code.add(f"{local_name(item)} = {read_scalar(api, item, versions)}")
         if item.type_name == "records" and not is_nullable(item):
-            code.add(f"if {item.name} is None:", f"    {null_refused}")
-        add_null_check(code, item, versions, f"{item.name} is None", null_refused)
+            code.add(f"if {local_name(item)} is None:", f"    {null_refused}")
+        add_null_check(code, item, versions, f"{local_name(item)} is None", null_refused)
 
 
 def add_null_check(code: Code, item: Field, versions: Versions, is_null: str, refusal: str) -> None:
@@ -94,6 +95,7 @@ def add_null_check(code: Code, item: Field, versions: Versions, is_null: str, re
 
 
 def read_array(code: Code, api: Api, item: Field, versions: Versions) -> None:
+    local = local_name(item)
     null_refused = f'raise MalformedData("{item.name} must not be null")'
     compact = f"reader.compact_array_length({element_size_min(api, item, flexible=True)})"
     plain = f"reader.array_length({element_size_min(api, item, flexible=False)})"
@@ -104,11 +106,11 @@ def read_array(code: Code, api: Api, item: Field, versions: Versions) -> None:
         element = read_scalar(api, item, versions)
     if not is_nullable(item):
         code.add("if count < 0:", f"    {null_refused}", "for _ in range(count):")
-        code.add(f"    {item.name}.append({element})")
+        code.add(f"    {local}.append({element})")
         return
     add_null_check(code, item, versions, "count < 0", null_refused)
-    code.add(f"{item.name} = None", "if count >= 0:", f"    {item.name} = []")
-    code.add("    for _ in range(count):", f"        {item.name}.append({element})")
+    code.add(f"{local} = None", "if count >= 0:", f"    {local} = []")
+    code.add("    for _ in range(count):", f"        {local}.append({element})")
 
 
 def local_declaration(item: Field) -> str:
@@ -118,7 +120,7 @@ def local_declaration(item: Field) -> str:
         annotation = "i64"
     if item.type_name == "records":
         annotation = "Window | None"
-    return f"{item.name}: {annotation} = {default}"
+    return f"{local_name(item)}: {annotation} = {default}"
 
 
 def is_declared_first(api: Api, struct: Struct, item: Field) -> bool:
@@ -154,7 +156,7 @@ def add_decoder(code: Code, api: Api, struct: Struct) -> None:
             body.depth -= 1
     add_tagged_reading(body, api, struct, around)
     add_flexible_local(code, api, around, body)
-    arguments = ", ".join(item.name for item in struct.fields)
+    arguments = ", ".join(local_name(item) for item in struct.fields)
     code.add(f"return {struct.name}({arguments})")
     code.depth -= 1
 

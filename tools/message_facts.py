@@ -26,6 +26,14 @@ PYTHON_TYPES: Final = {
     "records": "Window | ChunkList",
 }
 
+# Names that a decoder needs for itself: a field of that name gets another local.
+DECODER_NAMES: Final = ("count", "end", "flexible", "reader", "tag", "version")
+
+
+def local_name(item: Field) -> str:
+    """A field's local variable in its decoder."""
+    return f"{item.name}_" if item.name in DECODER_NAMES else item.name
+
 
 def python_type(item: Field) -> str:
     name = item.type_name if item.is_struct else PYTHON_TYPES.get(item.type_name, "int")

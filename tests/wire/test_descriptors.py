@@ -75,7 +75,7 @@ def default_of(field: dict[str, Any]) -> str | None:
     default = field.get("default")
     if default is None:
         return None
-    text = str(default)
+    text = str(default).lower() if isinstance(default, bool) else str(default)
     if text.startswith("0x"):
         text = str(int(text, 16))
     return None if text in ZERO_DEFAULTS else text
@@ -88,12 +88,14 @@ def facts_of_descriptor(field: dict[str, Any], around: Versions) -> dict[str, An
     type_name = field["type"].removeprefix("[]")
     if tagged != "none":
         assert parse_versions(tagged).within(around) == versions
+    if nullable != "none":
+        nullable = parse_versions(nullable).within(versions)
     return {
         "name": snake_case(field["name"]),
         "type": TYPES.get(type_name, type_name),
         "is_array": field["type"].startswith("[]"),
         "versions": versions,
-        "nullable": None if nullable == "none" else parse_versions(nullable).within(versions),
+        "nullable": None if nullable == "none" or nullable.first > nullable.last else nullable,
         "default": default_of(field),
         "tag": field.get("tag"),
         "is_key": bool(field.get("mapKey", False)),

@@ -85,6 +85,11 @@ def test_a_struct_may_stand_in_a_block_of_its_own() -> None:
     assert [field.name for field in api.structs["Cursor"].fields] == ["topic"]
 
 
+def test_a_structs_second_use_must_not_have_more_versions_than_its_first() -> None:
+    with pytest.raises(InvalidSchema, match="fewer versions"):
+        parse(f"{HEAD}request\n    new [Topic] 4+\n        name string\n    old [Topic] 2-3{TAIL}")
+
+
 @pytest.mark.parametrize(
     "lines",
     [
@@ -100,6 +105,8 @@ def test_a_struct_may_stand_in_a_block_of_its_own() -> None:
         "    acks i16 = 1 2",
         "    acks i16 tag",
         "    acks i16 tag x",
+        "    acks i16 9+",
+        "    acks string?9+",
     ],
 )
 def test_a_line_that_is_not_in_the_notation_is_refused_by_name(lines: str) -> None:

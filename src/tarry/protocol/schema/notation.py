@@ -16,8 +16,8 @@ the struct around it has), `tag 0`, `key`, `ignorable`; last `= default` (else 0
 empty, nullable or not, as in Kafka; only records begin as null).  Types: bool i8 i16 i32 i64 u16
 u32 f64 uuid string bytes records, a struct's name, `[T]` for an array.  `?` after a type makes it
 nullable, `?10+` only from that version.  The fields of a struct stand below the field that names
-it first, one step deeper; or in a block of its own, `struct Cursor`.  `#` begins a comment.
-Names are Kafka's in snake case; classes keep Kafka's names.
+it first, one step deeper; or before that in a block of its own, `struct Cursor`.  `#` begins a
+comment.  Names are Kafka's in snake case; classes keep Kafka's names.
 
 The file is the source of `tools/generate_messages.py`; nothing reads it while a broker runs.
 """
@@ -55,6 +55,9 @@ class Versions:
     def within(self, other: Versions) -> Versions:
         return Versions(max(self.first, other.first), min(self.last, other.last))
 
+    def covers(self, other: Versions) -> bool:
+        return self.first <= other.first and other.last <= self.last
+
     def __contains__(self, version: int) -> bool:
         return self.first <= version <= self.last
 
@@ -80,7 +83,10 @@ class Field:
 
 @dataclass
 class Struct:
+    """Fields under a name; `versions` are those its fields' own are taken from."""
+
     name: str
+    versions: Versions
     fields: list[Field] = field(default_factory=list)
 
 
@@ -159,13 +165,17 @@ def _parse_line(api: Api, line: str, around: list[tuple[Struct, Versions]]) -> N
         raise InvalidSchema("wrong indentation")
     del around[depth:]
     if depth == 0:
-        around.append((_open_struct(api, _block_name(api, line)), api.versions))
+        around.append((_open_struct(api, _block_name(api, line), api.versions), api.versions))
         return
     struct, versions = around[-1]
     parsed = _parse_field(versions, line.split())
     struct.fields.append(parsed)
-    if parsed.is_struct and parsed.type_name not in api.structs:
-        around.append((_open_struct(api, parsed.type_name), parsed.versions))
+    if not parsed.is_struct:
+        return
+    if parsed.type_name not in api.structs:
+        around.append((_open_struct(api, parsed.type_name, parsed.versions), parsed.versions))
+    elif not api.structs[parsed.type_name].versions.covers(parsed.versions):
+        raise InvalidSchema(f"{parsed.type_name} was first named by a field of fewer versions")
 
 
 def load_all() -> list[Api]:
@@ -202,10 +212,10 @@ def _block_name(api: Api, line: str) -> str:
     return words[1]
 
 
-def _open_struct(api: Api, name: str) -> Struct:
+def _open_struct(api: Api, name: str, versions: Versions) -> Struct:
     if name in api.structs:
         raise InvalidSchema(f"{name} is described twice")
-    struct = Struct(name)
+    struct = Struct(name, versions)
     api.structs[name] = struct
     return struct
 
@@ -227,9 +237,13 @@ def _parse_field(around: Versions, words: list[str]) -> Field:
     for flag in flags:
         if flag not in ("key", "ignorable"):
             versions = parse_versions(flag).within(around)
+    if versions.first > versions.last:
+        raise InvalidSchema(f"{words[0]} is in no version")
     nullable: Versions | None = None
     if matched[4] is not None:
         nullable = (parse_versions(matched[5]) if matched[5] else versions).within(versions)
+        if nullable.first > nullable.last:
+            raise InvalidSchema(f"{words[0]} is never nullable")
     return Field(
         name=words[0],
         type_name=type_name,
