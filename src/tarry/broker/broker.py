@@ -204,6 +204,7 @@ class Broker:
             connection = self.connections.get(event.connection_id)
             if connection is not None:
                 connection.unsent = 0
+                connection.active_ms = self.now_ms
                 self._process(connection)
         elif kind == DISCONNECTED:
             connection = self.connections.pop(event.connection_id, None)

@@ -205,9 +205,13 @@ class Connection:
             first = 0
         self.first_slot = first
 
+    def has_unanswered(self) -> bool:
+        """True while a request has no answer yet."""
+        return len(self.slots) > self.first_slot
+
     def has_waiting(self) -> bool:
         """True while a request has no answer yet, or an answer has not left."""
-        return len(self.slots) > self.first_slot or self.unsent > 0
+        return self.has_unanswered() or self.unsent > 0
 
     def waiting_contexts(self) -> list[RequestContext]:
         """The requests without an answer, oldest first."""

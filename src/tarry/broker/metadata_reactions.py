@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from tarry.base import errors
 from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.cluster.records import (
@@ -23,6 +24,7 @@ from tarry.cluster.topic_settings import log_config
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
 from tarry.partition.topic import HostedTopic
+from tarry.timer.wheel import TimerEntry
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tarry.broker")
 
 REMOVAL_TIMEOUT_MS: Final = 60_000
+REMOVAL_RETRY_MS: Final = 1_000
 # A directory of this name was given up; nothing else gets it.
 DELETED_SUFFIX: Final = "-delete"
 
@@ -55,11 +58,38 @@ class TopicRemovals(FlushListener):
         self.topic_id = topic_id
 
     def on_flushed(self, flush_id: int) -> None:
+        self.record()
+
+    def record(self) -> None:
+        """Say that the directories are gone, which frees the topic's name."""
         broker = self.broker
-        broker.propose(
-            [TopicRemoved(topic_id=self.topic_id)],
-            MetadataWrite(broker.now_ms + REMOVAL_TIMEOUT_MS),
-        )
+        write = RemovalWrite(self, broker.now_ms + REMOVAL_TIMEOUT_MS)
+        broker.propose([TopicRemoved(topic_id=self.topic_id)], write)
+
+
+class RemovalWrite(MetadataWrite):
+    """The record of a removal.  If it cannot be written, it is tried again later."""
+
+    def __init__(self, removals: TopicRemovals, deadline_ms: int) -> None:
+        super().__init__(deadline_ms)
+        self.removals = removals
+
+    def on_complete(self) -> None:
+        if self.error_code == errors.KAFKA_STORAGE_ERROR:
+            RemovalRetry(self.removals)
+
+
+class RemovalRetry(TimerEntry):
+    """Waits before the record of a removal is tried again."""
+
+    def __init__(self, removals: TopicRemovals) -> None:
+        broker = removals.broker
+        super().__init__(broker.now_ms + REMOVAL_RETRY_MS)
+        self.removals = removals
+        broker.timer.add(self)
+
+    def expire(self) -> None:
+        self.removals.record()
 
 
 class MetadataReactions:

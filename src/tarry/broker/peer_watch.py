@@ -42,7 +42,7 @@ class PeerWatch(TimerEntry):
                 f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
             )
             return
-        if broker.now_ms >= self._idle_due_ms() and not connection.has_waiting():
+        if broker.now_ms >= self._idle_due_ms() and not connection.has_unanswered():
             broker.close_connection(connection, "idle for longer than connections.max.idle.ms")
             return
         self._add()

@@ -307,3 +307,20 @@ def test_a_fetch_that_waits_is_given_up_with_its_connection(
 
     assert client.is_closed
     assert hand.broker.fetch_purgatory.delayed == 0
+
+
+def test_a_peer_that_never_takes_its_answers_is_let_go_when_its_idle_time_is_over(
+    batch: Batch, produce: Produce, fetch: Fetch, topic: Callable[..., None]
+) -> None:
+    hand = BrokerByHand({"connections.max.idle.ms": "60000"})
+    client = hand.connect()
+    topic(client, "orders")
+    client.ask(api_keys.PRODUCE, PRODUCE_VERSION, produce(batch(b"a")))
+    reader = hand.connect()
+    hand.transport.stuck[reader.connection_id] = True
+    reader.send(api_keys.FETCH, FETCH_VERSION, fetch(0))
+
+    for _ in range(200):
+        hand.turn(after_ms=400)
+
+    assert reader.is_closed
