@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tarry.base.setting import Setting, Value, value_text
+from tarry.base.setting import GONE, Setting, Value, value_text
 from tarry.base.settings import SETTINGS, Settings
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, default_value
 from tarry.cluster.topic_settings_table import DOUBLE_KEYS, HIDDEN_KEYS, SYNONYMS
@@ -60,7 +60,7 @@ def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[Config
             entry.synonyms = [(key, own, SOURCE_TOPIC), *behind]
         else:
             source = behind[0][2] if behind else SOURCE_DEFAULT
-            entry = ConfigEntry(row, _text(default_value(key, settings)), source)
+            entry = ConfigEntry(row, value_text(default_value(key, settings)), source)
             entry.synonyms = behind
         entries.append(entry)
     return entries
@@ -71,8 +71,10 @@ def broker_entries(settings: Settings) -> list[ConfigEntry]:
     entries: list[ConfigEntry] = []
     for key in sorted(SETTINGS):
         row = SETTINGS[key]
+        if row.scope == GONE:
+            continue
         source = SOURCE_BROKER_FILE if settings.is_given(key) else SOURCE_DEFAULT
-        entry = ConfigEntry(row, _text(settings.get(key)), source)
+        entry = ConfigEntry(row, value_text(settings.get(key)), source)
         entry.is_read_only = True
         entry.synonyms = _broker_synonyms((key,), row, settings)
         entries.append(entry)
@@ -82,7 +84,7 @@ def broker_entries(settings: Settings) -> list[ConfigEntry]:
 def _broker_synonyms(keys: tuple[str, ...], row: Setting, settings: Settings) -> list[Synonym]:
     """What the broker's settings say under these keys: what is given, then the default."""
     synonyms: list[Synonym] = [
-        (key, _text(settings.get(key)), SOURCE_BROKER_FILE)
+        (key, value_text(settings.get(key)), SOURCE_BROKER_FILE)
         for key in keys
         if key in SETTINGS and settings.is_given(key)
     ]
@@ -90,10 +92,6 @@ def _broker_synonyms(keys: tuple[str, ...], row: Setting, settings: Settings) ->
     for key in reversed(keys):
         default = SETTINGS[key].default if key in SETTINGS else row.default
         if default is not None:
-            synonyms.append((key, _text(default), SOURCE_DEFAULT))
+            synonyms.append((key, value_text(default), SOURCE_DEFAULT))
             break
     return synonyms
-
-
-def _text(value: Value) -> str | None:
-    return value_text(value)

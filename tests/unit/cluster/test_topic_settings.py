@@ -166,5 +166,6 @@ def test_the_brokers_entries_are_read_only_and_in_order():
     keys = [entry.key for entry in entries]
     node_id = entries[keys.index("node.id")]
     assert keys == sorted(keys)
+    assert "host.name" not in keys
     assert all(entry.is_read_only for entry in entries)
     assert (node_id.value, node_id.source, node_id.kafka_type) == ("4", 4, 3)
