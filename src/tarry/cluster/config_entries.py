@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from tarry.base.setting import GONE, Setting, Value, value_text
+from tarry.base.setting import GONE, Setting, value_text
 from tarry.base.settings import SETTINGS, Settings
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, default_value
 from tarry.cluster.topic_settings_table import DOUBLE_KEYS, HIDDEN_KEYS, SYNONYMS
