@@ -27,6 +27,7 @@ WRITE_FAULT: Final = "write fault"
 READ_FAULT: Final = "read fault"
 FLUSH_FAULT: Final = "flush fault"
 SPACE_FAULT: Final = "no space"
+OF_THE_DISK: Final = (WRITE_FAULT, READ_FAULT, FLUSH_FAULT, SPACE_FAULT)
 SLOW_READERS: Final = "slow readers"
 
 _HOUR_MS: Final = 3_600_000

@@ -112,8 +112,8 @@ class EpochEnd:
         self.asked = asked
         self.epoch = epoch
         self.end_offset = end_offset
-        # Asked when all was quiet: nothing can have been appended since.
-        self.is_final = False
+        # Nothing that was appended later, or lost, has moved this end.
+        self.is_certain = False
 
 
 class TimeLookup:

@@ -73,7 +73,7 @@ class World:
         self._end_after_stop = ""
         self._stop_deadline_ms = 0
         self._had_turn = False
-        self._may_flush_fail = False
+        self._may_disk_fail = False
         self._producers: list[Producer] = []
         self._readers: list[Reader] = []
         self._admin = Admin(self.stage, "admin", self.scene.topics)
@@ -114,7 +114,7 @@ class World:
         self._note("all heals")
         self.stage.is_quiet = True
         self.disk.heal()
-        self._may_flush_fail = False
+        self._may_disk_fail = False
         self.faults.flush_ms_max = 3
         self.faults.crash_in_start_per_mille = 0
         conditions = self.network.conditions
@@ -279,7 +279,7 @@ class World:
     def _on_stopped(self, broker: Broker) -> None:
         if broker.stop_reason:
             self._note(f"the broker stopped: {broker.stop_reason}")
-            if not self._may_flush_fail:
+            if not self._may_disk_fail:
                 self.stage.history.violate(f"the broker stopped by itself: {broker.stop_reason}")
             self._lose_broker(faults.POWER if self.random.randrange(2) else faults.KILL)
             return
@@ -292,7 +292,8 @@ class World:
         """This life ends uncleanly."""
         if self.broker is None:
             return
-        if self._had_turn:
+        # A stop under way may have come to its clean end already.
+        if self._had_turn and not self._end_after_stop:
             self.stage.history.unclean_lives.append(self.stage.life)
         self._forget_broker(kind)
         self._plan_start()
@@ -318,6 +319,8 @@ class World:
             return
         kind = fault.kind
         self._note(f"fault: {kind} {fault.number}")
+        if kind in faults.OF_THE_DISK:
+            self._may_disk_fail = True
         if kind in (faults.POWER, faults.KILL):
             self._lose_broker(kind)
         elif kind == faults.POWER_IN_TURN:
@@ -335,7 +338,6 @@ class World:
         elif kind == faults.READ_FAULT:
             self.disk.fail_reads(fault.number)
         elif kind == faults.FLUSH_FAULT:
-            self._may_flush_fail = True
             self.disk.fail_flushes()
         elif kind == faults.SPACE_FAULT:
             self.disk.capacity_bytes = self.disk.used_bytes() + self.random.randrange(2_000)

@@ -202,7 +202,7 @@ def test_an_epoch_that_ends_before_one_of_its_records_is_found() -> None:
     batch_of(history, b"a", b"b")
     log_of(history, b"a", b"b")
     end = EpochEnd(PLACE, exchange(1, 1), asked=0, epoch=0, end_offset=1)
-    end.is_final = True
+    end.is_certain = True
     history.epoch_ends.append(end)
 
     assert "is said to end at 1" in check_history(history)[0]

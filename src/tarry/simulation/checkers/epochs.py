@@ -39,17 +39,21 @@ def check_leader_epochs(history: History) -> list[str]:
 def check_epoch_ends(history: History) -> list[str]:
     """An epoch's end lies behind all records of it and not behind a later one's."""
     for end in history.epoch_ends:
-        if end.epoch < 0:
+        if end.epoch < 0 or not end.is_certain:
             continue
         reads = history.reads.get(end.place, {})
+        final = history.finals.get(end.place)
         for offset in sorted(reads):
+            if final is None or offset < final.log_start_offset:
+                # Epochs below the log start are forgotten: the first one kept begins there.
+                continue
             epoch = reads[offset].epoch
             if epoch > end.epoch and offset < end.end_offset:
                 return [
                     f"epoch {end.epoch} of {place_name(end.place)} is said to end at "
                     f"{end.end_offset}, and offset {offset} is of epoch {epoch}"
                 ]
-            if end.is_final and epoch <= end.epoch and offset >= end.end_offset:
+            if epoch <= end.epoch and offset >= end.end_offset:
                 return [
                     f"epoch {end.epoch} of {place_name(end.place)} is said to end at "
                     f"{end.end_offset}, and offset {offset} is of epoch {epoch}"

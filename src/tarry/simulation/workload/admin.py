@@ -90,10 +90,16 @@ class Admin(ScriptedActor):
             outcome = yield self._create_question(plan)
             if outcome is not None and isinstance(outcome.answer, CreateTopicsResponse):
                 result = outcome.answer.topics[0]
-                if result.error_code in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
+                if result.error_code == errors.NONE:
                     change.exchange = outcome.exchange
                     break
-                if result.error_code not in _PASSING:
+                if result.error_code == errors.TOPIC_ALREADY_EXISTS:
+                    # From a try whose answer was lost, or its predecessor is being removed.
+                    yield from self._look()
+                    if self._newest_id(plan.name) is not None:
+                        change.exchange = outcome.exchange
+                        break
+                elif result.error_code not in _PASSING:
                     stage.history.violate(
                         f"the creation of {plan.name} got {error_name(result.error_code)}: "
                         f"{result.error_message}"
@@ -113,13 +119,19 @@ class Admin(ScriptedActor):
         metadata = self.stage.history.metadata
         if not metadata or change.exchange is None:
             return None
-        newest = metadata[-1]
-        if newest.exchange.delivered_turn <= change.exchange.answered_turn:
+        if metadata[-1].exchange.delivered_turn <= change.exchange.answered_turn:
             return None
-        for topic in newest.topics:
+        topic_id = self._newest_id(name)
+        if topic_id is None:
+            self.stage.history.violate(f"topic {name} was created and is not in the metadata")
+        return topic_id
+
+    def _newest_id(self, name: str) -> bytes | None:
+        """The topic's id in the metadata that was seen last."""
+        metadata = self.stage.history.metadata
+        for topic in metadata[-1].topics if metadata else []:
             if topic.name == name:
                 return topic.topic_id
-        self.stage.history.violate(f"topic {name} was created and is not in the metadata")
         return None
 
     def _create_question(self, plan: TopicPlan) -> Question:
@@ -253,5 +265,8 @@ def take_epoch_ends(
             end = EpochEnd(
                 place, exchange, asked[place], partition.leader_epoch, partition.end_offset
             )
-            end.is_final = stage.is_quiet
+            # An epoch that leads no more has its end; that of the newest one is the log's, and
+            # what is not flushed of it may be lost.
+            newest = stage.leader_epochs.get(place, -1)
+            end.is_certain = stage.is_quiet or partition.leader_epoch < newest
             stage.history.epoch_ends.append(end)
