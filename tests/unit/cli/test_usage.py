@@ -1,0 +1,98 @@
+"""Wrong usage of the client's commands: refused before anything is connected to."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from tarry.cli.consume import consume
+from tarry.cli.describe import describe
+from tarry.cli.produce import produce
+from tarry.cli.running import client_arguments
+from tarry.cli.topics import topics
+
+NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "sentence"),
+    [
+        (consume, ["t", "-o", "middle"], "is no offset"),
+        (consume, ["t", "-f", "%y"], "no letter of a format"),
+        (consume, ["t", "-p", "x"], "is no partition"),
+        (consume, ["t", "--from", "noon"], "is no time"),
+        (consume, ["t", "--follow", "--exit"], "exclude each other"),
+        (consume, ["t", "--json", "-f", "%s"], "exclude each other"),
+        (consume, ["t", "-D", "\\q"], "no escape"),
+        (consume, ["t", "-c", "0"], "not in the range"),
+        (consume, [], "Missing argument"),
+        (produce, ["t", "-z", "rar"], "is not one of"),
+        (produce, ["t", "-H", "novalue"], "as KEY=VALUE"),
+        (produce, ["t", "-D", ""], "delimiter is empty"),
+        (produce, ["t", "--whole", "--json"], "exclude each other"),
+        (produce, ["t", "-X", "linger.mss=5"], "did you mean linger.ms"),
+        (topics, ["create", "t", "--assignment", "a"], "as ID:ID"),
+        (topics, ["create", "t", "--assignment", "1", "-p", "2"], "says partitions"),
+        (topics, ["create", "t", "-c", "x"], "as KEY=VALUE"),
+        (topics, ["delete", "t"], "say --yes"),
+        (describe, ["-X", "request.timeout.ms=soon"], "is no whole number"),
+        (describe, ["-b", "::1"], "write the address"),
+    ],
+)
+def test_wrong_usage_is_one_sentence_and_exit_code_2(
+    command: object, arguments: list[str], sentence: str
+) -> None:
+    result = CliRunner().invoke(command, arguments)  # type: ignore[arg-type]
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr
+    assert "Traceback" not in result.output
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (consume, ["t"]),
+        (produce, ["t"]),
+        (describe, []),
+        (topics, ["list"]),
+        (topics, ["create", "t"]),
+        (topics, ["describe", "t"]),
+        (topics, ["delete", "t", "-y"]),
+    ],
+)
+def test_a_cluster_that_is_not_there_is_one_sentence_and_exit_code_1(
+    command: object, arguments: list[str]
+) -> None:
+    result = CliRunner().invoke(command, [*arguments, *NOWHERE])  # type: ignore[arg-type]
+
+    assert result.exit_code == 1
+    assert "127.0.0.1:1" in result.stderr
+    assert len(result.stderr.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments"),
+    [
+        (consume, []),
+        (produce, []),
+        (describe, []),
+        (topics, []),
+        (topics, ["list"]),
+        (topics, ["create"]),
+        (topics, ["describe"]),
+        (topics, ["delete"]),
+    ],
+)
+def test_help_teaches_by_examples(command: object, arguments: list[str]) -> None:
+    result = CliRunner().invoke(command, [*arguments, "--help"])  # type: ignore[arg-type]
+
+    assert result.exit_code == 0
+    assert "Examples:" in result.output
+    assert "tarry " in result.output
+
+
+def test_settings_of_the_user_win_over_those_of_the_command() -> None:
+    settings = client_arguments("h:1", ["acks=1"], acks="all", batch_size=5)
+
+    assert settings == {"acks": "1", "batch.size": 5, "bootstrap.servers": "h:1"}
