@@ -127,9 +127,15 @@ def compare_fields(
     ]
     assert [item.name for item in items] == [snake_case(field["name"]) for field in present]
     for item, field in zip(items, present, strict=True):
-        assert facts_of_schema(item) == facts_of_descriptor(field, around)
+        ours, facts = facts_of_schema(item), facts_of_descriptor(field, around)
         if item.type_name not in SCALARS:
-            inner = field.get("fields") or common[item.type_name]
+            # Kafka may give one name to different structs of a request and its response; ours are
+            # one namespace, so one of them bears a longer name.
+            assert facts["type"] in ours.pop("type")
+            name = facts.pop("type")
+        assert ours == facts
+        if item.type_name not in SCALARS:
+            inner = field.get("fields") or common[name]
             compare_fields(api, api.structs[item.type_name].fields, inner, item.versions, common)
 
 

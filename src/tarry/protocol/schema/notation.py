@@ -17,7 +17,8 @@ empty, nullable or not, as in Kafka; only records begin as null).  Types: bool i
 u32 f64 uuid string bytes records, a struct's name, `[T]` for an array.  `?` after a type makes it
 nullable, `?10+` only from that version.  The fields of a struct stand below the field that names
 it first, one step deeper; or before that in a block of its own, `struct Cursor`.  `#` begins a
-comment.  Names are Kafka's in snake case; classes keep Kafka's names.
+comment.  Names are Kafka's in snake case; classes keep Kafka's names, but where a request and its
+response give one name to different structs, one of them gets a longer name.
 
 The file is the source of `tools/generate_messages.py`; nothing reads it while a broker runs.
 """
