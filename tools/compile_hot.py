@@ -157,6 +157,7 @@ def compile_unit(modules: list[Path], opt_level: str) -> list[tuple[Path, Path]]
         extensions = mypycify(
             ["--config-file=", f"--cache-dir={BUILD / 'mypy'}", "--ignore-missing-imports", *names],
             opt_level=opt_level,
+            debug_level="0",
             multi_file=True,
             target_dir=str(BUILD),
             group_name=UNIT,
