@@ -1,0 +1,325 @@
+"""The commands topics, produce, consume and describe, against Apache Kafka and against Tarry."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess
+
+ANSWER_SECONDS_MAX = 60
+
+
+class Cli:
+    """Runs the command against one cluster; topics get names of their own."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.made = 0
+
+    def start(self, *arguments: str) -> subprocess.Popen[bytes]:
+        environment = {**os.environ, "TARRY_BOOTSTRAP_SERVERS": self.address}
+        return subprocess.Popen(
+            [sys.executable, "-m", "tarry", *arguments],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            env=environment,
+        )
+
+    def run(self, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
+        process = self.start(*arguments)
+        output, errors = process.communicate(data, ANSWER_SECONDS_MAX)
+        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+
+    def ok(self, *arguments: str, data: bytes = b"") -> bytes:
+        done = self.run(*arguments, data=data)
+        assert done.returncode == 0, done.stderr.decode()
+        assert b"Traceback" not in done.stderr
+        return done.stdout
+
+    def topic(self, *arguments: str) -> str:
+        self.made += 1
+        name = f"cli-{os.getpid()}-{self.made}"
+        self.ok("topics", "create", name, *arguments)
+        return name
+
+
+@pytest.fixture(scope="module", params=["kafka", "tarry"])
+def cli(request: pytest.FixtureRequest) -> Iterator[Cli]:
+    if request.param == "kafka":
+        yield Cli(request.getfixturevalue("apache_kafka"))
+        return
+    broker: BrokerProcess = request.getfixturevalue("shared_broker")
+    yield Cli(broker.address)
+
+
+# --- Records in and out
+
+
+def test_lines_come_back_as_they_went(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+    lines = b"".join(b"%d line with \xff\x00 bytes\r\n" % number for number in range(5_000))
+
+    cli.ok("produce", topic, data=lines)
+
+    assert cli.ok("consume", topic) == lines
+
+
+@pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
+def test_every_codec_comes_back(cli: Cli, codec: str) -> None:
+    topic = cli.topic("-p", "1")
+    lines = b"".join(b"line %d of many that are alike\n" % number for number in range(3_000))
+
+    cli.ok("produce", topic, "-z", codec, data=lines)
+
+    assert cli.ok("consume", topic) == lines
+
+
+def test_files_come_back_byte_for_byte(cli: Cli, tmp_path: Path) -> None:
+    topic = cli.topic("-p", "1")
+    contents = [os.urandom(900_000), b"", bytes(range(256)) * 10]
+    for number, content in enumerate(contents):
+        (tmp_path / f"{number}").write_bytes(content)
+
+    cli.ok("produce", topic, "--whole", *[str(tmp_path / f"{n}") for n in range(3)])
+
+    for number, content in enumerate(contents):
+        assert cli.ok("consume", topic, "-o", f"{number}", "-c", "1", "-D", "") == content
+
+
+def test_keys_nulls_and_headers_are_kept(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+
+    cli.ok(
+        "produce", topic, "-K:", "-Z", "-H", "kind=new", "-H", "empty=", data=b"a:1\nb:\n:3\nx\n"
+    )
+
+    assert cli.ok("consume", topic, "-Z", "-f", "%o %k=%s (%K,%S) %h\\n") == (
+        b"0 a=1 (1,1) kind=new,empty=\n"
+        b"1 b=NULL (1,-1) kind=new,empty=\n"
+        b"2 NULL=3 (-1,1) kind=new,empty=\n"
+        b"3 NULL=x (-1,1) kind=new,empty=\n"
+    )
+
+
+def test_the_same_key_goes_to_the_same_partition(cli: Cli) -> None:
+    topic = cli.topic("-p", "5")
+
+    cli.ok("produce", topic, "-K:", data=b"foobar:1\n21:2\nfoobar:3\n")
+
+    # Java's murmur2: "foobar" is partition 6 of 10 and so 1 of 5, "21" is 3 % 5 of its own.
+    places = cli.ok("consume", topic, "-f", "%k %p\\n").splitlines()
+    assert places.count(b"foobar 1") == 2
+
+
+def test_json_copies_a_topic_with_keys_headers_and_times(cli: Cli) -> None:
+    source, copy = cli.topic("-p", "1"), cli.topic("-p", "1")
+    cli.ok("produce", source, "-K:", "-H", "h=1", data=b"k:v\n\xff\xfe:\xfd\n:\n")
+    layout = "%k|%s|%h|%T\\n"
+
+    printed = cli.ok("consume", source, "--json")
+    cli.ok("produce", copy, "--json", data=printed)
+
+    assert [json.loads(line)["offset"] for line in printed.splitlines()] == [0, 1, 2]
+    assert cli.ok("consume", copy, "-f", layout) == cli.ok("consume", source, "-f", layout)
+
+
+def test_a_count_ends_both_ways(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+
+    cli.ok("produce", topic, "-c", "3", data=b"1\n2\n3\n4\n5\n")
+
+    assert cli.ok("consume", topic, "-c", "2") == b"1\n2\n"
+    assert cli.ok("consume", topic) == b"1\n2\n3\n"
+
+
+@pytest.mark.parametrize("acks", ["0", "1", "all"])
+def test_all_acks_deliver(cli: Cli, acks: str) -> None:
+    topic = cli.topic("-p", "1")
+
+    done = cli.run("produce", topic, "-a", acks, data=b"1\n2\n")
+
+    assert done.returncode == 0
+    assert b"2 records" in done.stderr
+    deadline = time.monotonic() + ANSWER_SECONDS_MAX
+    while cli.ok("consume", topic) != b"1\n2\n":
+        assert time.monotonic() < deadline
+
+
+# --- Where to read
+
+
+def test_reading_begins_where_it_is_told_to(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+    cli.ok("produce", topic, data=b"".join(b"%d\n" % number for number in range(100)))
+
+    assert cli.ok("consume", topic, "-o", "98") == b"98\n99\n"
+    assert cli.ok("consume", topic, "-o", "-3") == b"97\n98\n99\n"
+    assert cli.ok("consume", topic, "-o", "-1000", "-c", "1") == b"0\n"
+    assert cli.ok("consume", topic, "-o", "end") == b""
+    assert cli.ok("consume", topic, "-o", "0=95", "-c", "1") == b"95\n"
+
+
+def test_partitions_can_be_chosen(cli: Cli) -> None:
+    topic = cli.topic("-p", "4")
+    for partition in range(4):
+        cli.ok("produce", topic, "-p", f"{partition}", data=b"in %d\n" % partition)
+
+    assert cli.ok("consume", topic, "-p", "2") == b"in 2\n"
+    assert sorted(cli.ok("consume", topic, "-p", "0,2-3").splitlines()) == [
+        b"in 0",
+        b"in 2",
+        b"in 3",
+    ]
+    assert cli.ok("consume", topic, "-o", "1=0,3=end") == b"in 1\n"
+
+
+def test_reading_by_time_takes_exactly_that_time(cli: Cli) -> None:
+    topic = cli.topic("-p", "1", "-c", "message.timestamp.type=CreateTime")
+    lines = [
+        json.dumps({"value": f"{hour}", "timestamp": 1_763_712_000_000 + hour * 3_600_000})
+        for hour in range(24)
+    ]
+    cli.ok("produce", topic, "--json", "-z", "lz4", data="\n".join(lines).encode())
+
+    # 2025-11-21T08:00Z is the start of hour 0.
+    found = cli.ok("consume", topic, "--from", "2025-11-21T10:00Z", "--to", "2025-11-21T13:00Z")
+
+    assert found == b"2\n3\n4\n"
+    assert cli.ok("consume", topic, "--from", "1763794800000") == b"23\n"
+    assert cli.ok("consume", topic, "--from", "2025-12-21") == b""
+    assert cli.ok("consume", topic, "-o", "s@2025-11-22T07:00Z") == b"23\n"
+
+
+# --- Going on, and ending quietly
+
+
+def read_line(process: subprocess.Popen[bytes]) -> bytes:
+    assert process.stdout is not None
+    return process.stdout.readline()
+
+
+def test_follow_shows_what_comes_and_ctrl_c_ends_it_quietly(cli: Cli) -> None:
+    topic = cli.topic("-p", "2")
+    cli.ok("produce", topic, data=b"old\n")
+    process = cli.start("consume", topic, "--follow")
+
+    first = read_line(process)
+    cli.ok("produce", topic, data=b"new\n")
+    second = read_line(process)
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=ANSWER_SECONDS_MAX)
+
+    assert (first, second) == (b"old\n", b"new\n")
+    assert (process.returncode, errors) == (130, b"")
+
+
+def test_a_closed_pipe_ends_quietly(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+    cli.ok("produce", topic, data=b"x" * 99 + b"\n" + b"y" * 99 + b"\n" * 200_000)
+    process = cli.start("consume", topic)
+
+    first = read_line(process)
+    assert process.stdout is not None
+    process.stdout.close()
+    process.stdout = None
+    _, errors = process.communicate(timeout=ANSWER_SECONDS_MAX)
+
+    assert process.returncode == 0
+    assert (first, errors) == (b"x" * 99 + b"\n", b"")
+
+
+def test_ctrl_c_sends_what_was_read_and_ends_quietly(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+    process = cli.start("produce", topic)
+    assert process.stdin is not None
+    process.stdin.write(b"typed\n")
+    process.stdin.flush()
+    deadline = time.monotonic() + ANSWER_SECONDS_MAX
+    while cli.ok("consume", topic) != b"typed\n":
+        assert time.monotonic() < deadline
+
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=ANSWER_SECONDS_MAX)
+
+    assert process.returncode == 130
+    assert b"Traceback" not in errors
+    assert errors.startswith(b"1 record,")
+
+
+# --- Topics and the cluster
+
+
+def test_a_topic_lives_from_create_to_delete(cli: Cli) -> None:
+    topic = cli.topic("-p", "3", "-c", "retention.ms=86400000")
+    cli.ok("produce", topic, "-p", "1", data=b"1\n2\n")
+
+    described = json.loads(cli.ok("topics", "describe", topic, "--json"))[0]
+    listed = cli.ok("topics", "list", "-q").decode().split()
+    deleted = cli.ok("topics", "delete", topic, "-y")
+
+    assert topic in listed
+    assert described["settings"]["retention.ms"] == "86400000"
+    assert [one["end_offset"] for one in described["partitions"]] == [0, 2, 0]
+    assert all(one["leader_id"] >= 0 for one in described["partitions"])
+    assert deleted == f"{topic}: deleted\n".encode()
+    assert topic not in cli.ok("topics", "list", "-q").decode().split()
+
+
+def test_what_the_cluster_refuses_is_a_sentence_and_exit_code_1(cli: Cli) -> None:
+    topic = cli.topic()
+
+    for arguments, word in (
+        (["topics", "create", topic], b"TOPIC_ALREADY_EXISTS"),
+        (["topics", "create", "no/name"], b"INVALID_TOPIC_EXCEPTION"),
+        (["topics", "create", "x", "-c", "no.such.key=1"], b"INVALID_CONFIG"),
+        (["topics", "create", "x", "-r", "9"], b"INVALID_REPLICATION_FACTOR"),
+        (["topics", "delete", "not-there", "-y"], b"not-there does not exist"),
+        (["topics", "describe", "not-there"], b"not-there does not exist"),
+        (["consume", "not-there"], b"not-there does not exist"),
+        (["consume", topic, "-p", "99"], b"not 99"),
+        (["consume", topic, "-p", "0", "-o", "5"], b"has offsets 0 to 0, not 5"),
+    ):
+        done = cli.run(*arguments)
+        assert done.returncode == 1, arguments
+        assert word in done.stderr, done.stderr
+        assert done.stderr.startswith(b"tarry: ")
+        assert b"Traceback" not in done.stderr
+
+
+def test_what_is_there_already_is_no_failure_on_request(cli: Cli) -> None:
+    topic = cli.topic()
+
+    assert b"as wanted" in cli.ok("topics", "create", topic, "--if-not-exists")
+    assert b"as wanted" in cli.ok("topics", "delete", "not-there", "-y", "--if-exists")
+    assert b"could be made" in cli.ok("topics", "create", f"{topic}-b", "--validate-only")
+    assert f"{topic}-b" not in cli.ok("topics", "list", "-q").decode().split()
+
+
+def test_a_record_that_is_too_large_is_named(cli: Cli) -> None:
+    topic = cli.topic("-p", "1", "-c", "max.message.bytes=10000")
+
+    done = cli.run("produce", topic, data=b"x" * 20_000 + b"\nsmall\n")
+
+    assert done.returncode == 1
+    assert b"MESSAGE_TOO_LARGE" in done.stderr
+    assert cli.ok("consume", topic) == b"small\n"
+
+
+def test_the_cluster_is_described(cli: Cli) -> None:
+    described = json.loads(cli.ok("describe", "--json"))
+    apis = json.loads(cli.ok("describe", "--apis", "--json"))
+
+    assert len(described["cluster_id"]) == 22
+    host, _, port = cli.address.rpartition(":")
+    assert [(one["host"], one["port"]) for one in described["brokers"]] == [(host, int(port))]
+    assert {one["name"] for one in apis} >= {"Produce", "Fetch", "Metadata"}
