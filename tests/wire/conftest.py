@@ -36,6 +36,7 @@ class Messages:
 
     def __init__(self) -> None:
         self.apis = {api.key: api for api in load_all()}
+        self._strategies: dict[tuple[int, str, int], st.SearchStrategy[Any]] = {}
 
     def struct(self, api_key: int, kind: str) -> Struct:
         api = self.apis[api_key]
@@ -43,7 +44,12 @@ class Messages:
 
     def strategy(self, api_key: int, kind: str, version: int) -> st.SearchStrategy[Any]:
         """Any message that this version can carry."""
-        return self._struct_strategy(self.apis[api_key], self.struct(api_key, kind), version)
+        # Kept: hypothesis takes longer to build a strategy than to draw from it.
+        case = (api_key, kind, version)
+        if case not in self._strategies:
+            api, struct = self.apis[api_key], self.struct(api_key, kind)
+            self._strategies[case] = self._struct_strategy(api, struct, version)
+        return self._strategies[case]
 
     def _struct_strategy(self, api: Api, struct: Struct, version: int) -> st.SearchStrategy[Any]:
         module = import_module(f"tarry.protocol.messages.{api.snake_name}")

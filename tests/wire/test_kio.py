@@ -79,7 +79,7 @@ def paired(struct: Struct, theirs: Any) -> list[tuple[Field, Any]]:
 
 
 @pytest.mark.parametrize(("key", "kind", "version"), CASES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=6, deadline=None)
 @given(data=st.data())
 def test_kio_and_tarry_read_each_other(
     key: int, kind: str, version: int, messages: Any, data: st.DataObject

@@ -49,7 +49,7 @@ def encode(message: Any, version: int) -> bytes:
 
 
 @pytest.mark.parametrize(("key", "kind", "version"), EDGE_CASES)
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=4, deadline=None)
 @given(data=st.data())
 def test_a_message_cut_at_any_byte_is_malformed(
     key: int, kind: str, version: int, messages: Any, data: st.DataObject
@@ -62,7 +62,7 @@ def test_a_message_cut_at_any_byte_is_malformed(
 
 
 @pytest.mark.parametrize(("key", "kind", "version"), EDGE_CASES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=8, deadline=None)
 @given(data=st.data(), changes=st.lists(st.tuples(st.integers(0), st.integers(0, 255))))
 def test_a_changed_message_decodes_or_is_malformed(
     key: int,
@@ -84,7 +84,7 @@ def test_a_changed_message_decodes_or_is_malformed(
 
 
 @pytest.mark.parametrize(("key", "kind", "version"), EDGE_CASES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=12, deadline=None)
 @given(noise=st.binary(max_size=120))
 def test_noise_decodes_or_is_malformed(key: int, kind: str, version: int, noise: bytes) -> None:
     try:

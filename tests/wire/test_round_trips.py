@@ -30,7 +30,7 @@ def decode(key: int, kind: str, data: bytes, version: int) -> object:
 
 
 @pytest.mark.parametrize(("key", "kind", "version"), CASES)
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=10, deadline=None)
 @given(data=st.data())
 def test_a_decoded_message_equals_the_one_encoded(
     key: int, kind: str, version: int, messages: Any, data: st.DataObject
