@@ -24,7 +24,7 @@ from tarry.base.doors import (
     Random,
     Transport,
 )
-from tarry.base.errors import ProtocolViolation
+from tarry.base.errors import ProtocolViolation, StorageError
 from tarry.base.limits import (
     COMPLETIONS_PER_TURN_MAX,
     POLL_MS_MAX,
@@ -146,6 +146,8 @@ class Broker:
             if self.is_stopped:
                 return
         self._write()
+        if self.is_stopped:
+            return
         self._send()
         self._complete()
         self._expire()
@@ -330,7 +332,10 @@ class Broker:
         flushes = self.flushes
         flushes.write()
         self._settle()
-        flushes.maybe_begin()
+        try:
+            flushes.maybe_begin()
+        except StorageError as error:
+            self._fail_flush(str(error))
         self._note_advanced()
         if self._is_metadata_to_check:
             self._check_metadata()
@@ -363,12 +368,7 @@ class Broker:
     def _on_flushed(self, flush_id: int, error: str) -> None:
         flushes = self.flushes
         if error:
-            # fsync may have dropped the pages that it could not write: trying again would prove
-            # nothing, so the broker stops and recovery decides what is there.
-            self.fail(
-                f"a flush failed ({error}); what was not flushed may be lost, so the broker "
-                "stops; check the disk and start it again"
-            )
+            self._fail_flush(error)
             return
         if flush_id == flushes.flush_id:
             self.probe.on_flush(len(flushes.owners), error)
@@ -378,6 +378,14 @@ class Broker:
         listener = self.flush_listeners.pop(flush_id, None)
         if listener is not None:
             listener.on_flushed(flush_id)
+
+    def _fail_flush(self, error: str) -> None:
+        # fsync may have dropped the pages that it could not write: trying again would prove
+        # nothing, so the broker stops and recovery decides what is there.
+        self.fail(
+            f"a flush failed ({error}); what was not flushed may be lost, so the broker "
+            "stops; check the disk and start it again"
+        )
 
     # -- completions
 

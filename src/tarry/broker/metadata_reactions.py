@@ -10,6 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
+from tarry.base.errors import StorageError
 from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.cluster.records import (
@@ -33,6 +34,7 @@ logger = logging.getLogger("tarry.broker")
 
 REMOVAL_TIMEOUT_MS: Final = 60_000
 REMOVAL_RETRY_MS: Final = 1_000
+HOSTING_RETRY_MS: Final = 1_000
 # A directory of this name was given up; nothing else gets it.
 DELETED_SUFFIX: Final = "-delete"
 
@@ -92,6 +94,21 @@ class RemovalRetry(TimerEntry):
         self.removals.record()
 
 
+class HostingRetry(TimerEntry):
+    """Waits before a topic's logs are opened again, after the disk refused."""
+
+    def __init__(self, reactions: MetadataReactions, topic: TopicState) -> None:
+        broker = reactions.broker
+        super().__init__(broker.now_ms + HOSTING_RETRY_MS)
+        self.reactions = reactions
+        self.topic = topic
+        broker.timer.add(self)
+
+    def expire(self) -> None:
+        if self.reactions.broker.cluster.topics.get(self.topic.name) is self.topic:
+            self.reactions.host(self.topic)
+
+
 class MetadataReactions:
     """Keeps `broker.topics` and the directories in step with the cluster's state."""
 
@@ -113,16 +130,23 @@ class MetadataReactions:
 
     def host(self, topic: TopicState) -> None:
         """Open the logs of the topic's partitions; new ones are made."""
+        try:
+            self._host(topic)
+        except StorageError as error:
+            # The topic is there, only its directories are not: clients are told to try again.
+            logger.error("the logs of topic %s cannot be opened yet: %s", topic.name, error)
+            HostingRetry(self, topic)
+
+    def _host(self, topic: TopicState) -> None:
         broker = self.broker
         hosted = HostedTopic(topic.name, topic.topic_id)
         expiration_ms = broker.settings.producer_id_expiration_ms
-        config = log_config(topic.configs, broker.settings)
         for state in topic.partitions:
             producers = ProducerStates(expiration_ms)
             log = broker.logs.open(
                 partition_directory(topic.name, state.index),
                 topic.topic_id,
-                config,
+                log_config(topic.configs, broker.settings, broker.random),
                 ProducerListener(producers),
             )
             partition = Partition(topic.name, topic.topic_id, state.index, log, producers)

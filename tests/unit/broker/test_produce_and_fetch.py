@@ -8,9 +8,11 @@ import pytest
 
 from tarry.base import errors
 from tarry.base.doors import drained, received
+from tarry.base.errors import StorageError
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse, PartitionData
+from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tarry.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
@@ -324,3 +326,46 @@ def test_a_peer_that_never_takes_its_answers_is_let_go_when_its_idle_time_is_ove
         hand.turn(after_ms=400)
 
     assert reader.is_closed
+
+
+def test_bytes_behind_a_request_are_ignored_as_kafka_ignores_them(hand: BrokerByHand) -> None:
+    # Origin: librdkafka 2.16.1 asks for all topics, Metadata version 13, with three bytes too
+    # many: its placeholder of four zero bytes stays where a compact null array takes one.
+    client = hand.connect()
+    frame = client.encode(api_keys.METADATA, 13, MetadataRequest(topics=None))
+    frame = (len(frame) - 4 + 3).to_bytes(4, "big") + frame[4:] + b"\x01\x00\x00"
+
+    client.send_bytes(frame)
+    hand.settle()
+
+    (answer,) = client.answers()
+    assert isinstance(answer, MetadataResponse)
+    assert [topic.name for topic in answer.topics] == ["orders"]
+
+
+def test_a_topic_whose_directory_the_disk_refuses_is_hosted_when_it_takes_it(
+    hand: BrokerByHand,
+    batch: Batch,
+    produce: Produce,
+    topic: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    client = hand.connect()
+    make_directory = hand.disk.make_directory
+    refused = []
+
+    def refuse_once(path: str) -> None:
+        if path.startswith("late-") and not refused:
+            refused.append(path)
+            raise StorageError("no space left on device")
+        make_directory(path)
+
+    monkeypatch.setattr(hand.disk, "make_directory", refuse_once)
+    topic(client, "late")
+
+    before = client.ask(api_keys.PRODUCE, PRODUCE_VERSION, produce(batch(b"a"), "late"))
+    hand.turn(after_ms=1_000)
+    after = client.ask(api_keys.PRODUCE, PRODUCE_VERSION, produce(batch(b"a"), "late"))
+
+    assert produced(before).error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert produced(after).error_code == errors.NONE
