@@ -23,12 +23,19 @@ class SimulatedClock:
         # A machine has been up for a while: zero would hide a forgotten `now_ms`.
         self.now_ms = 1_000_000
         self.wall_offset_ms = WALL_START_MS
+        # How long the broker's process has been stopped so far.
+        self.stalled_ms = 0
         self._agenda: list[tuple[int, int, Action]] = []
         self._planned = 0
 
     @property
     def now_wall_ms(self) -> int:
         return self.now_ms + self.wall_offset_ms
+
+    @property
+    def alive_ms(self) -> int:
+        """Monotonic time that passes only while the broker's process runs."""
+        return self.now_ms - self.stalled_ms
 
     def after(self, delay_ms: int, action: Action) -> None:
         """Plan an action."""

@@ -71,12 +71,13 @@ class ClientSocket:
         self._in_transit = 0
         self._held_at_client: list[bytes] = []
         self._closes_after_sending = False
+        self._is_cut = False
 
     # --- The client's side.
 
     def send(self, frame: bytes, exchange: Exchange | None = None) -> None:
         """Send bytes; with an exchange they are one whole request."""
-        if self.is_gone_for_client:
+        if self.is_gone_for_client or self._is_cut:
             return
         self._bytes_sent += len(frame)
         if exchange is not None:
@@ -113,7 +114,11 @@ class ClientSocket:
     # --- The wire.
 
     def cut(self, random: Random) -> None:
-        """The connection ends: a prefix of what is under way arrives, each side learns it later."""
+        """The connection ends: a prefix of what is under way arrives, each side learns it later.
+
+        What a side sends until then is lost.
+        """
+        self._is_cut = True
         _keep_prefix(self._to_broker, random)
         self._in_transit = _keep_prefix(self._to_client, random)
         self._outgoing.clear()
@@ -188,6 +193,8 @@ class ClientSocket:
         self._peer.on_connected()
 
     def broker_sends(self, chunks: list[Chunk]) -> int:
+        if self._is_cut:
+            return 0
         for chunk in chunks:
             if len(chunk):
                 self._outgoing.append(chunk)
@@ -197,6 +204,7 @@ class ClientSocket:
                 exchange = self._unanswered.popleft()
                 exchange.answered_ms = self._network.clock.now_ms
                 exchange.answered_turn = self._network.turn
+                exchange.is_answered_in_stop = self._network.is_stopping
             else:
                 self.has_surplus_answer = True
         self._pump()

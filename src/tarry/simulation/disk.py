@@ -43,7 +43,7 @@ class SimulatedFile:
         self._check_alive()
         assert not self._is_closed, f"{self.path}: append after close"
         assert self.size == len(self.node.content), f"{self.path}: two handles append"
-        self._disk.step()
+        self._disk.step(self.path)
         position = self.size
         data = b"".join(chunks)
         room = self._disk.room_for_write(self.path, len(data))
@@ -66,7 +66,7 @@ class SimulatedFile:
         self._check_alive()
         assert not self._is_closed, f"{self.path}: truncate after close"
         assert 0 <= size <= len(self.node.content)
-        self._disk.step()
+        self._disk.step(self.path)
         self.node.truncate(size)
         self.size = size
 
@@ -122,6 +122,7 @@ class SimulatedDisk:
         self._flush_faults: list[_Fault] = []
         self._read_faults: list[_Fault] = []
         self._operations_left = -1
+        self._crash_path_part = ""
 
     # --- The door.
 
@@ -131,7 +132,7 @@ class SimulatedDisk:
         if node is None:
             if not create:
                 raise StorageError(f"{path}: no such file")
-            self.step()
+            self.step(path)
             node = FileNode()
             directory.link(name, node)
         if isinstance(node, DirectoryNode):
@@ -155,7 +156,7 @@ class SimulatedDisk:
         if isinstance(node, FileNode):
             raise StorageError(f"{path}: is a file")
         if node is None:
-            self.step()
+            self.step(path)
             directory.link(name, DirectoryNode())
 
     def rename(self, old: str, new: str) -> None:
@@ -168,7 +169,7 @@ class SimulatedDisk:
         if isinstance(directory.entries.get(new_name), DirectoryNode):
             raise StorageError(f"{new}: is a directory")
         if old_name != new_name:
-            self.step()
+            self.step(new)
             directory.rename(old_name, new_name)
 
     def remove(self, path: str) -> None:
@@ -176,18 +177,18 @@ class SimulatedDisk:
         if isinstance(node, DirectoryNode):
             raise StorageError(f"{path}: is a directory")
         if node is not None:
-            self.step()
+            self.step(path)
             directory, name = self._parent(path)
             directory.unlink(name)
 
     def begin_remove(self, path: str) -> None:
-        self.step()
+        self.step(path)
         self._removals.append(path)
         if not self.defers_removals:
             self.complete_removals()
 
     def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
-        self.step()
+        self.step("")
         flush = _Flush()
         for file in files:
             assert isinstance(file, SimulatedFile)
@@ -204,7 +205,7 @@ class SimulatedDisk:
 
     def flush(self, files: list[LogFile], directories: list[str]) -> None:
         flush_id = self.begin_flush(files, directories)
-        self.step()
+        self.step("")
         event = self.complete_flush(flush_id)
         if event.error:
             raise StorageError(event.error)
@@ -264,9 +265,13 @@ class SimulatedDisk:
         """The next `count` reads of such a path fail with EIO."""
         self._read_faults.append(_Fault(count, path_part))
 
-    def crash_after(self, operations: int) -> None:
-        """The power fails at the end of so many operations that change something."""
+    def crash_after(self, operations: int, path_part: str = "") -> None:
+        """The power fails at the end of so many operations that change something.
+
+        With a part of a path they are counted from the first one on such a path.
+        """
         self._operations_left = operations
+        self._crash_path_part = path_part
 
     def heal(self) -> None:
         """Forget the faults that were asked for and have not struck, and the byte budget."""
@@ -294,12 +299,13 @@ class SimulatedDisk:
 
     # --- For `SimulatedFile`.
 
-    def step(self) -> None:
-        """One operation is about to change something."""
-        if self._operations_left > 0:
-            self._operations_left -= 1
-        elif self._operations_left == 0:
-            self._operations_left = -1
+    def step(self, path: str) -> None:
+        """One operation is about to change something; "": it has no path of its own."""
+        if self._operations_left < 0 or self._crash_path_part not in path:
+            return
+        self._crash_path_part = ""
+        self._operations_left -= 1
+        if self._operations_left < 0:
             raise PowerLoss
 
     def room_for_write(self, path: str, size: int) -> int:

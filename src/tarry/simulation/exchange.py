@@ -30,6 +30,8 @@ class Exchange:
         self.delivered_turn = -1
         self.answered_ms = -1
         self.answered_turn = -1
+        # The broker was stopping: it answers what waits before its time.
+        self.is_answered_in_stop = False
 
 
 class AnswerCounter:

@@ -13,9 +13,24 @@ from typing import Final
 POWER: Final = "power"
 KILL: Final = "kill"
 POWER_IN_TURN: Final = "power in a turn"
+KILL_IN_TURN: Final = "kill in a turn"
 CLEAN: Final = "clean stop"
 POWER_AFTER_CLEAN: Final = "clean stop, then power"
-_ENDS: Final = (POWER, POWER, POWER, KILL, POWER_IN_TURN, POWER_IN_TURN, CLEAN, POWER_AFTER_CLEAN)
+_ENDS: Final = (
+    POWER,
+    POWER,
+    KILL,
+    POWER_IN_TURN,
+    POWER_IN_TURN,
+    POWER_IN_TURN,
+    KILL_IN_TURN,
+    KILL_IN_TURN,
+    CLEAN,
+    POWER_AFTER_CLEAN,
+)
+
+# Near which files a life ends in the middle of a turn; "": anywhere.
+_PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-delete", "metadata")
 
 # How the broker is restarted before everything is read for the last time.
 _LAST_ENDS: Final = ("", POWER, POWER, KILL, POWER_AFTER_CLEAN)
@@ -37,10 +52,12 @@ _JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 
 class Fault:
     """One thing that goes wrong.  `number` is a duration, a distance or a count."""
 
-    def __init__(self, at_ms: int, kind: str, number: int = 0) -> None:
+    def __init__(self, at_ms: int, kind: str) -> None:
         self.at_ms = at_ms
         self.kind = kind
-        self.number = number
+        self.number = 0
+        # Which files it concerns; "" for any.
+        self.path_part = ""
 
 
 class FaultPlan:
@@ -76,7 +93,7 @@ def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
     _add(plan, random, duration_ms, 400, 6, (CUT,))
     _add(plan, random, duration_ms, 150, 2, (STALL,))
     _add(plan, random, duration_ms, 100, 2, (CLOCK_JUMP,))
-    _add(plan, random, duration_ms, 150, 3, (WRITE_FAULT,))
+    _add(plan, random, duration_ms, 200, 4, (WRITE_FAULT,))
     _add(plan, random, duration_ms, 100, 3, (READ_FAULT,))
     _add(plan, random, duration_ms, 150, 2, (FLUSH_FAULT,))
     _add(plan, random, duration_ms, 100, 2, (SPACE_FAULT,))
@@ -104,8 +121,9 @@ def _add(
             fault.number = _JUMPS_MS[random.randrange(len(_JUMPS_MS))]
         elif kind in (SPACE_FAULT, SLOW_READERS):
             fault.number = 50 + random.randrange(1_000)
-        elif kind == POWER_IN_TURN:
+        elif kind in (POWER_IN_TURN, KILL_IN_TURN):
             fault.number = random.randrange(8)
+            fault.path_part = _PLACES[random.randrange(len(_PLACES))]
         else:
             fault.number = 1 + random.randrange(3)
         plan.faults.append(fault)

@@ -12,6 +12,7 @@ import itertools
 from tarry.base.doors import Chunk, Event, Random, connected, disconnected
 from tarry.simulation.clock import Action, SimulatedClock
 from tarry.simulation.connection import ClientSocket, Peer
+from tarry.simulation.exchange import Exchange
 
 
 class Conditions:
@@ -68,8 +69,11 @@ class SimulatedNetwork:
         self.clock = clock
         self.conditions = Conditions()
         self.is_accepting = False
+        self.is_stopping = False
         # The turn of the broker that runs, or ran last.
         self.turn = 0
+        # By turn: how long the broker's process had been running when it began.
+        self._turns_alive_ms = [clock.alive_ms]
         self._random = random
         self._transport: SimulatedTransport | None = None
         self._inbox: list[Event] = []
@@ -94,9 +98,15 @@ class SimulatedNetwork:
     def take_events(self) -> list[Event]:
         """What the next turn is told; it begins now."""
         self.turn += 1
+        self._turns_alive_ms.append(self.clock.alive_ms)
         events = self._inbox
         self._inbox = []
         return events
+
+    def waited_ms(self, exchange: Exchange) -> int:
+        """How long the running broker took from seeing a request to answering it."""
+        times = self._turns_alive_ms
+        return times[exchange.answered_turn] - times[exchange.delivered_turn]
 
     def has_events(self) -> bool:
         return bool(self._inbox)
@@ -108,6 +118,7 @@ class SimulatedNetwork:
     def lose_broker(self) -> None:
         """The broker's process ended."""
         self.is_accepting = False
+        self.is_stopping = False
         self._inbox.clear()
         for socket in self.sockets():
             socket.broker_dies(self._random)

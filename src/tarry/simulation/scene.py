@@ -20,12 +20,16 @@ class Scene:
         self.producers: list[ProducerPlan] = []
         self.readers: list[ReaderPlan] = []
         self.codecs: list[int] = [NONE]
+        self.admin_pause_ms_max = 300
 
 
 def draw_scene(random: Random) -> Scene:
     """The scene of one run: small enough to be cheap, odd enough to be interesting."""
     scene = Scene()
-    scene.duration_ms = 1_500 + random.randrange(8_000)
+    # Some runs take their time: recovery points are a minute apart.
+    slowness = 1 if random.randrange(4) else 15
+    scene.duration_ms = slowness * (1_500 + random.randrange(8_000))
+    scene.admin_pause_ms_max = 300 * slowness
     scene.settings = {
         "log.retention.check.interval.ms": str(500 + random.randrange(3_000)),
         "log.segment.delete.delay.ms": str(random.randrange(2_000)),
@@ -37,9 +41,9 @@ def draw_scene(random: Random) -> Scene:
     if random.randrange(3) == 0:
         scene.topics.append(_draw_topic(random, "passing", is_lasting=False))
     for number in range(1 + random.randrange(3)):
-        scene.producers.append(_draw_producer(random, number))
+        scene.producers.append(_draw_producer(random, number, slowness))
     for _ in range(1 + random.randrange(2)):
-        scene.readers.append(_draw_reader(random))
+        scene.readers.append(_draw_reader(random, slowness))
     return scene
 
 
@@ -61,10 +65,10 @@ def _draw_topic(random: Random, name: str, *, is_lasting: bool) -> TopicPlan:
     return plan
 
 
-def _draw_producer(random: Random, number: int) -> ProducerPlan:
+def _draw_producer(random: Random, number: int, slowness: int) -> ProducerPlan:
     plan = ProducerPlan()
     plan.batches = 6 + random.randrange(20)
-    plan.pause_ms_max = 1 + random.randrange(300)
+    plan.pause_ms_max = 1 + random.randrange(300 * slowness)
     plan.in_flight_max = 1 + random.randrange(5)
     plan.timeout_ms = (1_000, 3_000, 30_000)[random.randrange(3)]
     if random.randrange(5) == 0:
@@ -75,10 +79,11 @@ def _draw_producer(random: Random, number: int) -> ProducerPlan:
     return plan
 
 
-def _draw_reader(random: Random) -> ReaderPlan:
+def _draw_reader(random: Random, slowness: int) -> ReaderPlan:
     plan = ReaderPlan()
     plan.max_wait_ms = (50, 500, 2_000, 10_000)[random.randrange(4)]
     plan.min_bytes = (1, 1, 1, 700)[random.randrange(4)]
     plan.partition_bytes_max = (1, 200, 65_536, 65_536)[random.randrange(4)]
+    plan.pause_ms_max = 20 * slowness * slowness
     plan.jumps_per_mille = 50 + random.randrange(300)
     return plan

@@ -69,14 +69,16 @@ class World:
         self._planned_flush_id = 0
         self._turn_due_ms = self.clock.now_ms
         self._busy_until_ms = 0
-        self._stalled_ms = 0
         self._end_after_stop = ""
+        self._end_in_turn = faults.POWER
         self._stop_deadline_ms = 0
         self._had_turn = False
-        self._may_disk_fail = False
+        self._may_disk_fail = any(fault.kind in faults.OF_THE_DISK for fault in self.faults.faults)
         self._producers: list[Producer] = []
         self._readers: list[Reader] = []
-        self._admin = Admin(self.stage, "admin", self.scene.topics)
+        self._admin = Admin(
+            self.stage, "admin", self.scene.topics, pause_ms_max=self.scene.admin_pause_ms_max
+        )
 
     def run(self) -> list[str]:
         """Let it happen."""
@@ -114,7 +116,6 @@ class World:
         self._note("all heals")
         self.stage.is_quiet = True
         self.disk.heal()
-        self._may_disk_fail = False
         self.faults.flush_ms_max = 3
         self.faults.crash_in_start_per_mille = 0
         conditions = self.network.conditions
@@ -155,6 +156,7 @@ class World:
         self._run_until(self.clock.now_ms + _QUIET_MS_MAX, self._is_at_rest)
 
     def _collect(self) -> None:
+        self.stage.is_still = True
         collector = Collector(self.stage, "collector")
         collector.start()
         self._run_until(self.clock.now_ms + _QUIET_MS_MAX, lambda: collector.is_done)
@@ -191,24 +193,22 @@ class World:
         clock = self.clock
         late_ms = clock.now_ms - self._turn_due_ms
         if late_ms > STALL_MS:
-            self._stalled_ms += late_ms
+            clock.stalled_ms += late_ms
         events = self.network.take_events()
         self._had_turn = True
         try:
             broker.turn(events, clock.now_ms, clock.now_wall_ms)
         except PowerLoss:
-            self._note("power fails in a turn")
-            self._lose_broker(faults.POWER)
+            self._lose_broker(self._end_in_turn)
             return
         self._trace_turn(len(events))
         self._plan_flushes()
         if broker.is_stopped:
             self._on_stopped(broker)
             return
-        alive_ms = clock.now_ms - self._stalled_ms
         if not self._end_after_stop:
-            self._liveness.after_turn(self.network.sockets(), alive_ms)
-        elif alive_ms > self._stop_deadline_ms:
+            self._liveness.after_turn(self.network.sockets(), clock.alive_ms)
+        elif clock.alive_ms > self._stop_deadline_ms:
             self.stage.history.violate(f"a clean stop took more than {_STOP_MS_MAX} ms")
         # A turn takes time; sometimes enough for more events to gather.
         took_ms = self.random.randrange(15) if self.random.randrange(10) == 0 else 0
@@ -273,7 +273,8 @@ class World:
             return
         self._note(f"stop requested, {end}")
         self._end_after_stop = end
-        self._stop_deadline_ms = self.clock.now_ms - self._stalled_ms + _STOP_MS_MAX
+        self._stop_deadline_ms = self.clock.alive_ms + _STOP_MS_MAX
+        self.network.is_stopping = True
         self.network.tell_broker(stop_requested())
 
     def _on_stopped(self, broker: Broker) -> None:
@@ -303,7 +304,7 @@ class World:
         self.broker = None
         self._end_after_stop = ""
         self.network.lose_broker()
-        if kind == faults.KILL:
+        if kind in (faults.KILL, faults.KILL_IN_TURN):
             self.disk.kill()
         else:
             self.disk.crash()
@@ -318,13 +319,12 @@ class World:
         if self.stage.is_quiet:
             return
         kind = fault.kind
-        self._note(f"fault: {kind} {fault.number}")
-        if kind in faults.OF_THE_DISK:
-            self._may_disk_fail = True
+        self._note(f"fault: {kind} {fault.number} {fault.path_part}")
         if kind in (faults.POWER, faults.KILL):
             self._lose_broker(kind)
-        elif kind == faults.POWER_IN_TURN:
-            self.disk.crash_after(fault.number)
+        elif kind in (faults.POWER_IN_TURN, faults.KILL_IN_TURN):
+            self._end_in_turn = kind
+            self.disk.crash_after(fault.number, fault.path_part)
         elif kind in (faults.CLEAN, faults.POWER_AFTER_CLEAN):
             self._request_stop(kind)
         elif kind == faults.CUT:

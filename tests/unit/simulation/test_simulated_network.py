@@ -221,3 +221,18 @@ def test_an_exchange_is_delivered_with_its_last_byte_and_answered_with_the_answe
     assert exchange.answered_ms == setup.clock.now_ms
     assert setup.socket.head() is None
     assert not setup.socket.has_surplus_answer
+
+
+def test_nothing_that_is_sent_after_a_cut_arrives() -> None:
+    for seed in range(20):
+        setup = Setup(seed)
+        setup.network.conditions.delay_ms_max = 50
+        setup.transport.send(setup.events[0].connection_id, [frame(b"a" * 50)])
+        setup.socket.cut(setup.random)
+
+        setup.transport.send(setup.events[0].connection_id, [frame(b"b" * 50)])
+        setup.socket.send(b"b")
+        setup.run()
+
+        assert b"b" not in setup.peer.data
+        assert setup.received() == b""

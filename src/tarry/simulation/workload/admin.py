@@ -59,8 +59,11 @@ class TopicPlan:
 class Admin(ScriptedActor):
     """Creates the lasting topics, then comes and goes with the passing ones."""
 
-    def __init__(self, stage: Stage, name: str, plans: list[TopicPlan]) -> None:
+    def __init__(
+        self, stage: Stage, name: str, plans: list[TopicPlan], *, pause_ms_max: int = 300
+    ) -> None:
         super().__init__(stage, name)
+        self._pause_ms_max = pause_ms_max
         self._lasting = [plan for plan in plans if plan.is_lasting]
         self._passing = [plan for plan in plans if not plan.is_lasting]
 
@@ -69,7 +72,7 @@ class Admin(ScriptedActor):
         for plan in self._lasting:
             yield from self._create(plan)
         while not stage.is_quiet:
-            yield Pause(20 + stage.random.randrange(300))
+            yield Pause(20 + stage.random.randrange(self._pause_ms_max))
             kind = stage.random.randrange(4)
             if kind == 0 and self._passing:
                 plan = self._passing[stage.random.randrange(len(self._passing))]
@@ -99,6 +102,8 @@ class Admin(ScriptedActor):
                     if self._newest_id(plan.name) is not None:
                         change.exchange = outcome.exchange
                         break
+                elif result.error_code == errors.REQUEST_TIMED_OUT:
+                    stage.check_time_out(outcome.exchange, f"the creation of {plan.name}")
                 elif result.error_code not in _PASSING:
                     stage.history.violate(
                         f"the creation of {plan.name} got {error_name(result.error_code)}: "
@@ -183,6 +188,8 @@ class Admin(ScriptedActor):
                 ):
                     change.exchange = outcome.exchange
                     return
+                if code == errors.REQUEST_TIMED_OUT:
+                    stage.check_time_out(outcome.exchange, f"the deletion of {topic.name}")
                 if code not in _PASSING:
                     stage.history.violate(f"the deletion of {topic.name} got {error_name(code)}")
             yield Pause(_RETRY_MS)
@@ -268,5 +275,5 @@ def take_epoch_ends(
             # An epoch that leads no more has its end; that of the newest one is the log's, and
             # what is not flushed of it may be lost.
             newest = stage.leader_epochs.get(place, -1)
-            end.is_certain = stage.is_quiet or partition.leader_epoch < newest
+            end.is_certain = stage.is_still or partition.leader_epoch < newest
             stage.history.epoch_ends.append(end)

@@ -263,6 +263,8 @@ class Producer(Actor):
                 )
             history.acknowledge(sent, answer.base_offset, exchange)
             return
+        if code == errors.REQUEST_TIMED_OUT:
+            self.stage.check_time_out(exchange, f"a produce to {place_name(sent.place)}")
         if code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._has_gap_before(outgoing):
             history.violate(
                 f"{self.name} sent sequence {outgoing.sequence} to {place_name(sent.place)} "

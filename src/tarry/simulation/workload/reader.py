@@ -27,6 +27,7 @@ from tarry.simulation.workload.actor import Pause, Question, Script, ScriptedAct
 from tarry.simulation.workload.reading import read_answer
 from tarry.simulation.workload.stage import KnownTopic, Stage
 from tarry.wire.compression import ZSTD
+from tarry.wire.reader import Window
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -90,6 +91,7 @@ class Reader(ScriptedActor):
         return question
 
     def _take(self, exchange: Exchange, answer: FetchResponse) -> Script:
+        self._check_patience_of(exchange, answer)
         for place, partition in fetch_answers(self.stage, exchange, answer):
             offset = self._offsets.get(place, 0)
             if partition.error_code == errors.OFFSET_OUT_OF_RANGE:
@@ -98,6 +100,16 @@ class Reader(ScriptedActor):
                     yield from self._reset(topic, place)
                 continue
             self._offsets[place] = read_answer(self.stage, place, offset, partition, exchange)
+
+    def _check_patience_of(self, exchange: Exchange, answer: FetchResponse) -> None:
+        """A fetch that is answered with nothing has waited as long as it may."""
+        stage = self.stage
+        for topic in answer.responses:
+            for partition in topic.partitions:
+                if partition.error_code != errors.NONE or _has_records(partition):
+                    return
+        if answer.responses:
+            stage.check_time_out(exchange, f"{self.name}: a fetch")
 
     def _reset(self, topic: KnownTopic, place: Place) -> Script:
         """Back to the first offset that is kept."""
@@ -127,6 +139,10 @@ class Reader(ScriptedActor):
                     watermarks = Watermarks(place, outcome.exchange)
                     watermarks.high_watermark = told[2]
                     stage.history.watermarks.append(watermarks)
+
+
+def _has_records(answer: PartitionData) -> bool:
+    return isinstance(answer.records, Window) and answer.records.size > 0
 
 
 def fetch_question(

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Final
 
 from tarry.simulation.clock import SimulatedClock
+from tarry.simulation.exchange import Exchange
 from tarry.simulation.history import History, Place
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.trace import Trace
+
+# A stop of the process of less than a second counts as if it had run.
+_EARLY_MS: Final = 1_000
 
 
 class KnownTopic:
@@ -45,6 +50,8 @@ class Stage:
         self.life = 0
         # Nothing new is begun any more; what is under way is brought to its end.
         self.is_quiet = False
+        # Nobody writes any more.
+        self.is_still = False
 
     def alive_topics(self) -> list[KnownTopic]:
         return [topic for topic in self.topics if topic.is_alive]
@@ -67,6 +74,15 @@ class Stage:
         if self.random.randrange(2) == 0:
             return version_max
         return version_min + self.random.randrange(version_max - version_min + 1)
+
+    def check_time_out(self, exchange: Exchange, what: str) -> None:
+        """REQUEST_TIMED_OUT is honest only after as long a wait as was asked for."""
+        waited_ms = self.network.waited_ms(exchange)
+        if waited_ms < exchange.wait_ms - _EARLY_MS and not exchange.is_answered_in_stop:
+            self.history.violate(
+                f"{what} timed out after {waited_ms} ms of the {exchange.wait_ms} ms that it may "
+                "wait, not counting the time in which the broker was stopped"
+            )
 
     def is_chance(self, per_mille: int) -> bool:
         return self.random.randrange(1000) < per_mille
