@@ -54,6 +54,10 @@ class RequestContext:
         if not self.connection.is_closed:
             self.broker.queue_to_send(self.connection)
 
+    def report(self, reason: str) -> None:
+        """What the peer sent is bad though it is answered: a line in the log, summed up."""
+        self.broker.faults.report(self.connection.peer, reason, self.broker.now_ms)
+
     def close_connection(self, reason: str) -> None:
         """Drop the connection: the only way to refuse what has no answer."""
         self.broker.close_connection(self.connection, reason)

@@ -54,6 +54,9 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     assert isinstance(request, CreateTopicsRequest)
     wanted = [_wanted(topic) for topic in request.topics]
     decision = decide_create_topics(broker.store.latest, wanted, broker.settings, broker.random)
+    for outcome in decision.outcomes:
+        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
+            context.report(f"invalid topic name: {outcome.message}")
     if request.validate_only or not decision.records:
         return _response(context, decision.outcomes)
     write = CreateTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))

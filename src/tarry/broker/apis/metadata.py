@@ -148,12 +148,16 @@ def _topics(
         name = each.name if each.topic_id == ZERO_UUID else None
         key = (name, each.topic_id)
         if key not in topics:
-            topics[key] = _topic(broker, name, each.topic_id, refused)
+            topics[key] = _topic(broker, context, name, each.topic_id, refused)
     return list(topics.values())
 
 
 def _topic(
-    broker: Broker, name: str | None, topic_id: bytes, refused: dict[str, int]
+    broker: Broker,
+    context: RequestContext,
+    name: str | None,
+    topic_id: bytes,
+    refused: dict[str, int],
 ) -> MetadataResponseTopic:
     if name is None:
         topic = broker.cluster.topic_by_id(topic_id)
@@ -161,8 +165,10 @@ def _topic(
     else:
         topic = broker.cluster.topic(name)
         error_code = refused.get(name, errors.UNKNOWN_TOPIC_OR_PARTITION)
-        if name_fault(name):
+        fault = name_fault(name)
+        if fault:
             error_code = errors.INVALID_TOPIC_EXCEPTION
+            context.report(f"invalid topic name: {fault}")
     if topic is not None:
         return _described(topic)
     return MetadataResponseTopic(

@@ -92,6 +92,9 @@ def _produce_partition(
     result = append_as_leader(partition, records, request.acks, context.api_version, broker.clock)
     if result.error_code != errors.NONE:
         _refuse(answer, result)
+        if result.error_code == errors.CORRUPT_MESSAGE:
+            # Bytes that change on their way are a fault of a network or a memory: worth a line.
+            context.report(f"a batch for {partition.name} came damaged: {result.message}")
         return ProduceStatus(None, 0, answer)
     if result.is_appended:
         broker.flushes.touch(partition)
