@@ -5,7 +5,8 @@ before it was compared with the bytes that are left, so memory follows what arri
 was claimed.  Every flaw raises `MalformedData`, and nothing else does.
 
 A `Window` is a part of a frame without a copy.  Hot: methods of a compiled class; integers come
-back as 64-bit ones, so that compiled callers compute with them unboxed.
+back as 64-bit ones, so that compiled callers compute with them unboxed.  A produce request of one
+partition, header and Reader included: 0.44 us compiled, 6.3 us interpreted (bench/messages.py).
 """
 
 from __future__ import annotations
@@ -77,9 +78,13 @@ class Reader:
         """Step over `size` bytes; return where they begin."""
         position = self.position
         if size > self.end - position:
-            raise MalformedData(f"{size} bytes wanted at {position}, frame ends at {self.end}")
+            raise self._beyond(size)
         self.position = position + size
         return position
+
+    def _beyond(self, size: int64) -> MalformedData:
+        # Apart from `_take`, so that the C compiler can inline that into every read.
+        return MalformedData(f"{size} bytes wanted at {self.position}, frame ends at {self.end}")
 
     # --- Numbers
 
