@@ -39,7 +39,9 @@ def run_confluent_kafka(address: str) -> str:
         *admin.describe_topics(library.TopicCollection([TOPIC])).values(),
         admin.describe_cluster(),
     ]
-    producer = library.Producer({**settings, "enable.idempotence": True, "compression.type": "zstd"})
+    producer = library.Producer(
+        {**settings, "enable.idempotence": True, "compression.type": "zstd"}
+    )
     producer.produce(TOPIC, VALUE, b"key", headers={"name": b"header"}, timestamp=1000)
     producer.flush(5)
     consumer = library.Consumer({**settings, "group.id": "golden"})
