@@ -97,6 +97,10 @@ class OffsetOutOfRange(ClientError):
     """The offset is not in the log and `auto.offset.reset` is `none`."""
 
 
+class LogTruncated(ClientError):
+    """Records that were read are no longer in the log: an unclean leader took over."""
+
+
 class CorruptRecords(ClientError):
     """Records that came from the broker cannot be decoded."""
 

@@ -34,6 +34,11 @@ from tarry.protocol.messages.metadata import (
     MetadataResponsePartition,
     MetadataResponseTopic,
 )
+from tarry.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderTopicResult,
+)
 from tarry.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceResponse,
@@ -330,6 +335,7 @@ class ScriptedCluster:
             api_keys.PRODUCE: self.produce,
             api_keys.FETCH: self.fetch,
             api_keys.LIST_OFFSETS: self._list_offsets,
+            api_keys.OFFSET_FOR_LEADER_EPOCH: self._epoch_ends,
         }
         return handlers[seen.api_key](seen)
 
@@ -450,6 +456,26 @@ class ScriptedCluster:
             young = [one for one in log.records() if one.timestamp >= wanted.timestamp]
             answer.offset = young[0].offset if young else -1
             answer.timestamp = young[0].timestamp if young else -1
+        return answer
+
+    def _epoch_ends(self, seen: Seen) -> OffsetForLeaderEpochResponse:
+        response = OffsetForLeaderEpochResponse()
+        for topic in seen.request.topics:
+            answer = OffsetForLeaderTopicResult(topic.topic)
+            for wanted in topic.partitions:
+                log = self.topics[topic.topic].logs[wanted.partition]
+                answer.partitions.append(self._epoch_end(seen, log, wanted))
+            response.topics.append(answer)
+        return response
+
+    def _epoch_end(self, seen: Seen, log: Log, wanted: Any) -> EpochEndOffset:
+        answer = EpochEndOffset(errors.NONE, wanted.partition, wanted.leader_epoch, -1)
+        if log.leader_id != seen.broker_id:
+            answer.error_code = errors.NOT_LEADER_OR_FOLLOWER
+        for data in log.batches:
+            header = decode_batch_header(data, 0)
+            if header.leader_epoch <= wanted.leader_epoch:
+                answer.end_offset = int(header.last_offset) + 1
         return answer
 
 

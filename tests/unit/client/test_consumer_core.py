@@ -13,6 +13,7 @@ from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.errors import (
     BrokerError,
     CorruptRecords,
+    LogTruncated,
     OffsetOutOfRange,
     TopicRecreated,
     UnknownTopic,
@@ -534,3 +535,122 @@ def test_every_error_code_of_a_look_up_is_raised_or_passes(code: int) -> None:
         assert not errors.ERRORS[code].retriable
     else:
         assert answer == FoundOffset(1, -1, -1)
+
+
+@pytest.mark.parametrize(("reset", "wanted"), [("earliest", [b"0"]), ("latest", [])])
+def test_a_partition_that_nobody_sought_begins_as_the_setting_says(
+    reset: str, wanted: list[bytes]
+) -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t").logs[0].add(b"0")
+    core = consumer(cluster, auto_offset_reset=reset)
+
+    core.assign([T0])
+
+    assert poll(cluster) == wanted
+    assert core.position(T0).position == 1
+
+
+def test_a_partition_that_nobody_sought_is_raised_without_a_reset() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = consumer(cluster, auto_offset_reset="none")
+
+    core.assign([T0])
+    cluster.run_until(lambda: core.has_records)
+
+    with pytest.raises(OffsetOutOfRange, match="nobody said where to begin"):
+        core.take(1)
+
+
+def test_a_partition_that_is_paused_while_it_is_sought_goes_on_from_there() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t").logs[0].add(b"0")
+    core = consumer(cluster, auto_offset_reset="none")
+    core.assign([T0])
+    core.seek_to(T0, EARLIEST)
+
+    core.pause(T0)
+    cluster.run_for(1_000)
+    core.resume(T0)
+
+    assert poll(cluster) == [b"0"]
+
+
+# --- New leaders
+
+
+def test_a_new_leader_that_has_everything_is_read_on_from() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    log = cluster.topic("t").logs[0]
+    log.add(b"0")
+    reading(cluster)
+    assert poll(cluster) == [b"0"]
+    log.leader_id, log.leader_epoch = 2, 1
+    log.add(b"1")
+
+    values = poll(cluster)
+
+    assert values == [b"1"]
+    assert len(cluster.requests(api_keys.OFFSET_FOR_LEADER_EPOCH)) == 1
+
+
+def test_a_new_leader_that_lost_what_was_read_is_told() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    log = cluster.topic("t").logs[0]
+    for number in range(3):
+        log.add(b"%d" % number)
+    core = reading(cluster)
+    assert poll(cluster) == [b"0", b"1", b"2"]
+    del log.batches[1:]
+    log.end_offset = 1
+    log.leader_id, log.leader_epoch = 2, 1
+    log.add(b"other 1")
+    log.add(b"other 2")
+    log.add(b"other 3")
+
+    cluster.run_until(lambda: core.has_records)
+
+    with pytest.raises(LogTruncated, match="read up to offset 3, but epoch 0 ends at 1"):
+        core.take(1)
+    core.seek(T0, 1)
+    assert poll(cluster) == [b"other 1", b"other 2", b"other 3"]
+
+
+def test_a_broker_that_cannot_tell_about_epochs_is_read_on_from() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    del cluster.ranges[api_keys.OFFSET_FOR_LEADER_EPOCH]
+    log = cluster.topic("t").logs[0]
+    log.add(b"0")
+    reading(cluster)
+    assert poll(cluster) == [b"0"]
+    log.leader_id, log.leader_epoch = 2, 1
+    log.add(b"1")
+
+    assert poll(cluster) == [b"1"]
+
+
+@pytest.mark.parametrize("code", sorted(code for code in errors.ERRORS if code != errors.NONE))
+def test_every_error_code_of_an_epoch_check_is_raised_or_passes(code: int) -> None:
+    cluster = ScriptedCluster(brokers=2)
+    log = cluster.topic("t").logs[0]
+    log.add(b"0")
+    reading(cluster)
+    assert poll(cluster) == [b"0"]
+    log.leader_id, log.leader_epoch = 2, 1
+    log.add(b"1")
+
+    def refused(cluster: ScriptedCluster, seen: Seen) -> Any:
+        response = cluster.default(seen)
+        response.topics[0].partitions[0].error_code = code
+        return response
+
+    cluster.script(api_keys.OFFSET_FOR_LEADER_EPOCH, refused)
+
+    try:
+        values = poll(cluster)
+    except BrokerError as error:
+        assert error.code == code
+        assert not errors.ERRORS[code].retriable
+    else:
+        assert values == [b"1"]

@@ -46,6 +46,7 @@ class Accumulator:
         self, settings: ProducerSettings, connections: Connections, metadata: Metadata
     ) -> None:
         self.settings = settings
+        self.record_bytes_max = min(settings.request_bytes_max - HEADER_SIZE, settings.buffer_bytes)
         # When the records that are appended now come.
         self.now_ms = 0
         self.buffered_bytes = 0
@@ -81,7 +82,12 @@ class Accumulator:
 
     def fits(self, queue: PartitionQueue, size: int) -> bool:
         """Whether the open batch takes a record of this size; a new batch takes any."""
-        return queue.open is None or queue.open.size + size <= self.settings.batch_bytes
+        batch = queue.open
+        if batch is None:
+            return True
+        # The sum of what records take at most is at hand; the exact size only decides at the end.
+        batch_bytes = self.settings.batch_bytes
+        return batch.payload_bytes + size <= batch_bytes or batch.size + size <= batch_bytes
 
     def append(
         self,
@@ -92,17 +98,17 @@ class Accumulator:
         headers: Headers | None,
         size: int,
     ) -> Receipt:
-        """Add a record of at most `size` bytes to the queue's open batch."""
-        batch = queue.open
-        if batch is not None and batch.size + size > self.settings.batch_bytes:
+        """Add a record of at most `size` bytes to the open batch; a batch that it does not fit is
+        closed before.  A record that is larger than a batch gets one of its own."""
+        if not self.fits(queue, size):
             self.close(queue)
-            batch = None
+        batch = queue.open
         if batch is None:
             batch = self._open(queue, self.now_ms)
         place = batch.append(timestamp, key, value, headers)
         batch.payload_bytes += size
         self.buffered_bytes += size
-        if batch.size >= self.settings.batch_bytes:
+        if size >= self.settings.batch_bytes:
             self.close(queue)
         return self.receipt_type(batch, place, timestamp)
 
@@ -146,16 +152,15 @@ class Accumulator:
         for queue in self._queues.values():
             self.close(queue)
 
-    def check_size(self, size: int) -> None:
-        """Refuse a record that no request can carry."""
+    def refuse_size(self, size: int) -> None:
+        """Say why a record of more than `record_bytes_max` is not taken."""
         if size + HEADER_SIZE > self.settings.request_bytes_max:
             raise RecordTooLarge(
                 f"a record of {size} bytes; max.request.size is {self.settings.request_bytes_max}"
             )
-        if size > self.settings.buffer_bytes:
-            raise RecordTooLarge(
-                f"a record of {size} bytes; buffer.memory is {self.settings.buffer_bytes}"
-            )
+        raise RecordTooLarge(
+            f"a record of {size} bytes; buffer.memory is {self.settings.buffer_bytes}"
+        )
 
     # --- The end of batches
 

@@ -11,10 +11,10 @@ from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
 from tarry.client.core.core import ClientCore
 from tarry.client.core.fetcher import Fetcher
-from tarry.client.core.lookup import LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
+from tarry.client.core.lookup import EARLIEST, LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, TopicRecreated, UnknownTopic
-from tarry.client.settings import ConsumerSettings
+from tarry.client.errors import ClientError, OffsetOutOfRange, TopicRecreated, UnknownTopic
+from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
 from tarry.records.record import Record
 
 
@@ -74,6 +74,16 @@ class ConsumerCore(ClientCore):
         position.seek(OFFSET_UNKNOWN)
         position.question = self.lookup.ask(place, timestamp, self._on_found)
 
+    def pause(self, place: tuple[str, int]) -> None:
+        """Read nothing of a partition; what was read ahead is dropped."""
+        position = self.position(place)
+        position.is_paused = True
+        if position.question is None:
+            self.seek(place, position.position)
+
+    def resume(self, place: tuple[str, int]) -> None:
+        self.position(place).is_paused = False
+
     def begin_query(self, query: OffsetQuery) -> None:
         """Look offsets up without moving there."""
         for topic, _ in query.wanted:
@@ -101,8 +111,21 @@ class ConsumerCore(ClientCore):
     # --- Turns
 
     def work(self, now_ms: int) -> None:
+        for place, position in self.fetcher.positions.items():
+            if position.position < 0 and position.question is None and position.error is None:
+                self._reset(place, position)
         self.lookup.work(now_ms)
         self.fetcher.work(now_ms)
+
+    def _reset(self, place: tuple[str, int], position: PartitionPosition) -> None:
+        """Nobody said where to begin."""
+        reset = self.consumer_settings.offset_reset
+        if reset == RESET_NONE:
+            position.error = OffsetOutOfRange(
+                f"nobody said where to begin to read {position}, and auto.offset.reset is none"
+            )
+        else:
+            self.seek_to(place, EARLIEST if reset == RESET_EARLIEST else LATEST)
 
     @property
     def has_records(self) -> bool:
@@ -158,7 +181,6 @@ class ConsumerCore(ClientCore):
                 position.buffered.popleft()
             taken.extend(batch.records)
             position.position = batch.next_offset
-            position.position_epoch = batch.leader_epoch
             position.corrupt = 0
         return taken
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.base.errors import CorruptData
-from tarry.records.batch import HEADER_SIZE, batches_in, decode_batch_header
+from tarry.records.batch import batches_in, decode_batch_header
 from tarry.records.record import Record, decode_records
 from tarry.wire.reader import Window
 
@@ -22,9 +21,11 @@ class Fetched:
         self._taken = 0
         self.size = sum(batch.size for batch in self._batches)
         self.next_offset = -1
+        self.leader_epoch = -1
         if self._batches:
-            last = self._batches[-1]
-            self.next_offset = int(decode_batch_header(last.data, last.start).last_offset) + 1
+            last = decode_batch_header(self._batches[-1].data, self._batches[-1].start)
+            self.next_offset = int(last.last_offset) + 1
+            self.leader_epoch = int(last.leader_epoch)
 
     @property
     def is_empty(self) -> bool:
@@ -41,29 +42,19 @@ class Fetched:
 class FetchedBatch:
     """The records of one batch, and where reading goes on behind it."""
 
-    def __init__(self, records: list[Record], next_offset: int, leader_epoch: int) -> None:
+    def __init__(self, records: list[Record], next_offset: int) -> None:
         self.records = records
         self.next_offset = next_offset
-        self.leader_epoch = leader_epoch
 
 
 def decode_fetched(window: Window, offset: int) -> FetchedBatch:
     header = decode_batch_header(window.data, window.start)
     next_offset = int(header.last_offset) + 1
-    epoch = int(header.leader_epoch)
     if header.is_control:
         # Markers of transactions are for clients, not for their users.
-        return FetchedBatch([], next_offset, epoch)
+        return FetchedBatch([], next_offset)
     records = decode_records(window.data, size_max=BATCH_BYTES_MAX, position=window.start)
     if header.base_offset < offset:
         # A fetch from inside a batch brings the whole batch.
         records = [record for record in records if record.offset >= offset]
-    return FetchedBatch(records, next_offset, epoch)
-
-
-def is_cut_off(window: Window | None) -> bool:
-    """Whether bytes came but no whole batch: the fetch was too small for the first one."""
-    return window is not None and window.size > 0 and not batches_in(window)
-
-
-__all__ = ["HEADER_SIZE", "CorruptData", "Fetched", "FetchedBatch", "is_cut_off"]
+    return FetchedBatch(records, next_offset)

@@ -15,6 +15,7 @@ from tarry.base.errors import NONE, CorruptData, error_name
 from tarry.client.core import reactions
 from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connections import Connections
+from tarry.client.core.epoch_check import EpochCheck
 from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
 from tarry.client.core.fetched import Fetched
@@ -64,6 +65,7 @@ class Fetcher:
         self.refresh = refresh
         self.positions: dict[tuple[str, int], PartitionPosition] = {}
         self.buffered_bytes = 0
+        self.epoch_check = EpochCheck(connections, metadata, refresh)
         # Called with a partition whose offset is gone, and where to go instead.
         self.when_reset: Callable[[tuple[str, int], int], None] | None = None
         self._busy: dict[int, FetchExchange] = {}
@@ -85,6 +87,7 @@ class Fetcher:
                 exchange = FetchExchange(self, leader_id)
                 requests[leader_id] = exchange
             exchange.add(position)
+        self.epoch_check.work(now_ms)
         for leader_id, exchange in requests.items():
             connection = self.connections.for_broker(leader_id)
             if connection is None:
@@ -107,7 +110,10 @@ class Fetcher:
         if partition is None:
             self.refresh.want(now_ms)
             return -1
-        return partition.leader_id
+        leader_id = partition.leader_id
+        if self.epoch_check.is_needed(position, leader_id, partition.leader_epoch):
+            return -1
+        return leader_id
 
     # --- In
 
@@ -141,6 +147,7 @@ class Fetcher:
         position.buffered.append(fetched)
         position.buffered_bytes += fetched.size
         position.fetch_offset = fetched.next_offset
+        position.fetch_epoch = fetched.leader_epoch
         self.buffered_bytes += fetched.size
 
     def forget(self, position: PartitionPosition) -> None:

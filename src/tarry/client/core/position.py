@@ -21,8 +21,11 @@ class PartitionPosition:
         self.partition = partition
         self.position = OFFSET_UNKNOWN
         self.fetch_offset = OFFSET_UNKNOWN
-        # The leader epoch of the last batch that was handed out, -1 if there was none.
-        self.position_epoch = -1
+        # The leader epoch of the last batch that was fetched, -1 if there was none, and the
+        # leader's epoch under which that was last found to be in its log.
+        self.fetch_epoch = -1
+        self.checked_epoch = -1
+        self.is_being_checked = False
         # While the leader is asked where the position is.
         self.question: Question | None = None
         self.is_paused = False
@@ -42,11 +45,11 @@ class PartitionPosition:
     def __str__(self) -> str:
         return f"{self.topic} [{self.partition}]"
 
-    def seek(self, offset: int, epoch: int = -1) -> None:
+    def seek(self, offset: int) -> None:
         """Read on from this offset; what was fetched is dropped."""
         self.position = offset
         self.fetch_offset = offset
-        self.position_epoch = epoch
+        self.fetch_epoch = -1
         self.question = None
         self.seeks += 1
         self.buffered.clear()

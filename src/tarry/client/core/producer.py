@@ -66,10 +66,11 @@ class ProducerCore(ClientCore):
             self.track(topic)
             return None
         size = record_size(key, value, headers)
-        self.accumulator.check_size(size)
-        if not self.accumulator.has_room(size):
-            return None
         accumulator = self.accumulator
+        if size > accumulator.record_bytes_max:
+            accumulator.refuse_size(size)
+        if not accumulator.has_room(size):
+            return None
         accumulator.now_ms = self.now_ms
         if partition == ANY_PARTITION:
             queue = accumulator.queue(topic, self.partitioner.choose(known, key))

@@ -32,6 +32,7 @@ from tarry.client.core.versions import VersionTable
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
+from tarry.client.sync.exclusive import Exclusive
 
 Place = tuple[str, int]
 
@@ -45,6 +46,7 @@ class Admin:
         self.settings = ClientSettings(settings, **arguments)
         self._core = AdminCore(self.settings, system_random(), monotonic_ms())
         self._driver = Driver(self._core, self.settings)
+        self._exclusive = Exclusive("an Admin")
 
     # --- Topics
 
@@ -118,13 +120,14 @@ class Admin:
     ) -> dict[Place, FoundOffset | ClientError]:
         """Offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an offset
         where the leader refused.  Partitions that nobody answered for are TimedOut."""
-        self._driver.check_usable()
-        self._core.now_ms = monotonic_ms()
         query = OffsetQuery(dict(wanted))
-        self._core.begin_query(query)
         timeout_ms = self._timeout_ms(timeout)
-        self._driver.wait(lambda: query.is_done, timeout_ms)
-        query.end(self._core.lookup)
+        with self._exclusive:
+            self._driver.check_usable()
+            self._core.now_ms = monotonic_ms()
+            self._core.begin_query(query)
+            self._driver.wait(lambda: query.is_done, timeout_ms)
+            query.end(self._core.lookup)
         late = TimedOut(f"the leader did not tell its offset within {timeout_ms} ms")
         return {place: query.answers.get(place, late) for place in wanted}
 
@@ -135,12 +138,13 @@ class Admin:
 
     # What comes out belongs to the class of the call.
     def _call(self, call: Call, timeout: float | None) -> Any:
-        self._driver.check_usable()
-        self._core.now_ms = monotonic_ms()
         timeout_ms = self._timeout_ms(timeout)
-        self._core.begin_call(call, timeout_ms)
-        # The core gives up by itself at the deadline; the second is for its turn.
-        self._driver.wait(lambda: call.is_done, timeout_ms + 1_000)
+        with self._exclusive:
+            self._driver.check_usable()
+            self._core.now_ms = monotonic_ms()
+            self._core.begin_call(call, timeout_ms)
+            # The core gives up by itself at the deadline; the second is for its turn.
+            self._driver.wait(lambda: call.is_done, timeout_ms + 1_000)
         if call.error is not None:
             raise call.error
         assert call.is_done

@@ -10,7 +10,8 @@ with Consumer(bootstrap_servers="localhost:9092") as consumer:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Self
 
@@ -20,6 +21,7 @@ from tarry.client.core.position import PartitionPosition
 from tarry.client.errors import ClientError, TimedOut, UnknownTopic
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
+from tarry.client.sync.exclusive import Exclusive
 
 Place = tuple[str, int]
 
@@ -33,21 +35,21 @@ class Consumer:
         self.settings = ConsumerSettings(settings, **arguments)
         self._core = ConsumerCore(self.settings, system_random(), monotonic_ms())
         self._driver = Driver(self._core, self.settings)
+        self._exclusive = Exclusive("a Consumer")
 
     # --- What is read
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
         """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         core = self._core
-        self._driver.check_usable()
-        core.now_ms = monotonic_ms()
-        core.track(topic)
 
         def is_settled() -> bool:
             missing = core.metadata.is_missing(topic, core.now_ms)
             return missing or core.metadata.topic(topic) is not None
 
-        self._wait(is_settled, timeout)
+        with self._entered():
+            core.track(topic)
+            self._wait(is_settled, timeout)
         known = core.metadata.topic(topic)
         if known is not None:
             return list(known.partitions)
@@ -57,13 +59,14 @@ class Consumer:
         raise UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
 
     def assign(self, places: Iterable[Place]) -> None:
-        """Read these partitions, and no others; seek says from where."""
-        self._driver.check_usable()
-        self._core.now_ms = monotonic_ms()
-        self._core.assign(list(places))
+        """Read these partitions, and no others: those that were read already go on, others begin
+        where seek says, or as `auto.offset.reset` does."""
+        with self._entered():
+            self._core.assign(list(places))
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
-        self._core.seek((topic, partition), offset)
+        with self._entered():
+            self._core.seek((topic, partition), offset)
 
     def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
         self._seek_all(places, EARLIEST)
@@ -76,20 +79,20 @@ class Consumer:
         self._seek_all(places, timestamp)
 
     def _seek_all(self, places: Iterable[Place] | None, timestamp: int) -> None:
-        for place in self._core.fetcher.positions if places is None else places:
-            self._core.seek_to(place, timestamp)
+        with self._entered():
+            for place in list(self._core.fetcher.positions if places is None else places):
+                self._core.seek_to(place, timestamp)
 
     def pause(self, places: Iterable[Place]) -> None:
         """Read nothing of these partitions; what was read ahead is dropped."""
-        for place in places:
-            position = self._core.position(place)
-            if not position.is_paused:
-                self._core.seek(place, position.position)
-                position.is_paused = True
+        with self._entered():
+            for place in places:
+                self._core.pause(place)
 
     def resume(self, places: Iterable[Place]) -> None:
-        for place in places:
-            self._core.position(place).is_paused = False
+        with self._entered():
+            for place in places:
+                self._core.resume(place)
 
     def position(self, topic: str, partition: int) -> int:
         """The offset that is handed out next; -1 while it is being looked up."""
@@ -122,12 +125,11 @@ class Consumer:
         return self._offsets(dict(times), timeout)
 
     def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:
-        core = self._core
-        core.now_ms = monotonic_ms()
         query = OffsetQuery(wanted)
-        core.begin_query(query)
-        is_done = self._wait(lambda: query.is_done, timeout)
-        query.end(core.lookup)
+        with self._entered():
+            self._core.begin_query(query)
+            is_done = self._wait(lambda: query.is_done, timeout)
+            query.end(self._core.lookup)
         if not is_done:
             raise self._unanswered(query)
         found: dict[Place, int] = {}
@@ -153,21 +155,33 @@ class Consumer:
         Raises what stands in the way of a partition: an offset out of range, a corrupt batch.
         """
         core = self._core
-        self._driver.check_usable()
-        timeout_ms = int(timeout * 1000)
         records_max = max_records or self.settings.poll_records_max
-        if not core.has_records and not self._driver.wait(lambda: core.has_records, timeout_ms):
-            return []
-        groups = core.take(records_max)
-        # The next fetch leaves before these records are worked on.
-        self._driver.nudge()
-        return groups
+        deadline_ms = monotonic_ms() + int(timeout * 1000)
+        with self._entered():
+            while True:
+                if not core.has_records:
+                    left_ms = deadline_ms - monotonic_ms()
+                    if not self._driver.wait(lambda: core.has_records, max(left_ms, 0)):
+                        return []
+                groups = core.take(records_max)
+                # The next fetch leaves before these records are worked on.
+                self._driver.nudge()
+                if groups:
+                    return groups
 
     def positions(self) -> list[PartitionPosition]:
         """Where each assigned partition stands."""
         return list(self._core.fetcher.positions.values())
 
     # --- The end
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """One thread at a time, with the time set for what the core is told."""
+        with self._exclusive:
+            self._driver.check_usable()
+            self._core.now_ms = monotonic_ms()
+            yield
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
         timeout_ms = self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)

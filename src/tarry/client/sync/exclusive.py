@@ -1,0 +1,34 @@
+"""Exclusive: one thread at a time.  A second one is told, instead of corrupting what it finds."""
+
+from __future__ import annotations
+
+import threading
+from types import TracebackType
+
+from tarry.client.errors import ConcurrentUse
+
+
+class Exclusive:
+    """A lock that nobody waits for; the same thread may enter again."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._lock = threading.RLock()
+        self._holder = ""
+
+    def __enter__(self) -> None:
+        if not self._lock.acquire(blocking=False):
+            mine = threading.current_thread().name
+            raise ConcurrentUse(
+                f"{self._what} is for one thread at a time: {mine} uses it while "
+                f"{self._holder} does"
+            )
+        self._holder = threading.current_thread().name
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._lock.release()
