@@ -41,7 +41,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         request.max_wait_ms <= 0
         or reading.has_error
         or reading.size >= request.min_bytes
-        or not topics
+        or not any(topic.statuses for topic in topics)
     ):
         return reading.response
     operation = DelayedFetch(
