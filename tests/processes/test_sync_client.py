@@ -1,0 +1,358 @@
+"""The synchronous faces of the client over real sockets: threads, restarts, forgotten closes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from broker_process import BrokerProcess, wait_until
+from tarry.client.core.admin_calls import NewTopic
+from tarry.client.errors import (
+    BufferFull,
+    ClientClosed,
+    ClientForked,
+    ConcurrentUse,
+    DeliveryFailed,
+    RecordTooLarge,
+    TimedOut,
+    UnknownTopic,
+)
+from tarry.client.sync.admin import Admin
+from tarry.client.sync.consumer import Consumer
+from tarry.client.sync.producer import Producer, Receipt
+
+NOBODY = "127.0.0.1:1"
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process.start({"auto.create.topics.enable": "false"})
+    yield process
+    process.close()
+
+
+def make_topic(broker: BrokerProcess, name: str, partitions: int = 1) -> str:
+    with Admin(bootstrap_servers=broker.address) as admin:
+        (outcome,) = admin.create_topics([NewTopic(name, partitions)])
+    assert outcome.error is None
+    return name
+
+
+def values_of(broker: BrokerProcess, topic: str) -> list[bytes | None]:
+    """All values of partition 0."""
+    place = (topic, 0)
+    with Consumer(bootstrap_servers=broker.address) as consumer:
+        consumer.assign([place])
+        consumer.seek_to_beginning()
+        end = consumer.end_offsets([place])[place]
+        found: list[bytes | None] = []
+        while consumer.position(*place) < end:
+            for group in consumer.poll(1.0):
+                found += [record.value for record in group.records]
+    return found
+
+
+# --- Producer
+
+
+def test_a_receipt_waits_for_its_record(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "receipt")
+
+    with Producer(bootstrap_servers=broker.address) as producer:
+        receipt = producer.send(topic, b"v", key=b"k", headers={"h": b"1"}).result(timeout=10)
+
+    assert (receipt.offset, receipt.partition) == (0, 0)
+
+
+def test_whoever_waits_does_not_wait_for_the_linger(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "linger")
+
+    with Producer(bootstrap_servers=broker.address, linger_ms=20_000) as producer:
+        started = time.monotonic()
+        for _ in range(5):
+            producer.send(topic, b"v").result(timeout=10)
+
+    assert time.monotonic() - started < 10
+
+
+def test_records_that_nobody_waits_for_leave_by_themselves(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "alone")
+
+    with Producer(bootstrap_servers=broker.address) as producer:
+        receipt = producer.send(topic, b"v")
+
+        assert wait_until(lambda: "done" if receipt.is_done else "", "the record") == "done"
+
+
+def test_many_threads_share_a_producer(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "threads")
+    receipts: list[list[Receipt]] = [[] for _ in range(8)]
+
+    def work(number: int) -> None:
+        for place in range(300):
+            receipt = producer.send(topic, b"%d-%04d" % (number, place))
+            receipts[number].append(receipt)
+            if place % 50 == 0:
+                receipt.result(timeout=20)
+
+    with Producer(bootstrap_servers=broker.address, batch_size=2_000) as producer:
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        producer.flush(30)
+
+    found = values_of(broker, topic)
+    assert len(found) == 2_400
+    for number, mine in enumerate(receipts):
+        wanted = [b"%d-%04d" % (number, place) for place in range(300)]
+        assert [value for value in found if value and value.startswith(b"%d-" % number)] == wanted
+        assert [found[receipt.offset] for receipt in mine] == wanted
+
+
+def test_a_broker_that_is_killed_and_comes_back_loses_and_doubles_nothing(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.start()
+    topic = make_topic(broker, "killed")
+    wanted = [b"%06d" % number for number in range(3_000)]
+    try:
+        with Producer(
+            bootstrap_servers=broker.address, batch_size=1_000, close_timeout_ms=60_000
+        ) as producer:
+            for number, value in enumerate(wanted):
+                producer.send(topic, value)
+                if number in (1_000, 2_000):
+                    broker.kill()
+                    broker.start()
+
+        assert values_of(broker, topic) == wanted
+    finally:
+        broker.close()
+
+
+def test_a_full_buffer_waits_and_then_says_so(broker: BrokerProcess, tmp_path: Path) -> None:
+    topic = make_topic(broker, "full")
+    producer = Producer(
+        bootstrap_servers=broker.address,
+        buffer_memory=20_000,
+        batch_size=1_000,
+        max_block_ms=300,
+    )
+    for _ in range(2_000):
+        producer.send(topic, b"x" * 100)
+    producer.flush(20)
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(BufferFull, match="stayed full for 300 ms"):
+            for _ in range(2_000):
+                producer.send(topic, b"x" * 100)
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+    producer.close(20)
+
+
+def test_flush_raises_for_records_that_nobody_looked_at(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "unseen")
+    producer = Producer(bootstrap_servers=broker.address, max_request_size=4_000_000)
+
+    producer.send(topic, b"x" * 2_000_000)
+    seen = producer.send(topic, b"y" * 2_000_000)
+    with pytest.raises(RecordTooLarge):
+        seen.result(timeout=20)
+
+    with pytest.raises(DeliveryFailed, match="1 record was not delivered"):
+        producer.close(20)
+
+
+def test_an_unknown_topic_is_told_in_time(broker: BrokerProcess) -> None:
+    with Producer(bootstrap_servers=broker.address, max_block_ms=500) as producer:
+        started = time.monotonic()
+        with pytest.raises(UnknownTopic, match="topic nowhere does not exist"):
+            producer.send("nowhere", b"x")
+
+    assert time.monotonic() - started < 5
+
+
+def test_no_broker_at_all_is_told_in_time() -> None:
+    producer = Producer(bootstrap_servers=NOBODY, max_block_ms=500)
+    started = time.monotonic()
+
+    with pytest.raises(TimedOut, match="connection refused"):
+        producer.send("t", b"x")
+    producer.close()
+
+    assert time.monotonic() - started < 5
+
+
+def test_a_name_that_nobody_knows_is_told_in_time() -> None:
+    with (
+        Producer(bootstrap_servers="no.such.host.invalid:9092", max_block_ms=2_000) as producer,
+        pytest.raises(TimedOut, match="is not known"),
+    ):
+        producer.send("t", b"x")
+
+
+def test_close_is_bounded_and_tells_what_was_not_sent(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "bounded")
+    producer = Producer(bootstrap_servers=broker.address, close_timeout_ms=300)
+    producer.send(topic, b"there").result(timeout=10)
+    os.kill(broker.pid, signal.SIGSTOP)
+    try:
+        producer.send(topic, b"not there")
+        started = time.monotonic()
+        with pytest.raises(TimedOut):
+            producer.close()
+    finally:
+        os.kill(broker.pid, signal.SIGCONT)
+
+    assert time.monotonic() - started < 5
+    with pytest.raises(ClientClosed):
+        producer.send(topic, b"later")
+
+
+def test_an_error_in_the_block_is_not_hidden_by_the_close(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "block")
+
+    with (
+        pytest.raises(ZeroDivisionError),
+        Producer(bootstrap_servers=broker.address) as producer,
+    ):
+        producer.send(topic, b"sent all the same")
+        raise ZeroDivisionError
+
+    assert values_of(broker, topic) == [b"sent all the same"]
+
+
+FORGETFUL = """
+import sys
+from tarry.client.sync.producer import Producer
+producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=60_000)
+for number in range(100):
+    producer.send("forgotten", b"%d" % number)
+"""
+
+
+def test_a_program_that_forgets_to_close_still_delivers(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "forgotten")
+    command = [sys.executable, "-W", "default", "-c", FORGETFUL, broker.address]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert "a Producer was not closed" in done.stderr
+    assert values_of(broker, topic) == [b"%d" % number for number in range(100)]
+
+
+def test_a_producer_that_is_dropped_warns(broker: BrokerProcess) -> None:
+    producer = Producer(bootstrap_servers=broker.address)
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        producer.__del__()
+
+    assert [one.category for one in caught] == [ResourceWarning]
+    producer.close()
+
+
+FORKING = """
+import os, sys
+from tarry.client.errors import ClientForked
+from tarry.client.sync.producer import Producer
+producer = Producer(bootstrap_servers=sys.argv[1])
+producer.send("forked", b"before").result(10)
+child = os.fork()
+if child == 0:
+    try:
+        producer.flush(5)
+    except ClientForked:
+        os._exit(7)
+    os._exit(1)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+producer.send("forked", b"after").result(10)
+producer.close()
+"""
+
+
+def test_a_forked_child_is_refused_and_the_parent_goes_on(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "forked")
+    command = [sys.executable, "-c", FORKING, broker.address]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.returncode == 0, done.stderr
+    assert values_of(broker, topic) == [b"before", b"after"]
+    assert issubclass(ClientForked, Exception)
+
+
+# --- Consumer and Admin
+
+
+def test_two_threads_in_one_consumer_are_both_named(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "concurrent")
+    consumer = Consumer(bootstrap_servers=broker.address)
+    consumer.assign([(topic, 0)])
+    poller = threading.Thread(target=lambda: consumer.poll(3.0), name="poller")
+    poller.start()
+
+    def refusal() -> str:
+        try:
+            consumer.seek(topic, 0, 0)
+        except ConcurrentUse as error:
+            return str(error)
+        return ""
+
+    assert "MainThread uses it while poller does" in wait_until(refusal, "a refusal")
+    poller.join(10)
+    consumer.close()
+
+
+def test_a_consumer_that_is_closed_under_a_poll_ends_it(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "closing")
+    consumer = Consumer(bootstrap_servers=broker.address)
+    consumer.assign([(topic, 0)])
+    errors: list[BaseException] = []
+
+    def poll() -> None:
+        try:
+            consumer.poll(30.0)
+        except ClientClosed as error:
+            errors.append(error)
+
+    poller = threading.Thread(target=poll)
+    poller.start()
+    consumer.close()
+    poller.join(10)
+
+    assert len(errors) == 1
+    with pytest.raises(ClientClosed):
+        consumer.poll(0.1)
+
+
+def test_offsets_of_a_partition_that_is_not_there_are_refused(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "few", partitions=2)
+
+    with (
+        Consumer(bootstrap_servers=broker.address) as consumer,
+        pytest.raises(UnknownTopic, match="partitions 0 to 1, not 5"),
+    ):
+        consumer.end_offsets([(topic, 5)], timeout=1.0)
+
+
+def test_an_admin_call_without_a_broker_is_told_in_time() -> None:
+    with Admin(bootstrap_servers=NOBODY) as admin:
+        started = time.monotonic()
+        with pytest.raises(TimedOut, match="connection refused"):
+            admin.list_topics(timeout=0.5)
+
+    assert time.monotonic() - started < 5
