@@ -1,17 +1,40 @@
-"""Peers that the interop tests share."""
+"""Peers that the interop tests share: Apache Kafka, brokers of ours, real clients."""
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
-from collections.abc import Iterator
+import warnings
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from aiokafka_face import AiokafkaFace
+from client_face import ClientFace, ClientMissing
+from confluent_face import ConfluentFace
+from java_face import JavaFace, JavaProgram
+from kafka_python_face import KafkaPythonFace
 from kafka_server import KafkaServer, KafkaUnavailable, free_port
+from kcat_face import KcatFace
+
+from broker_process import BrokerProcess
+
+BROKER_TEXTS = {"num.partitions": "1", "auto.create.topics.enable": "true"}
+
+FACES: dict[str, Callable[[str], ClientFace]] = {
+    "confluent-kafka": ConfluentFace,
+    "kafka-python": KafkaPythonFace,
+    "aiokafka": AiokafkaFace,
+    "kcat": KcatFace,
+}
+
+MakeBroker = Callable[[], BrokerProcess]
+MakeClient = Callable[[str, str], ClientFace]
 
 
 @pytest.fixture(scope="session")
@@ -30,3 +53,64 @@ def apache_kafka(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield server.address
     finally:
         server.stop()
+
+
+@pytest.fixture
+def make_broker(tmp_path: Path) -> Iterator[MakeBroker]:
+    """Makes brokers that are ready, each with a directory of its own."""
+    brokers: list[BrokerProcess] = []
+
+    def make() -> BrokerProcess:
+        directory = tmp_path / f"broker-{len(brokers)}"
+        directory.mkdir()
+        brokers.append(BrokerProcess(directory))
+        brokers[-1].start(BROKER_TEXTS)
+        return brokers[-1]
+
+    yield make
+    for broker in brokers:
+        broker.close()
+
+
+@pytest.fixture(scope="module")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """One broker for the tests of a module that do not stop it."""
+    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    broker.start(BROKER_TEXTS)
+    yield broker
+    broker.close()
+
+
+@pytest.fixture(scope="session")
+def java_program() -> Iterator[JavaProgram]:
+    try:
+        program = JavaProgram()
+    except ClientMissing as reason:
+        pytest.skip(str(reason))
+    yield program
+    program.close()
+
+
+@pytest.fixture
+def make_client(request: pytest.FixtureRequest) -> Iterator[MakeClient]:
+    """Makes clients by name and the broker's address."""
+    faces: list[ClientFace] = []
+
+    def make(name: str, address: str) -> ClientFace:
+        if name == "java":
+            faces.append(JavaFace(address, request.getfixturevalue("java_program")))
+            return faces[-1]
+        try:
+            faces.append(FACES[name](address))
+        except ClientMissing as reason:
+            pytest.skip(f"{name} is missing: {reason}")
+        return faces[-1]
+
+    yield make
+    for face in faces:
+        face.close()
+    with warnings.catch_warnings():
+        # Sockets that clients leave to the collector are no fault of the next test.
+        warnings.simplefilter("ignore")
+        faces.clear()
+        gc.collect()
