@@ -63,8 +63,6 @@ class Producer:
         self._core.accumulator.owner = self
         self._driver = Driver(self._core, self.settings)
         self._thread = SenderThread(self._driver, self._core, self.settings.linger_ms)
-        # Closed batches that `send` has driven a turn for; one turn for each of them is enough.
-        self._batches_driven = 0
         self._flush_at_exit = _AtExit(self)
 
     # --- Records
@@ -91,11 +89,12 @@ class Producer:
         pairs = _pairs(headers) if headers else None
         with driver.lock:
             core.now_ms = monotonic_ms()
+            closed_before = core.accumulator.batches_closed
             receipt = core.append(topic, place, timestamp, key, value, pairs)
             if receipt is not None:
                 self._thread.on_send(core.now_ms)
-            is_due = core.accumulator.batches_closed != self._batches_driven
-            self._batches_driven = core.accumulator.batches_closed
+            # A batch is full: one turn sends it.
+            is_due = core.accumulator.batches_closed != closed_before
         if receipt is None:
             receipt = self._send_later(topic, place, timestamp, key, value, pairs)
         elif is_due:
