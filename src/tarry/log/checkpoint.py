@@ -23,8 +23,6 @@ _FIRST_LINE: Final = "tarry recovery-points 1"
 NO_SNAPSHOT: Final = -1
 EMPTY_SNAPSHOT: Final = -2
 
-_READ_BYTES: Final = 1 << 20
-
 
 class LogCheckpoint:
     """What is sure of one log.  Without segments: a log that no checkpoint has seen yet."""
@@ -80,19 +78,13 @@ def _decode_row(line: str) -> LogCheckpoint:
 
 def read_file(disk: Disk, path: str) -> bytes | None:
     """All bytes of a small file, or None if it is not there or cannot be read."""
-    if not disk.exists(path):
-        return None
     try:
         file = disk.open(path)
-        parts = []
-        position = 0
-        while part := file.read(position, _READ_BYTES):
-            parts.append(part)
-            position += len(part)
-        file.close()
+        content = file.read(0, file.size)
     except StorageError:
         return None
-    return b"".join(parts)
+    file.close()
+    return content
 
 
 def write_file(disk: Disk, path: str, content: bytes) -> None:

@@ -21,7 +21,8 @@ from tarry.log.checkpoint import (
 )
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CheckpointWriter
 from tarry.log.config import LogConfig
-from tarry.log.identity import Identity
+from tarry.log.identity import IDENTITY_FILE, Identity
+from tarry.log.listing import Listing
 from tarry.log.log import Log, LogListener
 from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
 from tarry.log.recovery import recover_log, settle_logs
@@ -72,7 +73,12 @@ class Logs:
         `topic_id` b"": no topic's log, any directory of that name will do.
         """
         identity = Identity(directory, topic_id)
-        if topic_id and self.disk.exists(directory):
+        checkpoint = self._checkpoint_of(directory, identity.text)
+        listing = Listing(self.disk, directory)
+        if self.was_clean and checkpoint is not None and checkpoint.segments:
+            # The row says whose the directory is, and nothing has happened since.
+            identity.is_missing = bool(topic_id) and not listing.has(IDENTITY_FILE)
+        elif topic_id and listing.has(IDENTITY_FILE):
             found = identity.read(self.disk)
             identity.is_missing = found != identity.text
             if found == identity.text and not self.was_clean:
@@ -80,8 +86,8 @@ class Logs:
                 identity.file = self.disk.open(identity.path)
             if found not in ("", identity.text):
                 self._move_away(directory, found)
-        checkpoint = self._checkpoint_of(directory, identity.text)
-        log = recover_log(self.files, directory, config, listener, checkpoint, self.was_clean)
+                listing = Listing(self.disk, directory)
+        log = recover_log(self.files, listing, config, listener, checkpoint, self.was_clean)
         log.unflushed.identity = identity
         self.checkpoints.add(log, checkpoint)
         if log.unflushed.segments:

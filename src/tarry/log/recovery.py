@@ -11,7 +11,6 @@ Runs before the first turn or for a new directory, so it may read at length and 
 from __future__ import annotations
 
 import logging
-from typing import Final
 
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
@@ -20,6 +19,7 @@ from tarry.log.checkpoint import EMPTY_SNAPSHOT, LogCheckpoint, read_file
 from tarry.log.config import LogConfig
 from tarry.log.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.flaw import Flaw
+from tarry.log.listing import Listing
 from tarry.log.log import Log, LogListener
 from tarry.log.open_files import OpenFiles
 from tarry.log.recovery_report import RecoveryReport
@@ -32,11 +32,9 @@ from tarry.log.segment import (
 )
 from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.segment_row import SegmentRow
-from tarry.log.snapshot import read_snapshot, snapshot_offsets, snapshot_path
+from tarry.log.snapshot import read_snapshot, snapshot_path
 
 logger = logging.getLogger("tarry.log")
-
-_NAME_DIGITS: Final = 20
 
 
 def open_log(
@@ -51,28 +49,28 @@ def open_log(
 
     `checkpoint` is None when the recovery point is not known (the file was damaged).
     """
-    log = recover_log(OpenFiles(disk), directory, config, listener, checkpoint, was_clean)
+    listing = Listing(disk, directory)
+    log = recover_log(OpenFiles(disk), listing, config, listener, checkpoint, was_clean)
     settle_logs(disk, [log])
     return log
 
 
 def recover_log(
     files: OpenFiles,
-    directory: str,
+    listing: Listing,
     config: LogConfig,
     listener: LogListener | None,
     checkpoint: LogCheckpoint | None,
     was_clean: bool,
 ) -> Log:
     """The same without the flush, which `settle_logs` does once for many logs."""
-    is_new = not files.disk.exists(directory)
-    if is_new:
-        files.disk.make_directory(directory)
-    recovery = _Recovery(files, directory, config, listener or LogListener())
+    if not listing.is_there:
+        files.disk.make_directory(listing.directory)
+    recovery = _Recovery(files, listing, config, listener or LogListener())
     log = recovery.run(checkpoint, was_clean)
     # A recovery point is not written before the directory's own name is durable.
     log.unflushed.is_directory_new = checkpoint is None or not checkpoint.segments
-    if is_new or recovery.has_uncovered_names(checkpoint, was_clean):
+    if not listing.is_there or recovery.has_uncovered_names(checkpoint, was_clean):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
         log.unflushed.names += 1
     return log
@@ -94,22 +92,16 @@ class _Recovery:
     """One log's recovery."""
 
     def __init__(
-        self, files: OpenFiles, directory: str, config: LogConfig, listener: LogListener
+        self, files: OpenFiles, listing: Listing, config: LogConfig, listener: LogListener
     ) -> None:
         self.files = files
         self.disk = files.disk
-        self.directory = directory
+        self.listing = listing
+        self.directory = listing.directory
+        self.base_offsets = listing.base_offsets
         self.config = config
         self.listener = listener
-        self.report = RecoveryReport(directory)
-        self.names = {path.rpartition("/")[2]: None for path in self.disk.paths(directory)}
-        self.base_offsets = [
-            int(name[:_NAME_DIGITS])
-            for name in self.names
-            if len(name) == _NAME_DIGITS + len(LOG_SUFFIX)
-            and name.endswith(LOG_SUFFIX)
-            and name[:_NAME_DIGITS].isdigit()
-        ]
+        self.report = RecoveryReport(listing.directory)
         # Segments from this base offset on may be torn; in those before, a flaw is damage.
         self.torn_base_offset_min = 0
         self.end_offset = 0
@@ -184,9 +176,9 @@ class _Recovery:
         if segment.size > 0 and not segment.has_file:
             raise Flaw(f"{path}{LOG_SUFFIX} is missing", segment.base_offset, 0)
         name = path.rpartition("/")[2]
-        if (segment.indexes.saved_offsets and name + OFFSET_INDEX_SUFFIX not in self.names) or (
-            segment.indexes.saved_times and name + TIME_INDEX_SUFFIX not in self.names
-        ):
+        if (
+            segment.indexes.saved_offsets and name + OFFSET_INDEX_SUFFIX not in self.listing.names
+        ) or (segment.indexes.saved_times and name + TIME_INDEX_SUFFIX not in self.listing.names):
             segment.rebuild_indexes()
             self.report.walked_bytes += segment.size
 
@@ -197,7 +189,7 @@ class _Recovery:
         first_offset = log.segments[0].base_offset
         self.listener.reset()
         listener_from = first_offset
-        for offset in reversed(snapshot_offsets(self.disk, self.directory)):
+        for offset in reversed(self.listing.snapshot_offsets):
             if offset > recovery_offset or checkpoint is None:
                 # Of a checkpoint that did not come to its end.
                 self.disk.remove(snapshot_path(self.directory, offset))
@@ -205,8 +197,7 @@ class _Recovery:
         if checkpoint is not None and checkpoint.segments:
             listener_from = max(first_offset, self._load_snapshot(checkpoint))
         epochs_from = first_offset
-        content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
-        epochs = decode_epochs(content) if content is not None else None
+        epochs = self._load_epochs()
         if epochs is not None:
             if self.was_clean:
                 # After a kill -9 the file may be there and not durable: it is written again.
@@ -219,11 +210,19 @@ class _Recovery:
         if min(listener_from, epochs_from) < recovery_offset:
             self._walk_covered(log, listener_from, epochs_from)
 
+    def _load_epochs(self) -> EpochIndex | None:
+        if not self.listing.has(EPOCH_FILE):
+            return None
+        content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
+        return decode_epochs(content) if content is not None else None
+
     def _load_snapshot(self, checkpoint: LogCheckpoint) -> int:
         """Load the newest usable snapshot; the offset from which batches are missing in it."""
         if checkpoint.snapshot_offset == EMPTY_SNAPSHOT:
             return checkpoint.recovery_offset
-        for offset in reversed(snapshot_offsets(self.disk, self.directory)):
+        for offset in reversed(self.listing.snapshot_offsets):
+            if offset > checkpoint.recovery_offset:
+                continue
             data = read_snapshot(self.disk, self.directory, offset)
             if data is not None and self.listener.load_snapshot(data):
                 return offset

@@ -10,9 +10,9 @@ from typing import Final
 
 from tarry.base.doors import Disk, LogFile
 from tarry.log.checkpoint import read_file
+from tarry.log.listing import SNAPSHOT_SUFFIX, Listing
 from tarry.wire.crc32c import crc32c
 
-SNAPSHOT_SUFFIX: Final = ".snapshot"
 SNAPSHOTS_KEPT: Final = 2
 
 
@@ -37,18 +37,8 @@ def read_snapshot(disk: Disk, directory: str, offset: int) -> bytes | None:
     return data if crc32c(data) == int.from_bytes(content[:4], "big") else None
 
 
-def snapshot_offsets(disk: Disk, directory: str) -> list[int]:
-    """Offsets of the snapshots that are there, in increasing order."""
-    offsets = []
-    for path in disk.paths(directory):
-        name, _, suffix = path.rpartition("/")[2].partition(".")
-        if f".{suffix}" == SNAPSHOT_SUFFIX and len(name) == 20 and name.isdigit():
-            offsets.append(int(name))
-    return offsets
-
-
 def remove_old_snapshots(disk: Disk, directory: str, offset: int) -> None:
     """Keep the snapshot at `offset` and the one before."""
-    older = [found for found in snapshot_offsets(disk, directory) if found <= offset]
+    older = [found for found in Listing(disk, directory).snapshot_offsets if found <= offset]
     for found in older[:-SNAPSHOTS_KEPT]:
         disk.remove(snapshot_path(directory, found))

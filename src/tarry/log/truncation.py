@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 
+from tarry.log.listing import Listing
 from tarry.log.log import Log
 from tarry.log.segment import NO_TIMESTAMP, Segment
 from tarry.log.segment_row import SegmentRow
-from tarry.log.snapshot import read_snapshot, snapshot_offsets, snapshot_path
+from tarry.log.snapshot import read_snapshot, snapshot_path
 
 logger = logging.getLogger("tarry.log")
 
@@ -86,7 +87,7 @@ def _restore_listener(log: Log, end_offset: int) -> None:
     """Bring derived state back to where the log now ends."""
     log.listener.reset()
     start = log.segments[0].base_offset
-    for offset in reversed(snapshot_offsets(log.disk, log.directory)):
+    for offset in reversed(Listing(log.disk, log.directory).snapshot_offsets):
         if offset > end_offset:
             log.disk.remove(snapshot_path(log.directory, offset))
             log.unflushed.names += 1

@@ -1,0 +1,33 @@
+"""What lies in a log's directory, by one listing: a start with many logs must not ask twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.log.segment import LOG_SUFFIX
+
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+_DIGITS: Final = 20
+
+
+class Listing:
+    """The names in one directory, and what some of them say."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self.directory = directory
+        self.is_there = disk.exists(directory)
+        paths = disk.paths(directory) if self.is_there else []
+        self.names = {path[len(directory) + 1 :]: None for path in paths}
+        # Of the segments' and the snapshots' files, in increasing order.
+        self.base_offsets: list[int] = []
+        self.snapshot_offsets: list[int] = []
+        for name in self.names:
+            digits, suffix = name[:_DIGITS], name[_DIGITS:]
+            if suffix == LOG_SUFFIX and digits.isdigit():
+                self.base_offsets.append(int(digits))
+            elif suffix == SNAPSHOT_SUFFIX and digits.isdigit():
+                self.snapshot_offsets.append(int(digits))
+
+    def has(self, name: str) -> bool:
+        return name in self.names
