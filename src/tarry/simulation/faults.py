@@ -35,6 +35,8 @@ _PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-de
 # How the broker is restarted before everything is read for the last time.
 _LAST_ENDS: Final = ("", POWER, POWER, KILL, POWER_AFTER_CLEAN)
 
+_FLUSHES_MS_MAX: Final = (3, 3, 80, 600)
+
 CUT: Final = "cut"
 STALL: Final = "stall"
 CLOCK_JUMP: Final = "clock jump"
@@ -81,16 +83,15 @@ def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
         return plan
     plan.last_end = _LAST_ENDS[random.randrange(len(_LAST_ENDS))]
     plan.defers_removals = random.randrange(2) == 0
-    if random.randrange(3) == 0:
-        plan.flush_ms_max = 80
+    plan.flush_ms_max = _FLUSHES_MS_MAX[random.randrange(len(_FLUSHES_MS_MAX))]
     if random.randrange(3) == 0:
         plan.delay_ms_max = 60
     if random.randrange(3) == 0:
         plan.pieces_per_mille = 600
     if random.randrange(3) == 0:
         plan.crash_in_start_per_mille = 300
-    _add(plan, random, duration_ms, 800, 3, _ENDS)
-    _add(plan, random, duration_ms, 400, 6, (CUT,))
+    _add(plan, random, duration_ms, 850, 4, _ENDS)
+    _add(plan, random, duration_ms, 500, 6, (CUT,))
     _add(plan, random, duration_ms, 150, 2, (STALL,))
     _add(plan, random, duration_ms, 100, 2, (CLOCK_JUMP,))
     _add(plan, random, duration_ms, 200, 4, (WRITE_FAULT,))

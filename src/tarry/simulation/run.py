@@ -28,7 +28,7 @@ class _TraceHandler(logging.Handler):
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._world.trace.add(self._world.clock.now_ms, f"log: {record.getMessage()}")
+        self._world.trace.remark(self._world.clock.now_ms, f"log: {record.getMessage()}")
 
 
 def run_seed(seed: int, *, keeps_trace: bool = False) -> Outcome:

@@ -71,7 +71,7 @@ def _draw_producer(random: Random, number: int, slowness: int) -> ProducerPlan:
     plan.pause_ms_max = 1 + random.randrange(300 * slowness)
     plan.in_flight_max = 1 + random.randrange(5)
     plan.timeout_ms = (1_000, 3_000, 30_000)[random.randrange(3)]
-    if random.randrange(5) == 0:
+    if random.randrange(5) < 2:
         plan.value_bytes_max = 1_500
     if number > 0 and random.randrange(2) == 0:
         plan.is_idempotent = False

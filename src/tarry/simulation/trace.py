@@ -27,5 +27,10 @@ class Trace:
         """Bytes that matter to the digest and would only be noise in the lines."""
         self._digest.update(data)
 
+    def remark(self, now_ms: int, text: str) -> None:
+        """A line for the reader of a replay that is no part of the digest."""
+        if self._keeps_lines:
+            self.lines.append(f"{now_ms} {text}\n")
+
     def digest(self) -> str:
         return self._digest.hexdigest()

@@ -306,6 +306,7 @@ class World:
         self.network.lose_broker()
         if kind in (faults.KILL, faults.KILL_IN_TURN):
             self.disk.kill()
+            self._maybe_follow_with_power()
         else:
             self.disk.crash()
 
@@ -335,6 +336,7 @@ class World:
             self.clock.wall_offset_ms += fault.number
         elif kind == faults.WRITE_FAULT:
             self.disk.fail_writes(fault.number)
+            self._maybe_follow_with_power()
         elif kind == faults.READ_FAULT:
             self.disk.fail_reads(fault.number)
         elif kind == faults.FLUSH_FAULT:
@@ -344,6 +346,12 @@ class World:
             self.clock.after(fault.number, self._free_space)
         elif kind == faults.SLOW_READERS:
             self._slow_down(fault.number)
+
+    def _maybe_follow_with_power(self) -> None:
+        """What a failed write or a killed process leaves behind is at the mercy of the power."""
+        if self.random.randrange(3) == 0:
+            delay_ms = 50 + self.random.randrange(600)
+            self.clock.after(delay_ms, _Strike(self, Fault(0, faults.POWER)).happen)
 
     def _cut(self) -> None:
         sockets = self.network.sockets()

@@ -1,0 +1,239 @@
+"""Faults planted into the broker one at a time, and the search for the first seed that finds each.
+
+Each fault replaces a function or a class of the product from outside, which only the interpreted
+form allows.  Run as a program: `planted_faults.py NAME SEEDS` prints the seed and the sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tarry.broker.broker import Broker
+from tarry.broker.delayed.fetch import DelayedFetch
+from tarry.broker.metadata_writes import MetadataLogOwner
+from tarry.cluster.state import ClusterState
+from tarry.log import batch_walk, recovery
+from tarry.log.checkpoint import CLEAN_MARKER
+from tarry.log.log import Log
+from tarry.log.logs import Logs
+from tarry.log.segment_indexes import SegmentIndexes
+from tarry.log.sparse_index import SparseIndex
+from tarry.log.unflushed import Unflushed
+from tarry.partition import producers
+from tarry.partition.producers import ProducerStates
+from tarry.partition.state import Partition, ProducerListener
+from tarry.simulation.disk import SimulatedFile
+from tarry.simulation.run import run_seed
+
+
+def acknowledge_before_the_flush() -> None:
+    def acked_end(self: Partition, acks: int) -> int:
+        return self.log.written_end_offset
+
+    Partition.acked_end = acked_end
+
+
+def ignore_a_failed_flush() -> None:
+    honest = Broker._on_flushed
+
+    def on_flushed(self: Broker, flush_id: int, error: str) -> None:
+        honest(self, flush_id, "")
+
+    Broker._on_flushed = on_flushed
+
+
+def keep_a_torn_tail() -> None:
+    batch_walk.has_valid_crc = lambda data, position, header: True
+
+
+def cut_a_flushed_byte() -> None:
+    honest = recovery._Recovery._scan_segment
+
+    def scan_segment(self: recovery._Recovery, log: Log) -> str:
+        if log.active.has_file:
+            file = log.active.file()
+            assert isinstance(file, SimulatedFile)
+            if file.size > log.active.written_size:
+                file.truncate(file.size - 1)
+        return honest(self, log)
+
+    recovery._Recovery._scan_segment = scan_segment
+
+
+def know_one_batch_of_a_producer() -> None:
+    producers.BATCHES_KEPT = 1
+
+
+def forget_producers_in_a_restart() -> None:
+    ProducerListener.on_recovered_batch = lambda self, header: None
+    ProducerListener.load_snapshot = lambda self, data: True
+
+
+def high_watermark_past_the_flush() -> None:
+    Partition.leader_contribution = lambda self: self.log.written_end_offset
+    Partition.on_written = lambda self: (
+        self.producers.settle(),
+        self.maybe_advance_high_watermark(),
+    )[1]
+
+
+def keep_the_leader_epoch_over_a_crash() -> None:
+    ClusterState._raise_leader_epochs = lambda self: None
+
+
+def trust_the_index_after_a_crash() -> None:
+    """Take every entry that an index file holds, not only those that the recovery point covers."""
+
+    def try_load(self: SegmentIndexes, index: SparseIndex, suffix: str, entries: int) -> bool:
+        path = self.path + suffix
+        if not self.disk.exists(path):
+            return entries == 0
+        content = self.disk.open(path).read(0, 1 << 20)
+        index.load(content, len(content) // index.entry_bytes())
+        return True
+
+    def reset(self: SegmentIndexes) -> None:
+        self.saved_offsets = 1
+        self.saved_times = 1
+        if not self.try_load():
+            honest_reset(self)
+
+    honest_reset = SegmentIndexes.reset
+    SegmentIndexes._try_load = try_load
+    SegmentIndexes.reset = reset
+
+
+def lose_the_wake_up_of_a_fetch() -> None:
+    honest = Broker.touch_keys
+
+    def touch_keys(self: Broker, partition: Partition) -> None:
+        honest(self, partition)
+        if partition.high_watermark % 4 == 0:
+            self._fetch_keys.pop(partition.key, None)
+
+    Broker.touch_keys = touch_keys
+
+
+def answer_a_fetch_only_when_it_expires() -> None:
+    DelayedFetch.try_complete = lambda self: False
+
+
+def apply_metadata_before_it_is_durable() -> None:
+    def on_written(self: MetadataLogOwner) -> bool:
+        self.on_flushed(self.log.written_end_offset)
+        return False
+
+    MetadataLogOwner.on_written = on_written
+
+
+def answer_a_duplicate_before_the_original_is_durable() -> None:
+    honest = ProducerStates.check
+
+    def check(self: ProducerStates, header: object) -> object:
+        verdict = honest(self, header)
+        if verdict.is_duplicate:
+            verdict.last_offset = -1
+        return verdict
+
+    ProducerStates.check = check
+
+
+def show_a_log_start_that_is_not_durable() -> None:
+    honest = Log.delete_old_segments
+
+    def delete_old_segments(self: Log, now_wall_ms: int, high_watermark: int) -> int:
+        count = honest(self, now_wall_ms, high_watermark)
+        self.advance_log_start_offset(self.coming_start_offset)
+        return count
+
+    Log.delete_old_segments = delete_old_segments
+
+
+def forget_that_a_cut_needs_a_flush() -> None:
+    honest = Unflushed.add
+
+    def add(self: Unflushed, segment: object) -> None:
+        if segment.written_size > segment.flushed_size or not segment.flushed_size:
+            honest(self, segment)
+
+    Unflushed.add = add
+
+
+def follow_recovery_points_that_are_not_durable() -> None:
+    honest = Logs.load
+
+    def load(self: Logs) -> None:
+        flush = self.disk.flush
+        if not self.disk.exists(CLEAN_MARKER):
+            self.disk.flush = lambda files, directories: None
+        honest(self)
+        self.disk.flush = flush
+
+    Logs.load = load
+
+
+def start_uncleanly_without_taking_the_marker_away() -> None:
+    honest = Logs.load
+
+    def load(self: Logs) -> None:
+        remove = self.disk.remove
+        self.disk.remove = lambda path: None
+        honest(self)
+        self.disk.remove = remove
+
+    Logs.load = load
+
+
+def count_a_stop_of_the_process_as_waiting() -> None:
+    def attend(self: Broker, now_ms: int, now_wall_ms: int) -> None:
+        self._turn_due_ms = now_ms
+        honest(self, now_ms, now_wall_ms)
+
+    honest = Broker._attend
+    Broker._attend = attend
+
+
+def forget_the_names_of_a_killed_life() -> None:
+    recovery._Recovery.has_uncovered_names = lambda self, checkpoint, was_clean: False
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    plant.__name__: plant
+    for plant in (
+        acknowledge_before_the_flush,
+        ignore_a_failed_flush,
+        keep_a_torn_tail,
+        cut_a_flushed_byte,
+        know_one_batch_of_a_producer,
+        forget_producers_in_a_restart,
+        high_watermark_past_the_flush,
+        keep_the_leader_epoch_over_a_crash,
+        trust_the_index_after_a_crash,
+        lose_the_wake_up_of_a_fetch,
+        answer_a_fetch_only_when_it_expires,
+        apply_metadata_before_it_is_durable,
+        answer_a_duplicate_before_the_original_is_durable,
+        show_a_log_start_that_is_not_durable,
+        forget_that_a_cut_needs_a_flush,
+        follow_recovery_points_that_are_not_durable,
+        start_uncleanly_without_taking_the_marker_away,
+        count_a_stop_of_the_process_as_waiting,
+        forget_the_names_of_a_killed_life,
+    )
+}
+
+
+def first_seed_that_finds(name: str, seeds: int) -> tuple[int, str]:
+    """The seed and what is wrong with it; -1 if none of them finds the fault."""
+    FAULTS[name]()
+    for seed in range(1, seeds + 1):
+        failure = run_seed(seed).failure
+        if failure:
+            return seed, failure
+    return -1, ""
+
+
+if __name__ == "__main__":
+    found_seed, sentence = first_seed_that_finds(sys.argv[1], int(sys.argv[2]))
+    sys.stdout.write(f"{found_seed} {sentence}\n")

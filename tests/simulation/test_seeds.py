@@ -1,0 +1,61 @@
+"""The broker over many seeds: nothing that a client could see is wrong, and a seed is a seed."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tarry.simulation.run import run_seed
+
+SEEDS = 200
+BLOCK = 20
+
+DIGESTS = """
+from tarry.simulation.run import run_seed
+for seed in range(1, 9):
+    print(seed, run_seed(seed).digest)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(1, SEEDS + 1, BLOCK))
+def test_nothing_is_wrong_in_any_seed(first: int) -> None:
+    failures = {}
+    for seed in range(first, first + BLOCK):
+        outcome = run_seed(seed)
+        if outcome.failure:
+            failures[seed] = outcome.failure
+
+    assert failures == {}
+
+
+@pytest.mark.process
+def test_a_seed_has_one_digest_whatever_the_hash_seed_of_the_process() -> None:
+    digests = []
+    for hash_seed in ("1", "2"):
+        done = subprocess.run(
+            [sys.executable, "-c", DIGESTS],
+            env={**os.environ, "PYTHONHASHSEED": hash_seed},
+            capture_output=True,
+            text=True,
+            timeout=100,
+            check=True,
+        )
+        digests.append(done.stdout)
+
+    assert digests[0].count("\n") == 8
+    assert digests[0] == digests[1]
+
+
+def test_two_seeds_have_two_digests() -> None:
+    assert run_seed(1).digest != run_seed(2).digest
+
+
+def test_a_replay_keeps_the_lines_of_the_trace() -> None:
+    outcome = run_seed(3, keeps_trace=True)
+
+    assert outcome.digest == run_seed(3).digest
+    assert any("life 1 begins" in line for line in outcome.lines)
