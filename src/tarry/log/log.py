@@ -142,6 +142,10 @@ class Log:
         except StorageError:
             self._undo_tail()
             raise
+        except Flaw as flaw:
+            self._undo_tail()
+            self.note_flaw(flaw)
+            raise StorageError(str(flaw)) from None
         self._mark = None
         if self._tail_parts:
             self._tail_parts = []
@@ -150,6 +154,11 @@ class Log:
     def _begin_tail(self) -> None:
         if self.flaw_offset >= 0:
             raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
+        try:
+            self.active.prepare_append()
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise StorageError(str(flaw)) from None
         self._mark = TailMark(len(self.segments), self.active)
 
     def _begin_epoch(self, leader_epoch: i64, start_offset: i64) -> None:
@@ -208,7 +217,7 @@ class Log:
         try:
             active.file().truncate(active.size)
             active.written_size = active.size
-        except StorageError as error:
+        except (StorageError, Flaw) as error:
             active.written_size = active.size
             self.note_flaw(Flaw(str(error), self.log_end_offset, active.size))
 

@@ -133,10 +133,16 @@ class Segment(FileHolder):
         indexes = self.loaded()
         return indexes.offsets.count >= index_bytes // 8 or indexes.times.count >= index_bytes // 12
 
+    def prepare_append(self) -> None:
+        """Read from the disk what appends ask for, so that they themselves cannot fail."""
+        self.loaded()
+        if self.first_timestamp == UNKNOWN_TIMESTAMP and self.size > 0:
+            header = self.next_header(self.walk(0, self.written_size))
+            assert header is not None
+            self.first_timestamp = header.max_timestamp
+
     def waited_ms(self, max_timestamp: i64, now_wall_ms: i64) -> i64:
         """How long the segment has been open, in record time if its records have one."""
-        if self.first_timestamp == UNKNOWN_TIMESTAMP:
-            self._load_first_timestamp()
         if self.first_timestamp >= 0:
             return max_timestamp - self.first_timestamp
         if self.created_wall_ms == UNKNOWN_TIMESTAMP:
@@ -334,11 +340,6 @@ class Segment(FileHolder):
                 walk.position,
             )
         return header
-
-    def _load_first_timestamp(self) -> None:
-        header = self.next_header(self.walk(0, self.written_size))
-        assert header is not None
-        self.first_timestamp = header.max_timestamp
 
     # --- Files.
 

@@ -183,3 +183,30 @@ def test_a_flawed_log_deletes_nothing(world, clean):
     world.config.retention_ms = 0
 
     assert log.delete_old_segments(10**15, 60) == 0
+
+
+def test_an_active_file_that_became_shorter_behind_our_back_stops_appends(world, clean):
+    log = world.open_logs()
+    log.active.close()
+    world.disk.open(f"{log.active.path}.log").truncate(log.active.size - 10)
+
+    with pytest.raises(StorageError):
+        world.append(log)
+
+    assert log.flaw_offset == 59
+    assert not log.has_tail
+    assert is_readable_up_to(world, log, 59)
+
+
+def test_a_file_that_disappears_under_a_tail_fails_the_write(world, clean):
+    log = world.open_logs()
+    world.append(log)
+    log.active.close()
+    world.disk.remove(f"{log.active.path}.log")
+
+    with pytest.raises(StorageError):
+        log.write()
+
+    assert log.log_end_offset == 60
+    assert log.flaw_offset == log.active.base_offset
+    assert not log.has_tail
