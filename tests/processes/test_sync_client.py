@@ -8,7 +8,6 @@ import subprocess
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -254,15 +253,42 @@ def test_a_program_that_forgets_to_close_still_delivers(broker: BrokerProcess) -
     assert values_of(broker, topic) == [b"%d" % number for number in range(100)]
 
 
-def test_a_producer_that_is_dropped_warns(broker: BrokerProcess) -> None:
-    producer = Producer(bootstrap_servers=broker.address)
+DROPPED = """
+import gc, sys, threading, time
+from tarry.client.sync.producer import Producer
+def send():
+    producer = Producer(bootstrap_servers=sys.argv[1], linger_ms=200)
+    for number in range(100):
+        producer.send("dropped", b"%d" % number)
+send()
+gc.collect()
+end = time.monotonic() + 30
+while threading.active_count() > 1 and time.monotonic() < end:
+    time.sleep(0.01)
+print(threading.active_count())
+"""
 
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        producer.__del__()
 
-    assert [one.category for one in caught] == [ResourceWarning]
-    producer.close()
+def test_a_producer_that_is_dropped_sends_what_it_took_and_ends_its_thread(
+    broker: BrokerProcess,
+) -> None:
+    topic = make_topic(broker, "dropped")
+    command = [sys.executable, "-W", "default", "-c", DROPPED, broker.address]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+
+    assert done.stdout == "1\n"
+    assert done.stderr.count("ResourceWarning: a Producer was not closed") == 1
+    assert values_of(broker, topic) == [b"%d" % number for number in range(100)]
+
+
+def test_a_receipt_outlives_its_producer(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "outlived")
+
+    with pytest.warns(ResourceWarning, match="a Producer was not closed"):
+        receipt = Producer(bootstrap_servers=broker.address).send(topic, b"x")
+
+    assert receipt.result(timeout=10).offset == 0
 
 
 FORKING = """

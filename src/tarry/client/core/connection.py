@@ -47,7 +47,6 @@ CONNECTING: Final = 2
 NEGOTIATING: Final = 3
 READY: Final = 4
 
-API_VERSIONS_NEWEST: Final = 4
 SOFTWARE_NAME: Final = "tarry"
 
 
@@ -165,7 +164,7 @@ class Connection:
 
     def on_connected(self, now_ms: int) -> None:
         self.state = NEGOTIATING
-        self._negotiate(min(API_VERSIONS_NEWEST, api_keys.APIS[api_keys.API_VERSIONS].version_max))
+        self._negotiate(api_keys.APIS[api_keys.API_VERSIONS].version_max)
 
     def _negotiate(self, version: int) -> None:
         timeout_ms = self.owner.settings.connection_setup_timeout_ms
@@ -288,12 +287,18 @@ class Connection:
 
     def _check_deadlines(self, now_ms: int) -> None:
         """Only the earliest deadline is armed; the others are looked at when it is due."""
-        late = [one for one in (*self._in_flight, *self._waiting) if one.deadline_ms <= now_ms]
-        if late:
-            name = api_keys.APIS[late[0].api_key].name
-            reason = f"{self} did not answer {name} within {late[0].timeout_ms} ms"
-            self.close(RequestTimedOut(reason), now_ms)
-            return
+        for exchange in self._in_flight:
+            if exchange.deadline_ms <= now_ms:
+                name = api_keys.APIS[exchange.api_key].name
+                reason = f"{self} did not answer {name} within {exchange.timeout_ms} ms"
+                self.close(RequestTimedOut(reason), now_ms)
+                return
+        late = [one for one in self._waiting if one.deadline_ms <= now_ms]
+        for exchange in late:
+            # Never sent, so the connection owes nobody anything.
+            self._waiting.remove(exchange)
+            reason = f"{self}: {self.last_error or 'no connection'} for {exchange.timeout_ms} ms"
+            exchange.on_failure(BrokerUnreachable(reason), now_ms)
         deadlines = [one.deadline_ms for one in (*self._in_flight, *self._waiting)]
         if deadlines:
             self.owner.tasks.schedule(self._deadline, min(deadlines))

@@ -59,11 +59,16 @@ class Driver:
     def is_driven(self) -> bool:
         return self._role.locked()
 
+    @property
+    def is_forked(self) -> bool:
+        """This process is a copy: the sockets belong to the one that made the client."""
+        return os.getpid() != self._process_id
+
     def check_usable(self) -> None:
         """Refuse a client that was closed, or that a fork copied."""
         if self.is_closed:
             raise ClientClosed("the client is closed")
-        if os.getpid() != self._process_id:
+        if self.is_forked:
             raise ClientForked(
                 "the client was made before a fork, its sockets belong to the parent; "
                 "make a new client in this process"

@@ -10,10 +10,8 @@ raises `DeliveryFailed` from `flush` or at the end of the `with` block.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import warnings
-import weakref
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Self
@@ -21,16 +19,10 @@ from typing import Self
 from tarry.client.core import batch
 from tarry.client.core.partitioner import ANY_PARTITION
 from tarry.client.core.producer import ProducerCore
-from tarry.client.errors import (
-    BufferFull,
-    ClientError,
-    DeliveryTimedOut,
-    TimedOut,
-    UnknownTopic,
-)
+from tarry.client.errors import BufferFull, ClientError, TimedOut, UnknownTopic
 from tarry.client.settings import ProducerSettings, SettingValue
-from tarry.client.sync.driver import Driver, monotonic_ms, system_random, wall_ms
-from tarry.client.sync.sender_thread import SenderThread
+from tarry.client.sync.delivery import Delivery
+from tarry.client.sync.driver import monotonic_ms, system_random, wall_ms
 
 HeadersGiven = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
@@ -45,9 +37,9 @@ class Receipt(batch.Receipt):
 
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """
-        producer = self.owner
-        assert isinstance(producer, Producer)
-        producer.wait_for(self, timeout)
+        delivery = self.owner
+        assert isinstance(delivery, Delivery)
+        delivery.wait_for(self, timeout)
         return self
 
 
@@ -59,11 +51,11 @@ class Producer:
     ) -> None:
         self.settings = ProducerSettings(settings, **arguments)
         self._core = ProducerCore(self.settings, system_random(), monotonic_ms())
+        self._delivery = Delivery(self.settings, self._core)
+        self._driver = self._delivery.driver
+        self._thread = self._delivery.thread
         self._core.accumulator.receipt_type = Receipt
-        self._core.accumulator.owner = self
-        self._driver = Driver(self._core, self.settings)
-        self._thread = SenderThread(self._driver, self._core, self.settings.linger_ms)
-        self._flush_at_exit = _AtExit(self)
+        self._core.accumulator.owner = self._delivery
 
     # --- Records
 
@@ -142,7 +134,10 @@ class Producer:
             reason = core.refresh.last_error
             if reason is not None:
                 return TimedOut(f"no broker told about topic {topic} in {waited_ms} ms: {reason}")
-            return UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+            problem = core.metadata.problem_with(topic, core.now_ms)
+            # Nobody waits for it any more; the next `send` asks again.
+            core.metadata.untrack(topic)
+            return UnknownTopic(problem)
         return BufferFull(
             f"buffer.memory ({self.settings.buffer_bytes} bytes) stayed full for {waited_ms} ms"
         )
@@ -162,56 +157,23 @@ class Producer:
                 raise self._no_room(topic, timeout_ms)
         return count
 
-    # --- Waiting
-
-    def wait_for(self, receipt: Receipt, timeout: float | None) -> None:
-        """See Receipt.result."""
-        timeout_ms = self.settings.delivery_timeout_ms if timeout is None else int(timeout * 1000)
-        if not receipt.is_done:
-            with self._driver.lock:
-                self._core.now_ms = monotonic_ms()
-                self._core.hurry(receipt)
-            if not self._driver.wait(lambda: receipt.is_done, timeout_ms):
-                raise TimedOut(f"the record was not acknowledged within {timeout_ms} ms")
-        with self._driver.lock:
-            error = receipt.error
-        if error is not None:
-            raise error
+    # --- The end
 
     def flush(self, timeout: float | None = None) -> None:
-        """Send everything now and wait for it.  Raises `DeliveryFailed` for records that failed
-        and whose receipts nobody asked, TimedOut if some are not done."""
-        timeout_ms = self.settings.delivery_timeout_ms if timeout is None else int(timeout * 1000)
-        core = self._core
-        with self._driver.lock:
-            core.now_ms = monotonic_ms()
-            core.begin_flush()
-        is_flushed = self._driver.wait(lambda: core.is_flushed, timeout_ms)
-        with self._driver.lock:
-            failure = core.take_failure()
-        if failure is not None:
-            raise failure
-        if not is_flushed:
-            raise DeliveryTimedOut(f"not all records were acknowledged within {timeout_ms} ms")
-
-    # --- The end
+        """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
+        `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
+        are not done."""
+        self._delivery.flush(timeout)
 
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
-        if self._driver.is_closed:
-            return
-        seconds = self.settings.close_timeout_ms / 1000 if timeout is None else timeout
-        try:
-            self.flush(seconds)
-        finally:
-            self.abort()
+        if not self._driver.is_closed:
+            self._delivery.close(timeout)
 
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
-        self._flush_at_exit.cancel()
-        self._thread.stop(self.settings.close_timeout_ms)
-        self._driver.close()
+        self._delivery.abort()
 
     def __enter__(self) -> Self:
         return self
@@ -234,9 +196,11 @@ class Producer:
                 self.close()
 
     def __del__(self) -> None:
-        driver = getattr(self, "_driver", None)
-        if driver is not None and not driver.is_closed:
+        # A producer whose settings were refused has none.
+        delivery = getattr(self, "_delivery", None)
+        if delivery is not None and not delivery.driver.is_closed:
             warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
+            delivery.abandon()
 
 
 class _Attempt:
@@ -244,24 +208,6 @@ class _Attempt:
 
     receipt: batch.Receipt | None = None
     error: ClientError | None = None
-
-
-class _AtExit:
-    """Closes a producer that the program forgot, when the interpreter ends; bounded by
-    `close.timeout.ms`."""
-
-    def __init__(self, producer: Producer) -> None:
-        self._producer = weakref.ref(producer)
-        atexit.register(self._run)
-
-    def cancel(self) -> None:
-        atexit.unregister(self._run)
-
-    def _run(self) -> None:
-        producer = self._producer()
-        if producer is not None:
-            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
-            producer.close()
 
 
 def _pairs(headers: HeadersGiven) -> list[tuple[str, bytes | None]]:

@@ -17,6 +17,9 @@ from tarry.client.sync.driver import Driver, monotonic_ms
 AWAKE_MS: Final = 1_000
 NAP_MS_MIN: Final = 1
 
+# A sleeper that nobody could wake looks up by himself.
+SLEEP_SECONDS_MAX: Final = 10
+
 # It looks up now and then, in case a due time was moved by somebody else.
 DRIVE_MS_MAX: Final = 10_000
 
@@ -29,6 +32,7 @@ class SenderThread:
         self._core = core
         self._nap_ms = max(linger_ms, NAP_MS_MIN)
         self._thread: threading.Thread | None = None
+        self.is_abandoned = False
         self._is_stopping = False
         self._is_asleep = False
         self._sent_ms = 0
@@ -50,12 +54,28 @@ class SenderThread:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout_ms / 1000)
 
+    def close_when_done(self) -> None:
+        """Nobody uses the producer any more: close it when everything is sent.
+
+        Never waits for the lock: the collector may call this in a thread that holds it.  Such a
+        thread is awake, and sees the mark before it sleeps.
+        """
+        self.is_abandoned = True
+        if self._thread is None:
+            self._driver.close()
+        elif self._driver.lock.acquire(blocking=False):
+            self._driver.changed.notify_all()
+            self._driver.lock.release()
+
     def _run(self) -> None:
         driver = self._driver
         while not self._is_stopping:
             with driver.changed:
                 self._rest()
             if self._is_stopping or driver.is_closed:
+                return
+            if self.is_abandoned and not self._core.has_work:
+                driver.close()
                 return
             is_idle = monotonic_ms() - driver.driven_ms >= self._nap_ms
             if self._core.has_work and is_idle and not driver.is_driven:
@@ -68,8 +88,8 @@ class SenderThread:
             self._driver.changed.wait(self._nap_ms / 1000)
             return
         self._is_asleep = True
-        while self._is_asleep and not self._is_stopping and not self._core.has_work:
-            self._driver.changed.wait()
+        while not (self._is_stopping or self.is_abandoned or self._core.has_work):
+            self._driver.changed.wait(SLEEP_SECONDS_MAX)
         self._is_asleep = False
 
     def _is_done(self) -> bool:
