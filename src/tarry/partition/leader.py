@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.errors import StorageError
 from tarry.partition.state import Partition
 from tarry.records.batch import BatchHeader, check_batch, with_log_append_time
 from tarry.records.record_limits import check_record_limits
@@ -116,7 +117,12 @@ def _append(
     if partition.config.is_log_append_time:
         window = with_log_append_time(window, header, clock.wall_ms)
         result.log_append_time_ms = clock.wall_ms
-    base_offset = partition.log.append(window, header, partition.leader_epoch, clock.wall_ms)
+    try:
+        base_offset = partition.log.append(window, header, partition.leader_epoch, clock.wall_ms)
+    except StorageError as error:
+        # The first append after a start reads indexes.
+        partition.producers.refuse(header)
+        return AppendResult(errors.KAFKA_STORAGE_ERROR, str(error))
     if header.producer_id >= 0:
         partition.producers.update(header, base_offset, clock.now_ms)
     result.base_offset = base_offset

@@ -169,6 +169,13 @@ class ProducerStates:
             "which could not be written",
         )
 
+    def refuse(self, header: BatchHeader) -> None:
+        """An accepted batch could not be appended: what was sent behind it must wait for it."""
+        if header.has_producer_id and header.producer_id not in self._states:
+            self._awaited.setdefault(
+                header.producer_id, (header.producer_epoch, header.base_sequence)
+            )
+
     def update(self, header: BatchHeader, base_offset: i64, now_ms: i64) -> None:
         """Take over an appended batch; unsettled until the log's tail is written."""
         if not header.has_producer_id:

@@ -175,6 +175,16 @@ def test_a_producer_that_was_never_written_begins_again_where_it_began():
     assert error_of(states, batch(0, epoch=1)) == errors.NONE
 
 
+def test_what_was_sent_behind_a_refused_beginning_waits_for_it():
+    states = ProducerStates(1000)
+
+    states.refuse(batch(4))
+    states.refuse(batch(5))
+
+    assert error_of(states, batch(5)) == errors.OUT_OF_ORDER_SEQUENCE_NUMBER
+    assert error_of(states, batch(4)) == errors.NONE
+
+
 def test_a_producer_whose_beginning_failed_is_forgotten_with_the_next_expiry():
     states = ProducerStates(1000)
     states.update(batch(4), 100, 0)
