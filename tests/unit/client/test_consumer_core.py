@@ -654,3 +654,35 @@ def test_every_error_code_of_an_epoch_check_is_raised_or_passes(code: int) -> No
         assert not errors.ERRORS[code].retriable
     else:
         assert values == [b"1"]
+
+
+def test_a_poll_never_gives_more_records_than_it_was_asked_for() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    for number in range(0, 100, 10):
+        log.add(*[b"%d" % place for place in range(number, number + 10)])
+    core = reading(cluster)
+
+    values: list[bytes | None] = []
+    sizes: list[int] = []
+    while len(values) < 100:
+        cluster.run_until(lambda: core.has_records)
+        taken = [record.value for group in core.take(7) for record in group.records]
+        values += taken
+        sizes.append(len(taken))
+        assert core.position(T0).position == len(values)
+
+    assert values == [b"%d" % number for number in range(100)]
+    assert max(sizes) == 7
+
+
+def test_what_a_poll_left_over_is_dropped_by_a_seek() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t").logs[0].add(*[b"%d" % number for number in range(10)])
+    core = reading(cluster)
+    cluster.run_until(lambda: core.has_records)
+    core.take(3)
+
+    core.seek(T0, 8)
+
+    assert poll(cluster) == [b"8", b"9"]

@@ -15,7 +15,6 @@ from tarry.client.core.connections import Connections
 from tarry.client.core.events import BATCH_DONE, Notice
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.queue import PartitionQueue
-from tarry.client.core.tasks import Task
 from tarry.client.errors import ClientError, RecordTooLarge
 from tarry.client.settings import ProducerSettings
 from tarry.records.batch import HEADER_SIZE
@@ -115,10 +114,8 @@ class Accumulator:
     def queue(self, topic: str, partition: int) -> PartitionQueue:
         queue = self._queues.get((topic, partition))
         if queue is None:
-            queue = PartitionQueue(topic, partition)
+            queue = PartitionQueue(topic, partition, self.close, self.expire)
             self._queues[topic, partition] = queue
-            queue.linger = Task(lambda _: self.close(queue))
-            queue.expiry = Task(lambda now_ms: self.expire(queue, now_ms))
         return queue
 
     def _open(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
@@ -127,16 +124,13 @@ class Accumulator:
         batch.owner = self.owner
         queue.batches_made += 1
         queue.open = batch
-        assert queue.linger is not None
         self._tasks.schedule(queue.linger, now_ms + self.settings.linger_ms)
-        assert queue.expiry is not None
         self._tasks.schedule_earlier(queue.expiry, deadline_ms)
         return batch
 
     def close(self, queue: PartitionQueue) -> None:
         """Close the open batch, so that it is sent as soon as possible."""
         if queue.close_open():
-            assert queue.linger is not None
             self._tasks.cancel(queue.linger)
             self.ready[queue] = None
             self.batches_closed += 1
@@ -178,7 +172,6 @@ class Accumulator:
         if queue.open is not None:
             left.append(queue.open)
         if left:
-            assert queue.expiry is not None
             self._tasks.schedule(queue.expiry, min(batch.deadline_ms for batch in left))
 
     def problem_of(self, queue: PartitionQueue, now_ms: int) -> str:

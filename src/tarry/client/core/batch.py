@@ -15,9 +15,9 @@ from tarry.records.record import decode_records
 
 OFFSET_UNKNOWN: Final = -1
 
-# Record length, attributes, deltas, key and value length, header count: what a record takes beside
-# its key and value at most (headers come on top).
-RECORD_OVERHEAD: Final = 21
+# What a record takes beside its key, value and headers at most: attributes 1, timestamp delta 10,
+# and five bytes each for its length, offset delta, key length, value length and header count.
+RECORD_OVERHEAD: Final = 36
 
 UNSEQUENCED: Final = -1
 

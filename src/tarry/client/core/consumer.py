@@ -131,7 +131,7 @@ class ConsumerCore(ClientCore):
     def has_records(self) -> bool:
         """`take` has something to give or to raise."""
         for position in self.fetcher.positions.values():
-            if position.error is not None or (position.buffered and not position.is_paused):
+            if position.error is not None or position.has_records:
                 return True
         return self._missing_topic() is not None
 
@@ -143,7 +143,7 @@ class ConsumerCore(ClientCore):
         return None
 
     def take(self, records_max: int) -> list[RecordGroup]:
-        """Whole batches until `records_max` is reached; the positions move behind them.
+        """At most `records_max` records; the positions move behind them.
 
         Raises the error of a partition when nothing readable lies before it.
         """
@@ -165,7 +165,10 @@ class ConsumerCore(ClientCore):
         return groups
 
     def _take_from(self, position: PartitionPosition, records_max: int) -> list[Record]:
-        taken: list[Record] = []
+        taken = position.left_over
+        position.left_over = []
+        if taken:
+            position.position = position.left_over_end
         fetcher = self.fetcher
         while position.buffered and len(taken) < records_max:
             fetched = position.buffered[0]
@@ -174,7 +177,7 @@ class ConsumerCore(ClientCore):
                 batch = fetched.take(position.position)
             except CorruptData as error:
                 fetcher.drop_buffered(position, str(error), self.now_ms)
-                return taken
+                break
             position.buffered_bytes -= size - fetched.size
             fetcher.buffered_bytes -= size - fetched.size
             if fetched.is_empty:
@@ -182,6 +185,11 @@ class ConsumerCore(ClientCore):
             taken.extend(batch.records)
             position.position = batch.next_offset
             position.corrupt = 0
+        if len(taken) > records_max:
+            position.left_over = taken[records_max:]
+            position.left_over_end = position.position
+            position.position = position.left_over[0].offset
+            del taken[records_max:]
         return taken
 
     def _rotate(self) -> None:

@@ -7,6 +7,7 @@ from collections import deque
 from tarry.client.core.fetched import Fetched
 from tarry.client.core.lookup import OFFSET_UNKNOWN, Question
 from tarry.client.errors import ClientError
+from tarry.records.record import Record
 
 
 class PartitionPosition:
@@ -31,6 +32,9 @@ class PartitionPosition:
         self.is_paused = False
         self.buffered: deque[Fetched] = deque()
         self.buffered_bytes = 0
+        # Decoded records that a poll left over, and the position behind all of them.
+        self.left_over: list[Record] = []
+        self.left_over_end = OFFSET_UNKNOWN
         self.high_watermark = -1
         self.log_start_offset = -1
         self.retry_at_ms = 0
@@ -53,11 +57,17 @@ class PartitionPosition:
         self.question = None
         self.seeks += 1
         self.buffered.clear()
+        self.left_over = []
         self.buffered_bytes = 0
         self.error = None
         self.corrupt = 0
         self.failures = 0
         self.retry_at_ms = 0
+
+    @property
+    def has_records(self) -> bool:
+        """Something can be handed out without asking the broker."""
+        return not self.is_paused and bool(self.buffered or self.left_over)
 
     @property
     def is_at_end(self) -> bool:

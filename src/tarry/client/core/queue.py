@@ -11,20 +11,32 @@ alone, so that nothing overtakes it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
+from typing import Final
 
 from tarry.client.core.batch import UNSEQUENCED, ProducerBatch
 from tarry.client.core.identity import Identity
 from tarry.client.core.tasks import Task
 
-SEQUENCE_MASK = 0x7FFF_FFFF
+SEQUENCE_MASK: Final = 0x7FFF_FFFF
 
 
 class PartitionQueue:
     """One partition's batches and its place in the producer's sequences."""
 
-    def __init__(self, topic: str, partition: int) -> None:
+    def __init__(
+        self,
+        topic: str,
+        partition: int,
+        on_lingered: Callable[[PartitionQueue], None],
+        on_expired: Callable[[PartitionQueue, int], None],
+    ) -> None:
         self.topic = topic
         self.partition = partition
+        self.linger = Task(lambda now_ms: on_lingered(self))
+        self.expiry = Task(lambda now_ms: on_expired(self, now_ms))
+        # Does nothing: the turn that it brings about looks at the queue.
+        self.retry = Task(lambda now_ms: None)
         self.open: ProducerBatch | None = None
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
@@ -32,9 +44,6 @@ class PartitionQueue:
         self.in_flight_broker = -1
         self.retry_at_ms = 0
         self.failures = 0
-        self.linger: Task | None = None
-        self.expiry: Task | None = None
-        self.retry: Task | None = None
         self.batches_made = 0
         self.producer_id = -1
         self.producer_epoch = -1

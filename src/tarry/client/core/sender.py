@@ -17,7 +17,6 @@ from tarry.client.core.metadata import Metadata
 from tarry.client.core.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.queue import PartitionQueue
 from tarry.client.core.refresh import Refresh
-from tarry.client.core.tasks import Task
 from tarry.client.errors import (
     BrokerError,
     ClientError,
@@ -211,8 +210,6 @@ class Sender:
             self.connections.random,
         )
         queue.retry_at_ms = now_ms + pause_ms
-        if queue.retry is None:
-            queue.retry = Task(_nothing)
         self.connections.tasks.schedule(queue.retry, queue.retry_at_ms)
 
     def _follow(self, queue: PartitionQueue, answer: BatchAnswer) -> bool:
@@ -274,10 +271,6 @@ class Sender:
     def _refuse(self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError) -> None:
         queue.take_back(batch, batch.count)
         self.accumulator.fail(batch, error)
-
-
-def _nothing(now_ms: int) -> None:
-    """The turn that the task brings about looks at the queue."""
 
 
 def _error_of(queue: PartitionQueue, answer: BatchAnswer) -> BrokerError:
