@@ -17,6 +17,10 @@ FRAME_AGE_MS_MAX: Final = 60_000
 # Answers that a connection has not taken yet; past it the broker stops reading from that peer.
 UNSENT_BYTES_MAX: Final = 16 * 1024 * 1024
 
+# Answers made for one connection in one turn; the others come first, then it goes on.  So much
+# metadata takes 9 ms to make.
+ANSWER_BYTES_PER_TURN_MAX: Final = 128 * 1024
+
 # Requests of one connection that wait for their answers; past it the broker stops reading.
 # Java sends 5 at a time, librdkafka up to 1,000,000 by setting but 1,000 in practice.
 REQUESTS_IN_FLIGHT_MAX: Final = 1_000
@@ -26,6 +30,10 @@ COMPLETIONS_PER_TURN_MAX: Final = 1_000
 
 # Timer moves (cascades counted) in one turn.
 TIMER_MOVES_PER_TURN_MAX: Final = 10_000
+
+# Pieces of an unfinished frame before they are joined: a peer that sends two bytes at a time would
+# cost fifty for them.
+FRAME_PIECES_MAX: Final = 256
 
 # The poll sleeps at most so long, so that a stop or a clock jump is seen.
 POLL_MS_MAX: Final = 500

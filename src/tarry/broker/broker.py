@@ -26,6 +26,7 @@ from tarry.base.doors import (
 )
 from tarry.base.errors import ProtocolViolation, StorageError
 from tarry.base.limits import (
+    ANSWER_BYTES_PER_TURN_MAX,
     COMPLETIONS_PER_TURN_MAX,
     POLL_MS_MAX,
     STALL_MS,
@@ -228,9 +229,15 @@ class Broker:
         PeerWatch(self, connection).watch()
 
     def _process(self, connection: Connection) -> None:
-        """Handle the whole frames that have arrived, until the peer must take answers first."""
+        """Handle the whole frames that have arrived, until the peer must take answers first.
+
+        What is left when the connection has had its share of the turn comes with the next one.
+        """
+        held_max: i64 = connection.held + ANSWER_BYTES_PER_TURN_MAX
         try:
             while not connection.is_blocked() and not self.is_stopping:
+                if connection.held >= held_max:
+                    break
                 position: i64 = connection.next_frame(self.now_ms)
                 if position < 0:
                     break
@@ -243,7 +250,8 @@ class Broker:
         self._regulate_reading(connection)
 
     def _regulate_reading(self, connection: Connection) -> None:
-        is_blocked = connection.is_blocked()
+        # Nothing is read behind frames that wait, so that they do not become ever more.
+        is_blocked = connection.is_blocked() or connection.has_unhandled()
         if is_blocked != connection.is_reading_paused:
             connection.is_reading_paused = is_blocked
             if is_blocked:

@@ -15,13 +15,21 @@ from mypy_extensions import i64
 
 from tarry.base.doors import Chunk
 from tarry.base.errors import ProtocolViolation
-from tarry.base.limits import FRAME_AGE_MS_MAX, REQUESTS_IN_FLIGHT_MAX, UNSENT_BYTES_MAX
+from tarry.base.limits import (
+    FRAME_AGE_MS_MAX,
+    FRAME_PIECES_MAX,
+    REQUESTS_IN_FLIGHT_MAX,
+    UNSENT_BYTES_MAX,
+)
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
 from tarry.timer.wheel import TimerEntry
 
 # The longest of the beginnings by which foreign protocols are known, and the shortest header.
 HEADER_BYTES_MIN: Final = 8
+
+# Below it a part of a frame is a piece: its object weighs as much as its bytes.
+SMALL_PIECE_BYTES: Final = 1_024
 
 _FOREIGN: Final = (
     (b"GET ", "HTTP"),
@@ -60,6 +68,8 @@ class Connection:
         self.data: bytes = b""
         self.position: i64 = 0
         self.parts: list[bytes] = []
+        # How many parts at the front are as large as they get.
+        self.parts_joined: i64 = 0
         self.parts_size: i64 = 0
         self.parts_needed: i64 = 0
         self.frame_begun_ms = -1
@@ -90,6 +100,10 @@ class Connection:
         self.parts_size += len(data)
         if self.parts_size >= self.parts_needed:
             self._join_parts()
+        elif (
+            len(data) < SMALL_PIECE_BYTES and len(self.parts) - self.parts_joined > FRAME_PIECES_MAX
+        ):
+            self._join_pieces()
 
     def _begin_parts(self) -> None:
         rest = self.data[self.position :]
@@ -99,9 +113,16 @@ class Connection:
         self.data = b""
         self.position = 0
 
+    def _join_pieces(self) -> None:
+        joined = b"".join(self.parts[self.parts_joined :])
+        del self.parts[self.parts_joined :]
+        self.parts.append(joined)
+        self.parts_joined += 1
+
     def _join_parts(self) -> None:
         joined = b"".join(self.parts) if len(self.parts) > 1 else self.parts[0]
         self.parts = []
+        self.parts_joined = 0
         self.parts_size = 0
         self.data = joined
         self.position = 0
@@ -223,6 +244,7 @@ class Connection:
         self.data = b""
         self.position = 0
         self.parts = []
+        self.parts_joined = 0
         self.parts_size = 0
         self.slots = []
         self.first_slot = 0

@@ -211,6 +211,15 @@ class User:
         )
         return self.list_offsets_of([asked], topic=topic, version=version)[0]
 
+    def send_list_offsets(self, timestamp: int) -> None:
+        asked = ListOffsetsPartition(
+            partition_index=0, current_leader_epoch=-1, timestamp=timestamp
+        )
+        request = ListOffsetsRequest(
+            replica_id=-1, topics=[ListOffsetsTopic(name=ORDERS, partitions=[asked])]
+        )
+        self.client.send(api_keys.LIST_OFFSETS, 10, request)
+
     def list_offsets_of(
         self, asked: list[ListOffsetsPartition], *, topic: str = ORDERS, version: int = 10
     ) -> list[ListOffsetsPartitionResponse]:

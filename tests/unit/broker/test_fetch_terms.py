@@ -7,7 +7,7 @@ from broker_user import ORDERS, User, a_batch, fetched, values_in
 
 from tarry.base import errors
 from tarry.protocol import api_keys
-from tarry.protocol.messages.fetch import FetchResponse
+from tarry.protocol.messages.fetch import FetchResponse, ReplicaState
 from tarry.simulation.by_hand import BrokerByHand
 from tarry.wire.compression import GZIP, ZSTD
 
@@ -87,8 +87,6 @@ def test_who_calls_itself_a_replica_is_refused(user: User, version: int) -> None
     # CVE-2018-1288: a client that poses as a follower must not move the high watermark.
     request = user.fetch_request(0, version=version)
     if version >= 15:
-        from tarry.protocol.messages.fetch import ReplicaState
-
         request.replica_state = ReplicaState(replica_id=1, replica_epoch=1)
     else:
         request.replica_id = 1
