@@ -10,11 +10,17 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
 from tarry.records.batch import (
     HEADER_SIZE,
+    LAST_OFFSET_DELTA,
+    LEADER_EPOCH,
+    LENGTH,
+    LENGTH_OVERHEAD,
+    MAGIC,
     MAGIC_V2,
     BatchHeader,
     has_valid_crc,
@@ -41,36 +47,62 @@ class BatchWalk:
         # Batches of an earlier epoch than this are left over from before a truncation.
         self.leader_epoch_min: i64 = -1
         self.flaw = ""
-        # Where the batch that `next` returned begins.
+        # The batch that was stepped over last: where it begins, and its last offset.
         self.batch_position: i64 = position
+        self.last_offset: i64 = -1
         self._block = b""
         self._block_position: i64 = position
 
-    def next(self) -> BatchHeader | None:
-        """The next batch's header, or None at the end or at a flaw."""
+    def step(self) -> bool:
+        """Go over one batch, reading only what that needs; False at the end or at a flaw."""
         position = self.position
         left = self.end - position
         if left <= 0 or self.flaw:
-            return None
+            return False
         if left < HEADER_SIZE:
             return self._stop(f"{left} bytes are too few for a batch")
         at = self._load(HEADER_SIZE)
         if at < 0:
             return self._stop("the file ends inside a batch header")
-        header = BatchHeader(self._block, at)
-        reason = self._unsound(header, left)
-        if reason:
-            return self._stop(reason)
-        if self.checks_crc:
-            at = self._load(header.size)
-            if at < 0:
-                return self._stop("the file ends inside a batch")
-            if not has_valid_crc(self._block, at, header):
-                return self._stop("the CRC does not match")
+        block = self._block
+        base_offset = read_i64_be(block, at)
+        size = i64(read_i32_be(block, at + LENGTH)) + LENGTH_OVERHEAD
+        last_offset_delta = i64(read_i32_be(block, at + LAST_OFFSET_DELTA))
+        if block[at + MAGIC] != MAGIC_V2:
+            return self._stop(f"magic is {block[at + MAGIC]}")
+        if size < HEADER_SIZE or size > left:
+            return self._stop(f"a batch of {size} bytes where {left} are left")
+        if last_offset_delta < 0 or base_offset > _OFFSET_MAX:
+            return self._stop(f"offset {base_offset} and {last_offset_delta} more")
+        if base_offset != self.expected_offset and (
+            not self.allows_gaps or base_offset < self.expected_offset
+        ):
+            return self._stop(f"offset {base_offset} where {self.expected_offset} had to come")
+        if self.leader_epoch_min >= 0:
+            leader_epoch = i64(read_i32_be(block, at + LEADER_EPOCH))
+            if leader_epoch < self.leader_epoch_min:
+                return self._stop(f"leader epoch {leader_epoch} after {self.leader_epoch_min}")
+        if self.checks_crc and not self._has_valid_crc(size):
+            return False
         self.batch_position = position
-        self.position = position + header.size
-        self.expected_offset = header.base_offset + header.last_offset_delta + 1
-        return header
+        self.position = position + size
+        self.last_offset = base_offset + last_offset_delta
+        self.expected_offset = self.last_offset + 1
+        return True
+
+    def next(self) -> BatchHeader | None:
+        """The next batch's header, or None at the end or at a flaw."""
+        if not self.step():
+            return None
+        return BatchHeader(self._block, self.batch_position - self._block_position)
+
+    def _has_valid_crc(self, size: i64) -> bool:
+        at = self._load(size)
+        if at < 0:
+            return self._stop("the file ends inside a batch")
+        if not has_valid_crc(self._block, at, BatchHeader(self._block, at)):
+            return self._stop("the CRC does not match")
+        return True
 
     def batch_bytes(self, header: BatchHeader) -> bytes:
         """All bytes of the batch that `next` returned last."""
@@ -91,21 +123,6 @@ class BatchWalk:
         self._block_position = self.position
         return 0 if len(self._block) >= size else -1
 
-    def _unsound(self, header: BatchHeader, left: i64) -> str:
-        if header.magic != MAGIC_V2:
-            return f"magic is {header.magic}"
-        if header.size < HEADER_SIZE or header.size > left:
-            return f"a batch of {header.size} bytes where {left} are left"
-        if header.last_offset_delta < 0 or header.base_offset > _OFFSET_MAX:
-            return f"offset {header.base_offset} and {header.last_offset_delta} more"
-        if header.base_offset != self.expected_offset and (
-            not self.allows_gaps or header.base_offset < self.expected_offset
-        ):
-            return f"offset {header.base_offset} where {self.expected_offset} had to come"
-        if header.leader_epoch < self.leader_epoch_min:
-            return f"leader epoch {header.leader_epoch} after {self.leader_epoch_min}"
-        return ""
-
-    def _stop(self, reason: str) -> BatchHeader | None:
+    def _stop(self, reason: str) -> bool:
         self.flaw = reason
-        return None
+        return False

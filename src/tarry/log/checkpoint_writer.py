@@ -124,7 +124,10 @@ class CheckpointWriter:
     def write_all(self) -> None:
         """A whole round over all logs that have changed, waiting for the flushes; at stop."""
         self._end()
-        changed = [log for log in self.logs.values() if log.has_changed]
+        # What a failed write left was cut off, and that cut may be all there is to flush.
+        changed = [
+            log for log in self.logs.values() if log.has_changed or not log.unflushed.is_empty
+        ]
         files = self._unflushed
         directories: dict[str, None] = {}
         self._save(changed, files, directories)

@@ -250,12 +250,10 @@ class Segment(FileHolder):
         if start >= end:
             return end
         walk = self.walk(start, end)
-        while True:
-            header = self.next_header(walk)
-            if header is None:
-                return end
-            if header.base_offset + header.last_offset_delta >= offset:
+        while self.step(walk):
+            if walk.last_offset >= offset:
                 return walk.batch_position
+        return end
 
     def boundary_before(self, start: i64, position_max: i64, end: i64) -> i64:
         """The last position in (start, position_max] where a batch ends; `start` if none does."""
@@ -274,16 +272,14 @@ class Segment(FileHolder):
         near = self.indexed_position(self.loaded().offsets.entry_of_position(position_max))
         walk = self.walk(max(start, near), end)
         boundary = walk.position
-        while True:
-            header = self.next_header(walk)
-            if header is None or walk.position > position_max:
-                return boundary
+        while self.step(walk) and walk.position <= position_max:
             boundary = walk.position
+        return boundary
 
     def end_of_batch(self, position: i64, end: i64) -> i64:
         """Where the batch that begins at `position` ends."""
         walk = self.walk(position, end)
-        self.next_header(walk)
+        self.step(walk)
         return walk.position
 
     def indexed_position(self, entry: i64) -> i64:
@@ -301,8 +297,8 @@ class Segment(FileHolder):
             return position
         offset = index.offset_at(entry)
         if position < self.written_size:
-            header = self.walk(position, self.written_size).next()
-            if header is not None and header.last_offset == offset:
+            walk = self.walk(position, self.written_size)
+            if walk.step() and walk.last_offset == offset:
                 return position
         if not self.try_rebuild_indexes():
             return 0
@@ -330,16 +326,27 @@ class Segment(FileHolder):
         walk.allows_gaps = True
         return walk
 
+    def step(self, walk: BatchWalk) -> bool:
+        """The walk's next step; a flaw there is raised, since these bytes were durable."""
+        if walk.step():
+            return True
+        self._raise_flaw(walk)
+        return False
+
     def next_header(self, walk: BatchWalk) -> BatchHeader | None:
-        """The walk's next header; a flaw there is raised, since these bytes were durable."""
+        """The walk's next header, likewise."""
         header = walk.next()
-        if header is None and walk.flaw:
+        if header is None:
+            self._raise_flaw(walk)
+        return header
+
+    def _raise_flaw(self, walk: BatchWalk) -> None:
+        if walk.flaw:
             raise Flaw(
                 f"{self.path}{LOG_SUFFIX} at {walk.position}: {walk.flaw}",
                 walk.expected_offset,
                 walk.position,
             )
-        return header
 
     # --- Files.
 

@@ -304,3 +304,19 @@ def test_recovery_settles_many_logs_with_few_files_open_at_once(world):
     again = type(logs)(world.disk)
     again.load()
     assert again.open("orders-299", b"", world.config, None).log_end_offset == 1
+
+
+def test_a_clean_stop_makes_the_cut_after_a_failed_write_durable(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    world.checkpoint_round(CHECKPOINT_AGE_MS)
+    for _ in range(20):
+        world.append(log)
+    world.disk.fail_writes(1)
+    with pytest.raises(StorageError):
+        log.write()
+
+    world.logs.close_cleanly()
+    world.disk.crash()
+
+    assert world.open_logs().recovery_report.is_quiet
