@@ -84,6 +84,10 @@ class EmbeddedStore:
         self._snapshot_bytes = 0
         self._bytes_since_snapshot = 0
 
+    @property
+    def has_pending(self) -> bool:
+        return len(self._pending) > 0
+
     def append(self, records: list[MetadataRecord], now_wall_ms: int) -> int:
         self._maybe_snapshot(now_wall_ms)
         batch = self._append_batch(records, now_wall_ms)

@@ -25,6 +25,10 @@ class MetadataStore(Protocol):
     def latest(self) -> ClusterView:
         """The state as it will be once everything appended is durable."""
 
+    @property
+    def has_pending(self) -> bool:
+        """Whether `latest` is ahead of `state`."""
+
     def append(self, records: list[MetadataRecord], now_wall_ms: int) -> int:
         """Append the records as one; return the offset behind them.
 

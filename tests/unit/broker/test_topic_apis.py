@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.base import errors
+from tarry.base import doors, errors
 from tarry.protocol import api_keys
 from tarry.protocol.message import ZERO_UUID
 from tarry.protocol.messages.create_topics import (
@@ -130,6 +130,46 @@ def test_of_two_creations_in_one_turn_the_second_is_refused(broker):
 
     assert create_answers(first) == [errors.NONE]
     assert create_answers(second) == [errors.TOPIC_ALREADY_EXISTS]
+
+
+def test_a_refusal_waits_until_what_it_rests_on_is_durable(broker):
+    first, second, third = broker.connect(), broker.connect(), broker.connect()
+    first.send(api_keys.CREATE_TOPICS, 7, creation(wanted("orders")))
+    second.send(api_keys.CREATE_TOPICS, 7, creation(wanted("orders")))
+    before = second.answers()
+    broker.settle()
+    after = create_answers(second)
+
+    gone = DeleteTopicsRequest([DeleteTopicState(name="orders")], timeout_ms=5_000)
+    first.send(api_keys.DELETE_TOPICS, 6, gone)
+    third.send(api_keys.DELETE_TOPICS, 6, gone)
+    before += third.answers()
+    broker.settle()
+    (refused,) = third.answers()
+
+    assert before == []
+    assert after == [errors.TOPIC_ALREADY_EXISTS]
+    assert refused.responses[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+
+
+def test_a_refusal_for_what_the_disk_then_refused_is_none(broker):
+    first, second = broker.connect(), broker.connect()
+    broker.disk.fail_writes(path_part="__cluster_metadata")
+
+    broker.turn(
+        doors.received(
+            first.connection_id,
+            first.encode(api_keys.CREATE_TOPICS, 7, creation(wanted("orders"))),
+        ),
+        doors.received(
+            second.connection_id,
+            second.encode(api_keys.CREATE_TOPICS, 7, creation(wanted("orders"))),
+        ),
+    )
+    broker.settle()
+
+    assert create_answers(first) == [errors.KAFKA_STORAGE_ERROR]
+    assert create_answers(second) == [errors.KAFKA_STORAGE_ERROR]
 
 
 def test_validate_only_creates_nothing(broker):

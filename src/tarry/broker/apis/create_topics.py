@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
+from tarry.broker.metadata_waits import wait_until_applied
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_entries import topic_entries
@@ -44,7 +45,7 @@ class CreateTopicsWrite(MetadataWrite):
     def on_complete(self) -> None:
         if self.error_code != errors.NONE:
             for outcome in self.decision.outcomes:
-                if outcome.created is not None:
+                if outcome.created is not None or not self.decision.records:
                     outcome.refuse(self.error_code, failure_sentence(self.error_code))
         self.context.respond(_response(self.context, self.decision.outcomes))
 
@@ -57,11 +58,15 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     for outcome in decision.outcomes:
         if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
             context.report(f"invalid topic name: {outcome.message}")
-    if request.validate_only or not decision.records:
+    if request.validate_only or (not decision.records and not broker.store.has_pending):
         return _response(context, decision.outcomes)
     write = CreateTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
     context.operation = write
-    broker.propose(decision.records, write)
+    if decision.records:
+        broker.propose(decision.records, write)
+    else:
+        # A refusal too rests on what is not durable yet: somebody else's creation.
+        wait_until_applied(broker, broker.store.log.log_end_offset, write)
     return None
 
 

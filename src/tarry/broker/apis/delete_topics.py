@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.apis.create_topics import failure_sentence
+from tarry.broker.metadata_waits import wait_until_applied
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.broker.request import RequestContext
 from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome, decide_delete_topics
@@ -47,7 +48,7 @@ class DeleteTopicsWrite(MetadataWrite):
     def on_complete(self) -> None:
         if self.error_code != errors.NONE:
             for outcome in self.decision.outcomes:
-                if outcome.error_code == errors.NONE:
+                if outcome.error_code == errors.NONE or not self.decision.records:
                     outcome.refuse(self.error_code, failure_sentence(self.error_code))
         self.context.respond(_response(self.decision.outcomes))
 
@@ -59,11 +60,15 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     if not broker.settings.delete_topic_enable:
         return _disabled(wanted, context.api_version)
     decision = decide_delete_topics(broker.store.latest, wanted)
-    if not decision.records:
+    if not decision.records and not broker.store.has_pending:
         return _response(decision.outcomes)
     write = DeleteTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
     context.operation = write
-    broker.propose(decision.records, write)
+    if decision.records:
+        broker.propose(decision.records, write)
+    else:
+        # A refusal too rests on what is not durable yet: somebody else's deletion.
+        wait_until_applied(broker, broker.store.log.log_end_offset, write)
     return None
 
 
