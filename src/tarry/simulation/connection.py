@@ -193,12 +193,6 @@ class ClientSocket:
         self._peer.on_connected()
 
     def broker_sends(self, chunks: list[Chunk]) -> int:
-        if self._is_cut:
-            return 0
-        for chunk in chunks:
-            if len(chunk):
-                self._outgoing.append(chunk)
-                self._unsent += len(chunk)
         for _ in range(self._answers.take(chunks)):
             if self._unanswered:
                 exchange = self._unanswered.popleft()
@@ -207,6 +201,12 @@ class ClientSocket:
                 exchange.is_answered_in_stop = self._network.is_stopping
             else:
                 self.has_surplus_answer = True
+        if self._is_cut:
+            return 0
+        for chunk in chunks:
+            if len(chunk):
+                self._outgoing.append(chunk)
+                self._unsent += len(chunk)
         self._pump()
         self._was_backed_up = self._unsent > 0
         return self._unsent

@@ -39,6 +39,7 @@ _VERSION_MIN: Final = 3
 _VERSION_OF_ZSTD: Final = 7
 _PLAIN_SENDS_MAX: Final = 4
 _RETRY_MS: Final = 20
+_WINDOW_BATCHES: Final = 5
 
 
 class ProducerPlan:
@@ -79,6 +80,15 @@ class _Lane:
         self.next_sequence = 0
         # Something failed: nothing is sent until all that is in flight has come back.
         self.is_draining = False
+
+    def is_in_window(self) -> bool:
+        """Whether the next batch is near enough to the first that is not acknowledged.
+
+        A broker knows a producer's last five batches: one that may have to come again must not be
+        older, even if some behind it are acknowledged already.
+        """
+        first = min(outgoing.sent.number for outgoing in self.in_flight + self.queue)
+        return self.queue[0].sent.number < first + _WINDOW_BATCHES
 
 
 class Producer(Actor):
@@ -172,7 +182,7 @@ class Producer(Actor):
             for lane in self._lanes.values():
                 if lane.is_draining and not lane.in_flight:
                     lane.is_draining = False
-                if lane.queue and not lane.is_draining:
+                if lane.queue and not lane.is_draining and lane.is_in_window():
                     chosen.append(lane)
             if not chosen:
                 return
