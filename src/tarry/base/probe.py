@@ -20,4 +20,4 @@ class Probe:
         """A delayed operation ended."""
 
     def on_connection_closed(self, peer: str, reason: str) -> None:
-        """The broker closed a connection because of what its peer did."""
+        """The broker closed a connection because of what its peer did, or did not do."""

@@ -275,6 +275,10 @@ class Broker:
         if connection.is_closed:
             return
         self.faults.report(connection.peer, reason, self.now_ms)
+        self.let_go(connection, reason)
+
+    def let_go(self, connection: Connection, reason: str) -> None:
+        """Close a connection whose peer did nothing wrong, as when it is silent."""
         self.probe.on_connection_closed(connection.peer, reason)
         self.connections.pop(connection.id, None)
         self._take_answers(connection)

@@ -81,32 +81,36 @@ class Counters(Recurring):
 
     def __init__(self, broker: Broker, interval_ms: int) -> None:
         super().__init__(broker, interval_ms)
-        self.written: list[tuple[int, int, int, int]] = []
+        self.written = self._counters()
 
     def run(self) -> None:
         broker = self.broker
         broker.faults.flush(broker.now_ms)
-        purgatories = [
-            broker.produce_purgatory,
-            broker.fetch_purgatory,
-            broker.metadata_purgatory,
-        ]
-        counters = [
-            (each.watched, each.delayed, each.completed_total, each.expired_total)
-            for each in purgatories
-        ]
+        counters = self._counters()
         if counters == self.written:
             return
         self.written = counters
-        for each, (watched, delayed, completed, expired) in zip(purgatories, counters, strict=True):
+        for name, watched, delayed, completed, expired in counters:
             logger.info(
                 "purgatory %s: watched %d, delayed %d, completed %d, expired %d",
-                each.name,
+                name,
                 watched,
                 delayed,
                 completed,
                 expired,
             )
+
+    def _counters(self) -> list[tuple[str, int, int, int, int]]:
+        broker = self.broker
+        purgatories = (
+            broker.produce_purgatory,
+            broker.fetch_purgatory,
+            broker.metadata_purgatory,
+        )
+        return [
+            (each.name, each.watched, each.delayed, each.completed_total, each.expired_total)
+            for each in purgatories
+        ]
 
 
 class Checkpoints(Recurring):

@@ -43,7 +43,12 @@ class PeerWatch(TimerEntry):
             )
             return
         if broker.now_ms >= self._idle_due_ms() and not connection.has_unanswered():
-            broker.close_connection(connection, "idle for longer than connections.max.idle.ms")
+            if connection.has_waiting():
+                broker.close_connection(
+                    connection, "it took no answers for longer than connections.max.idle.ms"
+                )
+            else:
+                broker.let_go(connection, "idle for longer than connections.max.idle.ms")
             return
         self._add()
 

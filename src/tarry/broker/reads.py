@@ -128,6 +128,10 @@ def _read_status(
     if offset < log.log_start_offset or offset > log.log_end_offset:
         _refuse(answer, errors.OFFSET_OUT_OF_RANGE, None)
         return -1
+    if log.has_flaw_before(offset):
+        # Also at the end, where nothing is missing yet: nothing will ever come there.
+        _refuse(answer, errors.KAFKA_STORAGE_ERROR, None)
+        return -1
     answer.high_watermark = partition.high_watermark
     answer.last_stable_offset = partition.last_stable_offset()
     answer.log_start_offset = log.log_start_offset

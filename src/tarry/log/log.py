@@ -459,6 +459,10 @@ class Log:
         """Whether the first flaw lies in this segment."""
         return self._flaw_segment is segment
 
+    def has_flaw_before(self, offset: i64) -> bool:
+        """Whether a reader at `offset` stands at or behind a flaw."""
+        return 0 <= self.flaw_offset <= offset
+
     def _check_flaw(self, offset: i64) -> None:
-        if 0 <= self.flaw_offset <= offset:
+        if self.has_flaw_before(offset):
             raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")

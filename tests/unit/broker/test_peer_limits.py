@@ -110,7 +110,9 @@ def test_a_length_that_trickles_counts_from_its_first_byte(hand: BrokerByHand) -
 # --- A peer that is silent.
 
 
-def test_a_connection_without_a_request_is_closed_when_its_idle_time_is_over() -> None:
+def test_a_connection_without_a_request_is_closed_when_its_idle_time_is_over(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     hand = BrokerByHand({"connections.max.idle.ms": "10000"})
     silent, busy = User(hand), User(hand)
     for _ in range(11):
@@ -120,6 +122,8 @@ def test_a_connection_without_a_request_is_closed_when_its_idle_time_is_over() -
     assert silent.client.is_closed
     assert not busy.client.is_closed
     assert len(hand.broker.connections) == 1
+    # To be silent is no fault.
+    assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
 
 
 def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:

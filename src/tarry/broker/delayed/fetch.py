@@ -69,6 +69,8 @@ def readable_bytes(status: FetchStatus) -> i64:
     log = partition.log
     if offset > log.log_end_offset or offset < log.log_start_offset:
         return -1
+    if log.has_flaw_before(offset):
+        return -1
     if offset >= partition.high_watermark:
         return 0
     end = partition.high_watermark_position
