@@ -42,7 +42,7 @@ def test_the_targets_that_the_project_promises_exist(target: str) -> None:
     assert target in make_targets()
 
 
-@pytest.mark.parametrize("command", named(r"(?:^|[\s/])tarry ([a-z]+)"))
+@pytest.mark.parametrize("command", named(r"(?:^|[ \t]|bin/)tarry ([a-z]+)"))
 def test_every_tarry_command_that_is_named_exists(command: str) -> None:
     tarry = Path(sys.executable).parent / "tarry"
 
