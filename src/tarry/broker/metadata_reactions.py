@@ -109,6 +109,21 @@ class HostingRetry(TimerEntry):
             self.reactions.host(self.topic)
 
 
+class DirectoriesRetry(TimerEntry):
+    """Waits before a deleted topic's directories are renamed again, after the disk refused."""
+
+    def __init__(self, reactions: MetadataReactions, deleted: DeletedTopic) -> None:
+        broker = reactions.broker
+        super().__init__(broker.now_ms + REMOVAL_RETRY_MS)
+        self.reactions = reactions
+        self.deleted = deleted
+        broker.timer.add(self)
+
+    def expire(self) -> None:
+        if self.deleted.topic_id in self.reactions.broker.cluster.deleted_topics:
+            self.reactions.remove_directories(self.deleted)
+
+
 class MetadataReactions:
     """Keeps `broker.topics` and the directories in step with the cluster's state."""
 
@@ -185,6 +200,14 @@ class MetadataReactions:
 
     def remove_directories(self, deleted: DeletedTopic) -> None:
         """Rename and remove what is left of a deleted topic; harmless if nothing is."""
+        try:
+            self._remove_directories(deleted)
+        except StorageError as error:
+            # Its name stays taken until the directories are away.
+            logger.error("topic %s cannot be removed yet: %s", deleted.name, error)
+            DirectoriesRetry(self, deleted)
+
+    def _remove_directories(self, deleted: DeletedTopic) -> None:
         broker = self.broker
         disk = broker.disk
         renamed: list[str] = []
