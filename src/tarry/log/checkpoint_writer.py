@@ -161,8 +161,13 @@ class CheckpointWriter:
         if not self._saved and self.forgotten == self._forgotten_in_file:
             self._end()
             return _NO_FLUSH
+        try:
+            self._flush_id = self.disk.begin_flush(files, list(directories))
+        except StorageError as error:
+            logger.warning("recovery points could not be written: %s", error)
+            self._end()
+            return _NO_FLUSH
         self._step = _SAVING
-        self._flush_id = self.disk.begin_flush(files, list(directories))
         return self._flush_id
 
     def _save(self, logs: list[Log], files: list[LogFile], directories: dict[str, None]) -> None:
@@ -226,10 +231,17 @@ class CheckpointWriter:
                     if self.disk.exists(path):
                         self.disk.begin_remove(path)
             if saved.row.snapshot_offset >= 0:
-                remove_old_snapshots(self.disk, log.directory, saved.row.snapshot_offset)
+                self._remove_old_snapshots(log, saved.row.snapshot_offset)
         self._saved = []
         self._step = _IDLE
         self._flush_id = _NO_FLUSH
+
+    def _remove_old_snapshots(self, log: Log, offset: int) -> None:
+        try:
+            remove_old_snapshots(self.disk, log.directory, offset)
+        except StorageError as error:
+            # They are found again with the next round.
+            logger.warning("old snapshots of %s could not be removed: %s", log.directory, error)
 
     def _end(self) -> None:
         for saved in self._saved:

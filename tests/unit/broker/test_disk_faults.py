@@ -141,6 +141,26 @@ def test_files_that_cannot_be_opened_for_a_round_of_recovery_points(hand: Broker
     assert kept.error_code == errors.NONE
 
 
+def test_a_round_of_recovery_points_that_cannot_be_flushed_is_tried_again(
+    hand: BrokerByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    user = User(hand)
+    user.produce(a_batch(b"a"))
+    disk = stubborn(hand)
+    disk.refused["begin_flush"] = ""
+
+    pass_time(hand, 130_000)
+    disk.refused.clear()
+    kept = user.produce(a_batch(b"b"))
+    pass_time(hand, 130_000)
+    hand.crash()
+
+    assert kept.base_offset == 1
+    assert any("recovery points" in r.getMessage() for r in caplog.records)
+    log = hand.broker.topics[ORDERS].partitions[0].log
+    assert log.recovery_report.scanned_bytes == 0
+
+
 def test_a_directory_that_cannot_be_flushed_stops_the_broker_with_a_sentence(
     hand: BrokerByHand,
 ) -> None:
