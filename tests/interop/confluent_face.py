@@ -8,6 +8,7 @@ from typing import Any
 from client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
 from records_sent import ReadRecord, SentRecord, records_of_every_kind
 
+missing = ""
 try:
     import confluent_kafka
     from confluent_kafka import admin as confluent_admin
