@@ -95,7 +95,7 @@ def test_a_stopping_broker_takes_nobody_new_and_handles_nothing_more(hand: Broke
     assert values_in(User(hand).fetch(0)) == [b"a"]
 
 
-def test_a_peer_that_takes_no_answers_holds_the_stop_up_for_four_seconds_at_most(
+def test_a_peer_that_takes_no_answers_does_not_hold_the_stop_up_for_long(
     hand: BrokerByHand,
 ) -> None:
     user = User(hand)
@@ -109,7 +109,7 @@ def test_a_peer_that_takes_no_answers_holds_the_stop_up_for_four_seconds_at_most
         hand.turn(*hand.disk.complete_flushes(), after_ms=100)
         took_ms += 100
 
-    assert took_ms <= 4_100
+    assert took_ms <= 3_600
     assert hand.broker.stop_reason == ""
 
 
