@@ -78,6 +78,11 @@ class SegmentIndexes:
 
     def cut(self, offset_entries: i64, time_entries: i64) -> None:
         """Keep so many entries."""
+        if not self.are_loaded:
+            # Given back, so nothing was added since they were saved.
+            assert self.saved_offsets <= offset_entries
+            assert self.saved_times <= time_entries
+            return
         self.offsets.cut(offset_entries)
         self.times.cut(time_entries)
         if self.saved_offsets > offset_entries or self.saved_times > time_entries:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from tarry.base.errors import StorageError
 from tarry.log.open_files import FileHolder, OpenFiles
 from tarry.simulation.disk import SimulatedDisk
 
@@ -109,3 +112,22 @@ def test_indexes_are_given_back_with_their_file_and_read_again(world):
     assert not first.indexes.are_loaded
     assert world.offsets(log) == list(range(60))
     assert log.offset_for_time(1050, 60)[1] == 3
+
+
+def test_a_segment_given_back_under_a_failing_tail_is_as_it_was(world):
+    world.logs.files.open_files_max = 1
+    world.config.segment_bytes = 1000
+    log = world.logs.open("orders-0", b"", world.config, None)
+    world.fill(log, 9)
+    world.checkpoint_round(100_000)
+    before = log.active.row().encode()
+
+    # The first batch rolls, so the old segment has no part in the write.
+    world.append(log, value=b"v" * 5000)
+    world.disk.fail_writes(1)
+    with pytest.raises(StorageError):
+        log.write()
+
+    assert log.active.row().encode() == before
+    world.fill(log, 20)
+    assert world.offsets(log) == list(range(29))
