@@ -365,6 +365,30 @@ def test_a_consumer_that_is_closed_under_a_poll_ends_it(broker: BrokerProcess) -
         consumer.poll(0.1)
 
 
+def test_a_consumer_goes_on_when_its_broker_was_killed_and_came_back(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.start()
+    topic = make_topic(broker, "followed")
+    try:
+        with (
+            Producer(bootstrap_servers=broker.address) as producer,
+            Consumer(bootstrap_servers=broker.address, auto_offset_reset="earliest") as consumer,
+        ):
+            consumer.assign([(topic, 0)])
+            found: list[bytes | None] = []
+            for round_ in range(3):
+                producer.send(topic, b"%d" % round_).result(timeout=30)
+                while len(found) <= round_:
+                    for group in consumer.poll(1.0):
+                        found += [record.value for record in group.records]
+                broker.kill()
+                broker.start()
+
+        assert found == [b"0", b"1", b"2"]
+    finally:
+        broker.close()
+
+
 def test_offsets_of_a_partition_that_is_not_there_are_refused(broker: BrokerProcess) -> None:
     topic = make_topic(broker, "few", partitions=2)
 

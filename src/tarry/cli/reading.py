@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from typing import IO, Final, NamedTuple
 
+import click
+
 from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.places import BEGINNING, END, FROM_END, OFFSET, TIME, Place
@@ -49,6 +51,7 @@ class Reading:
         self.timeout = timeout
         self.places: list[At] = []
         self.printed = 0
+        self._is_troubled = False
         # The offset at which a partition is done; without one it goes on for ever.
         self._bounds: dict[At, int] = {}
         self._begins: dict[At, int] = {}
@@ -119,6 +122,7 @@ class Reading:
                 patience_ends = time.monotonic() + self.timeout
             elif time.monotonic() > patience_ends:
                 raise NotThere(self._stuck(open_places))
+            self._tell_trouble()
 
     def _set_bounds(self, limits: Limits) -> None:
         if not limits.follow:
@@ -138,6 +142,14 @@ class Reading:
         ]
         self.consumer.pause(done)
         return [place for place in places if place not in done]
+
+    def _tell_trouble(self) -> None:
+        """One line when the cluster goes away while we wait, and no line a poll."""
+        trouble = self.consumer.trouble
+        if bool(trouble) != self._is_troubled:
+            self._is_troubled = bool(trouble)
+            if trouble:
+                click.echo(f"tarry: waiting: {trouble}", err=True)
 
     def _stuck(self, places: list[At]) -> str:
         topic, partition = places[0]

@@ -5,10 +5,20 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from typing import Final
+
+import click
 
 from tarry.cli.input import InputRecord, Shape, open_inputs, read_pieces, record_of_json
 from tarry.cli.tables import count_of
+from tarry.client.errors import DeliveryTimedOut
 from tarry.client.sync.producer import Producer
+
+# Ctrl-C sends what was read, but does not wait for a cluster that is gone.
+FLUSH_SECONDS_INTERRUPTED: Final = 5.0
+
+# How long a flush may take before anybody wonders.
+FLUSH_SECONDS_QUIET: Final = 3.0
 
 
 class Sending:
@@ -45,9 +55,26 @@ class Sending:
             send_all()
         except KeyboardInterrupt:
             is_interrupted = True
-        self.producer.flush()
+        self._flush(FLUSH_SECONDS_INTERRUPTED if is_interrupted else None)
         self.seconds = time.monotonic() - started
         return is_interrupted
+
+    def _flush(self, seconds_max: float | None) -> None:
+        """Wait for the acknowledgements; if that takes long, say once why."""
+        if seconds_max is not None:
+            self.producer.flush(seconds_max)
+            return
+        is_told = False
+        while True:
+            try:
+                self.producer.flush(FLUSH_SECONDS_QUIET)
+            except DeliveryTimedOut:
+                # `delivery.timeout.ms` ends this: what is late then fails, and flush raises it.
+                if not is_told and self.producer.trouble:
+                    click.echo(f"tarry: waiting: {self.producer.trouble}", err=True)
+                    is_told = True
+            else:
+                return
 
     def report(self) -> str:
         """`1,000 records, 0.1 MB in 0.02 s: 50,000 records/s, 5.0 MB/s`."""

@@ -71,6 +71,12 @@ class ClientCore:
         if self.metadata.track(topic):
             self.refresh.want(self.now_ms)
 
+    @property
+    def trouble(self) -> str:
+        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        error = self.refresh.last_error
+        return str(error) if error is not None else ""
+
     def close(self) -> None:
         """Close the connections; what waits fails with ClientClosed."""
         self.is_closed = True

@@ -169,6 +169,11 @@ class Consumer:
                 if groups:
                     return groups
 
+    @property
+    def trouble(self) -> str:
+        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        return self._core.trouble
+
     def positions(self) -> list[PartitionPosition]:
         """Where each assigned partition stands."""
         return list(self._core.fetcher.positions.values())

@@ -157,6 +157,11 @@ class Producer:
                 raise self._no_room(topic, timeout_ms)
         return count
 
+    @property
+    def trouble(self) -> str:
+        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        return self._core.trouble
+
     # --- The end
 
     def flush(self, timeout: float | None = None) -> None:
