@@ -207,7 +207,7 @@ def print_table(results: dict[str, dict[str, list[float]]], brokers: list[Broker
     for work in WORKS:
         medians = {name: statistics.median(results[work.name][name]) for name in names}
         cells = [f"{medians[name]:.2f}" for name in names]
-        ratio = f"{medians['Tarry (os)'] / medians['Kafka']:.2f}" if "Kafka" in medians else "–"
+        ratio = f"{medians['Tarry (os)'] / medians['Kafka']:.2f}" if "Kafka" in medians else "-"
         print(f"| {work.name}, {work.unit} | " + " | ".join(cells) + f" | {ratio} |")
 
 

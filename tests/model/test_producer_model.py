@@ -166,6 +166,8 @@ class ProducerMachine(RuleBasedStateMachine):
         self.states.rollback(self.end_offset)
         dropped = self.log[self.written :]
         del self.log[self.written :]
+        for producer_id, start in self.hidden.items():
+            self.hidden[producer_id] = min(start, len(self.log))
         for one in reversed(dropped):
             if not self.known(one.producer_id):
                 self.awaited[one.producer_id] = one

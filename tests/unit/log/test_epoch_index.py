@@ -91,4 +91,4 @@ def test_a_damaged_file_is_no_index():
 
     assert decode_epochs(bytes(content)) is None
     assert decode_epochs(b"") is None
-    assert decode_epochs(content[:10]) is None
+    assert decode_epochs(bytes(content[:10])) is None
