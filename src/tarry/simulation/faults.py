@@ -74,6 +74,8 @@ class FaultPlan:
         # Of 1,000 starts of the broker so many lose power in their recovery.
         self.crash_in_start_per_mille = 0
         self.defers_removals = False
+        # The machine may lose power; else only the process dies.
+        self.may_lose_power = True
 
 
 def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
@@ -100,6 +102,20 @@ def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
     _add(plan, random, duration_ms, 100, 2, (SPACE_FAULT,))
     _add(plan, random, duration_ms, 150, 2, (SLOW_READERS,))
     return plan
+
+
+def without_loss_of_power(plan: FaultPlan) -> None:
+    """Under flush.policy=os only the process may die: a kill -9 loses nothing, lost power may."""
+    for fault in plan.faults:
+        if fault.kind in (POWER, POWER_AFTER_CLEAN):
+            fault.kind = KILL
+        elif fault.kind == POWER_IN_TURN:
+            fault.kind = KILL_IN_TURN
+    plan.faults = [fault for fault in plan.faults if fault.kind != FLUSH_FAULT]
+    plan.crash_in_start_per_mille = 0
+    plan.may_lose_power = False
+    if plan.last_end:
+        plan.last_end = KILL
 
 
 def _add(

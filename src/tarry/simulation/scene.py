@@ -34,6 +34,8 @@ def draw_scene(random: Random) -> Scene:
         "log.retention.check.interval.ms": str(500 + random.randrange(3_000)),
         "log.segment.delete.delay.ms": str(random.randrange(2_000)),
     }
+    if random.randrange(12) == 0:
+        scene.settings["flush.policy"] = "os"
     if random.randrange(3) == 0:
         scene.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
     for number in range(1 + random.randrange(2)):

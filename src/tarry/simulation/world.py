@@ -24,7 +24,7 @@ from tarry.simulation.checkers import check_history
 from tarry.simulation.checkers.liveness import LivenessChecker
 from tarry.simulation.clock import SimulatedClock
 from tarry.simulation.disk import PowerLoss, SimulatedDisk
-from tarry.simulation.faults import Fault, draw_faults
+from tarry.simulation.faults import Fault, draw_faults, without_loss_of_power
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.scene import draw_scene
 from tarry.simulation.trace import Trace
@@ -54,6 +54,8 @@ class World:
         self.trace = Trace() if trace is None else trace
         self.scene = draw_scene(self.random)
         self.faults = draw_faults(self.random, self.scene.duration_ms)
+        if self.scene.settings.get("flush.policy") == "os":
+            without_loss_of_power(self.faults)
         self.disk = SimulatedDisk(self.random)
         self.disk.defers_removals = self.faults.defers_removals
         self.network = SimulatedNetwork(self.clock, self.random)
@@ -282,7 +284,8 @@ class World:
             self._note(f"the broker stopped: {broker.stop_reason}")
             if not self._may_disk_fail:
                 self.stage.history.violate(f"the broker stopped by itself: {broker.stop_reason}")
-            self._lose_broker(faults.POWER if self.random.randrange(2) else faults.KILL)
+            is_power = self.faults.may_lose_power and self.random.randrange(2) == 0
+            self._lose_broker(faults.POWER if is_power else faults.KILL)
             return
         self._note("the broker stopped cleanly")
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
@@ -349,7 +352,7 @@ class World:
 
     def _maybe_follow_with_power(self) -> None:
         """What a failed write or a killed process leaves behind is at the mercy of the power."""
-        if self.random.randrange(3) == 0:
+        if self.faults.may_lose_power and self.random.randrange(3) == 0:
             delay_ms = 50 + self.random.randrange(600)
             self.clock.after(delay_ms, _Strike(self, Fault(0, faults.POWER)).happen)
 

@@ -20,6 +20,16 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicState,
     decode_delete_topics_response,
 )
+from tarry.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    decode_describe_topic_partitions_response,
+)
+from tarry.protocol.messages.init_producer_id import (
+    InitProducerIdRequest,
+    InitProducerIdResponse,
+    decode_init_producer_id_response,
+)
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataResponse,
@@ -39,6 +49,7 @@ from tarry.simulation.workload.stage import KnownTopic, Stage
 
 _TIMEOUT_MS: Final = 3_000
 _RETRY_MS: Final = 30
+_PRODUCER_ID_WAIT_MS: Final = 5_000
 # From here on a metadata answer names topic ids.
 _VERSION_OF_TOPIC_IDS: Final = 10
 
@@ -73,7 +84,7 @@ class Admin(ScriptedActor):
             yield from self._create(plan)
         while not stage.is_quiet:
             yield Pause(20 + stage.random.randrange(self._pause_ms_max))
-            kind = stage.random.randrange(4)
+            kind = stage.random.randrange(7)
             if kind == 0 and self._passing:
                 plan = self._passing[stage.random.randrange(len(self._passing))]
                 topic = stage.topic_by_name(plan.name)
@@ -83,6 +94,10 @@ class Admin(ScriptedActor):
                     yield from self._create(plan)
             elif kind == 1:
                 yield from self._ask_epoch_end()
+            elif kind == 2:
+                yield from self._ask_producer_id()
+            elif kind == 3:
+                yield from self._describe()
             else:
                 yield from self._look()
 
@@ -98,8 +113,10 @@ class Admin(ScriptedActor):
                     break
                 if result.error_code == errors.TOPIC_ALREADY_EXISTS:
                     # From a try whose answer was lost, or its predecessor is being removed.
+                    seen = len(stage.history.metadata)
                     yield from self._look()
-                    if self._newest_id(plan.name) is not None:
+                    is_news = len(stage.history.metadata) > seen
+                    if is_news and self._newest_id(plan.name) is not None:
                         change.exchange = outcome.exchange
                         break
                 elif result.error_code == errors.REQUEST_TIMED_OUT:
@@ -198,6 +215,44 @@ class Admin(ScriptedActor):
         outcome = yield metadata_question(self.stage)
         if outcome is not None and isinstance(outcome.answer, MetadataResponse):
             take_metadata(self.stage, outcome.exchange, outcome.answer)
+
+    def _describe(self) -> Script:
+        """The same as metadata by the newer API."""
+        outcome = yield Question(
+            api_keys.DESCRIBE_TOPIC_PARTITIONS,
+            0,
+            DescribeTopicPartitionsRequest(topics=[]),
+            decode_describe_topic_partitions_response,
+        )
+        if outcome is not None and isinstance(outcome.answer, DescribeTopicPartitionsResponse):
+            topics = [
+                TopicSeen(
+                    topic.name or "",
+                    topic.topic_id,
+                    [(part.partition_index, part.leader_epoch) for part in topic.partitions],
+                )
+                for topic in outcome.answer.topics
+            ]
+            self.stage.history.metadata.append(
+                MetadataSeen(outcome.exchange, self.stage.life, topics)
+            )
+
+    def _ask_producer_id(self) -> Script:
+        """An id that nobody uses, to see that none comes twice."""
+        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
+        outcome = yield Question(
+            api_keys.INIT_PRODUCER_ID,
+            self.stage.version(0, 5),
+            request,
+            decode_init_producer_id_response,
+            _PRODUCER_ID_WAIT_MS,
+        )
+        if outcome is not None and isinstance(outcome.answer, InitProducerIdResponse):
+            answer = outcome.answer
+            if answer.error_code == errors.NONE:
+                self.stage.history.producer_ids.append(
+                    (answer.producer_id, answer.producer_epoch, self.name)
+                )
 
     def _ask_epoch_end(self) -> Script:
         stage = self.stage

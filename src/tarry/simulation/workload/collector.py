@@ -59,10 +59,8 @@ class Collector(ScriptedActor):
         if self._places:
             starts = yield from self._ask_offsets([EARLIEST] * len(self._places))
             ends = yield from self._ask_offsets([LATEST] * len(self._places))
-            for (_topic, place), (_, start), (_, end) in zip(
-                self._places, starts, ends, strict=True
-            ):
-                self._finals[place] = FinalPartition(place, start, end)
+            for (_topic, place), start, end in zip(self._places, starts, ends, strict=True):
+                self._finals[place] = FinalPartition(place, start[1], end[1])
             yield from self._read_all()
             for _ in range(_LOOKUP_ROUNDS):
                 yield from self._look_inside()
@@ -155,12 +153,23 @@ class Collector(ScriptedActor):
         assert isinstance(outcome.answer, FetchResponse)
         asked = {place: offset for _topic, place, offset in aims}
         for place, answer in fetch_answers(stage, outcome.exchange, outcome.answer):
+            if answer.error_code == errors.OFFSET_OUT_OF_RANGE:
+                # Retention goes on; but the log start must say so.
+                yield from self._follow_log_starts()
+                offsets[place] = max(asked[place], self._finals[place].log_start_offset)
+                if offsets[place] > asked[place]:
+                    continue
             if answer.error_code != errors.NONE:
                 stage.history.violate(
                     f"a fetch from offset {asked[place]} of {place_name(place)} got "
                     f"{error_name(answer.error_code)} when all was quiet"
                 )
             offsets[place] = read_answer(stage, place, asked[place], answer, outcome.exchange)
+
+    def _follow_log_starts(self) -> Script:
+        starts = yield from self._ask_offsets([EARLIEST] * len(self._places))
+        for (_topic, place), (_, start) in zip(self._places, starts, strict=True):
+            self._finals[place].log_start_offset = start
 
     def _look_up_times(self) -> Script:
         stage = self.stage
@@ -176,10 +185,13 @@ class Collector(ScriptedActor):
                     timestamp = record.timestamp + stage.random.randrange(3) - 1
             timestamps.append(timestamp)
         found = yield from self._ask_offsets(timestamps)
+        starts = {place: final.log_start_offset for place, final in self._finals.items()}
+        yield from self._follow_log_starts()
         for (_topic, place), asked, (timestamp, offset) in zip(
             self._places, timestamps, found, strict=True
         ):
-            stage.history.time_lookups.append(TimeLookup(place, asked, timestamp, offset))
+            if starts[place] == self._finals[place].log_start_offset:
+                stage.history.time_lookups.append(TimeLookup(place, asked, timestamp, offset))
 
     def _ask_epoch_ends(self) -> Script:
         stage = self.stage
