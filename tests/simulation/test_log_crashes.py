@@ -1,0 +1,285 @@
+"""A log by itself, with recovery points and retention, over crashes at any moment.
+
+Faster than whole brokers, so it reaches corners that they seldom do: a failed write before a roll,
+a kill -9 between a renaming and its flush, a recovery point given up half way.
+"""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tarry.base.errors import StorageError
+from tarry.log import checkpoint_writer
+from tarry.log.config import LogConfig
+from tarry.log.log import Log, LogListener
+from tarry.log.logs import Logs
+from tarry.records.batch import BatchHeader, decode_batch_header
+from tarry.records.builder import BatchBuilder
+from tarry.records.record import decode_records
+from tarry.simulation.disk import PowerLoss, SimulatedDisk
+
+TOPIC_ID = bytes(15) + b"\x07"
+SEEDS = 400
+BLOCK = 100
+EVERYTHING = 1 << 20
+
+
+class Batches(LogListener):
+    """Derived state: base offset and last offset delta of every batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.deltas: dict[int, int] = {}
+
+    def reset(self) -> None:
+        self.deltas = {}
+
+    def load_snapshot(self, data: bytes) -> bool:
+        rows = [row.split(":") for row in data.decode().split(",")]
+        self.deltas = {int(base): int(delta) for base, delta in rows}
+        return True
+
+    def take_snapshot(self) -> bytes | None:
+        return ",".join(f"{base}:{delta}" for base, delta in self.deltas.items()).encode() or None
+
+    def on_recovered_batch(self, header: BatchHeader) -> None:
+        self.deltas[header.base_offset] = header.last_offset_delta
+
+
+class Content:
+    """What is in a log from its start to its written end."""
+
+    def __init__(self, log: Log) -> None:
+        self.values: dict[int, bytes] = {}
+        self.timestamps: dict[int, int] = {}
+        self.headers: dict[int, BatchHeader] = {}
+        offset = log.log_start_offset
+        while offset < log.written_end_offset:
+            region = log.read(offset, log.end_position(), 1, True)
+            assert region is not None
+            data = region.file.read(region.position, region.size)
+            header = decode_batch_header(data, 0)
+            assert header.base_offset <= offset <= header.last_offset
+            self.headers[header.base_offset] = header
+            for record in decode_records(data, size_max=EVERYTHING):
+                assert record.value is not None
+                self.values[record.offset] = record.value
+                self.timestamps[record.offset] = record.timestamp
+            offset = header.last_offset + 1
+
+
+class Run:
+    """One log, its owner's work, and what is known to be durable."""
+
+    def __init__(self, seed: int) -> None:
+        self.random = random.Random(seed)
+        self.disk = SimulatedDisk(self.random)
+        self.disk.defers_removals = self.random.randrange(2) == 0
+        self.config = LogConfig()
+        self.config.index_interval_bytes = self.random.randrange(400)
+        self.config.segment_bytes = 300 + self.random.randrange(4000)
+        self.config.segment_index_bytes = 8 * (3 + self.random.randrange(10))
+        if self.random.randrange(2) == 0:
+            self.config.retention_bytes = self.random.randrange(8000)
+        self.now_ms = 1_000
+        self.epoch = 0
+        self.made = 0
+        self.sent: dict[bytes, None] = {}
+        self.written: dict[int, bytes] = {}
+        self.durable: dict[int, bytes] = {}
+        self.log_start_seen = 0
+        self.open()
+
+    def open(self) -> None:
+        self.flush_id = -1
+        self.flush_offset = -1
+        self.round_flush_id = -1
+        self.logs = Logs(self.disk)
+        self.logs.load()
+        self.batches = Batches()
+        self.log = self.logs.open("t-0", TOPIC_ID, self.config, self.batches)
+        self.logs.settle()
+
+    # --- What an owner does.
+
+    def append(self) -> None:
+        builder = BatchBuilder()
+        base_offset = self.log.log_end_offset
+        count = 1 + self.random.randrange(3)
+        for delta in range(count):
+            self.made += 1
+            filler = (5, 50, 700)[self.random.randrange(3)]
+            value = b"v%d-" % self.made + b"." * filler
+            builder.append(1000 + self.made - self.random.randrange(5), None, value, [])
+            self.written[base_offset + delta] = value
+            self.sent[value] = None
+        self.log.append_bytes(builder.build(), self.epoch, 1000 + self.made)
+        self.batches.deltas[base_offset] = count - 1
+        if self.random.randrange(3) > 0:
+            if self.random.randrange(10) == 0:
+                self.disk.fail_writes()
+            self.write()
+            self.disk.heal()
+
+    def write(self) -> None:
+        try:
+            self.log.write()
+        except StorageError:
+            assert self.log.log_end_offset == self.log.written_end_offset
+        end_offset = self.log.log_end_offset
+        self.written = {at: self.written[at] for at in self.written if at < end_offset}
+        deltas = self.batches.deltas
+        self.batches.deltas = {base: deltas[base] for base in deltas if base < end_offset}
+
+    def begin_flush(self) -> None:
+        self.write()
+        if self.flush_id < 0 and self.log.is_dirty:
+            files = []
+            directories: dict[str, None] = {}
+            self.flush_offset = self.log.collect_flush(files, directories)
+            self.flush_id = self.disk.begin_flush(files, list(directories))
+
+    def end_flush(self) -> None:
+        if self.flush_id >= 0:
+            assert self.disk.complete_flush(self.flush_id).error == ""
+            self.flush_id = -1
+            self.log.flushed(self.flush_offset)
+            for offset, value in self.written.items():
+                if offset < self.log.flushed_offset:
+                    self.durable[offset] = value
+
+    def checkpoint(self) -> None:
+        """Begin a round of recovery points, or take it one step further."""
+        checkpoints = self.logs.checkpoints
+        if self.round_flush_id < 0:
+            self.write()
+            self.round_flush_id = checkpoints.begin(self.now_ms)
+        else:
+            assert self.disk.complete_flush(self.round_flush_id).error == ""
+            self.round_flush_id = checkpoints.on_flushed(self.round_flush_id)
+
+    def retain(self) -> None:
+        self.write()
+        self.log.delete_old_segments(self.now_ms, self.log.flushed_offset)
+        self.disk.complete_removals()
+        self.log_start_seen = max(self.log_start_seen, self.log.log_start_offset)
+
+    def stop(self) -> None:
+        """A clean stop; the power may fail in its middle, or right after."""
+        self.begin_flush()
+        self.end_flush()
+        if self.flush_id >= 0 or self.log.is_dirty:
+            return
+        if self.random.randrange(2) == 0:
+            self.disk.crash_after(self.random.randrange(20))
+        try:
+            self.logs.close_cleanly()
+        except PowerLoss:
+            self.disk.crash()
+            self.restart()
+            return
+        self.disk.heal()
+        self.lose()
+        self.open()
+        assert self.log.recovery_report.scanned_bytes == 0
+        self.after_start()
+
+    def lose(self) -> None:
+        if self.random.randrange(2) == 0:
+            self.disk.crash()
+        else:
+            self.disk.kill()
+
+    def restart(self) -> None:
+        """Start again, perhaps with the power failing in recovery."""
+        while True:
+            if self.random.randrange(3) == 0:
+                self.disk.crash_after(self.random.randrange(14))
+            try:
+                self.open()
+                break
+            except PowerLoss:
+                self.disk.crash()
+        self.disk.heal()
+        self.after_start()
+
+    # --- What must hold.
+
+    def after_start(self) -> None:
+        log = self.log
+        assert log.flaw_offset < 0, log.flaw_reason
+        assert log.flushed_offset == log.log_end_offset
+        assert log.log_start_offset >= self.log_start_seen
+        content = self.check()
+        for value in content.values.values():
+            assert value in self.sent
+        known = self.batches.deltas
+        assert {base: known.get(base) for base in content.headers} == {
+            base: header.last_offset_delta for base, header in content.headers.items()
+        }
+        # Recovery has flushed what it kept.
+        self.written = dict(content.values)
+        self.durable.update(content.values)
+        self.epoch += 1
+
+    def check(self) -> Content:
+        log = self.log
+        content = Content(log)
+        for offset, value in self.durable.items():
+            if offset >= log.log_start_offset:
+                assert content.values.get(offset) == value
+        for _ in range(4 if content.values else 0):
+            self.look_inside(content)
+        return content
+
+    def look_inside(self, content: Content) -> None:
+        log = self.log
+        offset = log.log_start_offset + self.random.randrange(len(content.values))
+        region = log.read(offset, log.end_position(), 1, True)
+        assert region is not None
+        header = decode_batch_header(region.file.read(region.position, region.size), 0)
+        assert header.base_offset <= offset <= header.last_offset
+        epoch, end_offset = log.end_offset_for_epoch(header.leader_epoch)
+        assert epoch == header.leader_epoch
+        assert end_offset > offset
+        timestamp = content.timestamps[offset] + self.random.randrange(3) - 1
+        found = log.offset_for_time(timestamp, log.written_end_offset)
+        late = [at for at in content.values if content.timestamps[at] >= timestamp]
+        assert (None if found is None else found[1]) == (late[0] if late else None)
+
+    def step(self) -> None:
+        self.now_ms += self.random.randrange(20)
+        kind = self.random.randrange(26)
+        if kind < 9:
+            self.append()
+        elif kind < 14:
+            self.begin_flush()
+        elif kind < 17:
+            self.end_flush()
+        elif kind < 19:
+            self.lose()
+            self.restart()
+        elif kind < 22:
+            self.checkpoint()
+        elif kind == 22:
+            self.retain()
+        elif kind == 23:
+            self.stop()
+        else:
+            self.write()
+            self.check()
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
+def test_a_log_keeps_what_was_flushed_over_any_crash(
+    first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # A minute between recovery points is too long for so short lives.
+    monkeypatch.setattr(checkpoint_writer, "CHECKPOINT_AGE_MS", 10)
+    for seed in range(first, first + BLOCK):
+        run = Run(seed)
+        for _ in range(10 + run.random.randrange(110)):
+            run.step()
