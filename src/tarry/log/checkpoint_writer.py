@@ -136,7 +136,7 @@ class CheckpointWriter:
         self.disk.flush(files, list(directories))
         self._unflushed = []
         self.disk.flush(*self._write())
-        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
+        self._rename()
         self.disk.flush([], [""])
         self._finish()
 
@@ -206,10 +206,17 @@ class CheckpointWriter:
         return [file], list(directories)
 
     def _begin_renaming(self) -> int:
-        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
+        self._rename()
         self._flush_id = self.disk.begin_flush([], [""])
         self._step = _RENAMING
         return self._flush_id
+
+    def _rename(self) -> None:
+        for saved in self._saved:
+            if saved.is_written:
+                point = saved.log.recovery_point
+                point.offset_max = max(point.offset_max, saved.row.recovery_offset)
+        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
 
     def _finish(self) -> None:
         """The recovery points hold: what they do not need any more may go."""

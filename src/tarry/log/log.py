@@ -245,7 +245,7 @@ class Log:
         """Whether the recovery point is not where it should be."""
         point = self.recovery_point
         if self.recovery_limit >= 0:
-            return point.offset > self.recovery_limit
+            return point.offset_max > self.recovery_limit
         return (
             self.written_end_offset != point.offset
             or self.coming_start_offset != point.log_start_offset

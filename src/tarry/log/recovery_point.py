@@ -10,6 +10,8 @@ class RecoveryPoint:
 
     def __init__(self) -> None:
         self.offset = -1
+        # What the file may say after a crash: more than `offset` if a renaming was given up.
+        self.offset_max = -1
         self.log_start_offset = -1
         self.snapshot_offset = NO_SNAPSHOT
         self.epochs_version = -1
@@ -21,6 +23,7 @@ class RecoveryPoint:
     def take_over(self, row: LogCheckpoint, written_bytes: int, epochs_version: int) -> None:
         """A recovery point holds; `epochs_version` is -1 if the epochs had not changed."""
         self.offset = row.recovery_offset
+        self.offset_max = row.recovery_offset
         self.log_start_offset = row.log_start_offset
         self.snapshot_offset = row.snapshot_offset
         self.written_bytes = written_bytes

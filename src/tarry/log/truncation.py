@@ -33,7 +33,7 @@ def try_truncate(log: Log, offset: int) -> bool:
     header = segment.next_header(walk)
     assert header is not None
     end_offset = max(header.base_offset, log.log_start_offset)
-    if log.is_checkpointing or log.recovery_point.offset > end_offset:
+    if log.is_checkpointing or log.recovery_point.offset_max > end_offset:
         log.recovery_limit = end_offset
         return False
     logger.info("%s is cut from offset %d to %d", log.directory, log.log_end_offset, end_offset)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tarry.base.errors import StorageError
 from tarry.log.truncation import try_truncate
 
 
@@ -132,3 +133,22 @@ def test_a_flush_from_before_a_cut_proves_nothing_after_it(world, full):
 
     assert full.flushed_offset == 20
     assert full.is_dirty
+
+
+def test_a_recovery_point_that_was_perhaps_renamed_counts_as_there(world, full):
+    flush_id = world.logs.checkpoints.begin(100_000)
+    world.disk.complete_flush(flush_id)
+    flush_id = world.logs.checkpoints.on_flushed(flush_id)
+    world.disk.complete_flush(flush_id)
+    # The renaming is done, its flush cannot begin: the round is given up.
+    world.disk.begin_flush = lambda files, directories: (_ for _ in ()).throw(StorageError("no"))
+    assert world.logs.checkpoints.on_flushed(flush_id) == -1
+    del world.disk.begin_flush
+
+    assert not try_truncate(full, 20)
+    world.checkpoint_round(200_000)
+    assert try_truncate(full, 20)
+    world.flush(full)
+    world.disk.crash()
+
+    assert world.open_logs().flaw_offset == -1
