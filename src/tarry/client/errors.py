@@ -51,12 +51,6 @@ class UnknownTopic(ClientError):
     is_retriable = True
 
 
-class LeaderUnknown(ClientError):
-    """The partition has no leader that could be reached while we waited."""
-
-    is_retriable = True
-
-
 class TopicRecreated(ClientError):
     """The topic was deleted and made anew; offsets of the old one mean nothing in the new one."""
 

@@ -325,7 +325,6 @@ IN_FLIGHT_IDEMPOTENT_MAX: Final = 5
 
 RESET_NONE: Final = 0
 RESET_EARLIEST: Final = 1
-RESET_LATEST: Final = 2
 
 
 class ConsumerSettings(ClientSettings):

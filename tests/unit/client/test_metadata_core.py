@@ -9,7 +9,7 @@ from scripted_cluster import CUT, SILENCE, ScriptedCluster, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.core import ClientCore
-from tarry.client.core.metadata import Metadata
+from tarry.client.core.metadata import LeaderHint, Metadata
 from tarry.client.settings import ClientSettings
 from tarry.protocol import api_keys
 from tarry.protocol.messages.metadata import (
@@ -133,8 +133,8 @@ def test_a_leader_hint_counts_only_if_it_is_newer() -> None:
     metadata.track("t")
     metadata.apply(answer(2, 5), 0)
 
-    is_old_taken = metadata.set_leader("t", 0, 1, 5, None)
-    is_new_taken = metadata.set_leader("t", 0, 1, 6, None)
+    is_old_taken = metadata.set_leader(LeaderHint("t", 0, 1, 5, None))
+    is_new_taken = metadata.set_leader(LeaderHint("t", 0, 1, 6, None))
 
     leader = metadata.leader_of("t", 0)
     assert leader is not None

@@ -70,9 +70,6 @@ class Accumulator:
         """Every record that was appended is done."""
         return self.buffered_bytes == 0
 
-    def queues(self) -> list[PartitionQueue]:
-        return list(self._queues.values())
-
     def has_room(self, size: int) -> bool:
         """A record always fits an empty buffer, so that none waits for ever."""
         return self.buffered_bytes == 0 or (

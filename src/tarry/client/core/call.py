@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connection import Connection
 from tarry.client.core.connections import Connections
 from tarry.client.core.events import CALL_DONE, Notice
@@ -108,13 +107,7 @@ class _Attempts:
         connection.send(_CallExchange(self, timeout_ms), now_ms)
 
     def _pause(self, now_ms: int) -> None:
-        settings = self.owner.connections.settings
-        pause_ms = backoff_ms(
-            settings.retry_backoff_ms,
-            settings.retry_backoff_ms_max,
-            self.call.attempts,
-            self.owner.connections.random,
-        )
+        pause_ms = self.owner.connections.retry_pause_ms(self.call.attempts)
         self.owner.connections.tasks.schedule(self._retry, now_ms + pause_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

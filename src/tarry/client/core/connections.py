@@ -1,4 +1,4 @@
-"""Connections: which connections there are, by broker and purpose, and which one to ask.
+"""Connections: which connections there are, by broker, and which one to ask.
 
 Bootstrap addresses have negative ids.  A broker that moves gets a new connection; what the old
 one owed fails.
@@ -7,20 +7,15 @@ one owed fails.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 import tarry
 from tarry.base.doors import CONNECTED, DISCONNECTED, RECEIVED, Event, Random
+from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connection import READY, Connection
 from tarry.client.core.events import ClientEvent, Output, Resolved
 from tarry.client.core.tasks import Tasks
 from tarry.client.errors import ClientError, ConnectionLost
 from tarry.client.settings import Address, ClientSettings
-
-# Why there is a second connection to a broker: so that a long fetch never stands before a
-# heartbeat.
-DATA: Final = 0
-COORDINATOR: Final = 1
 
 
 class Connections:
@@ -34,7 +29,7 @@ class Connections:
         # Called when a connection is lost: metadata may be stale then.
         self.when_lost: Callable[[int], None] | None = None
         self._outputs: list[Output] = []
-        self._by_broker: dict[tuple[int, int], Connection] = {}
+        self._by_broker: dict[int, Connection] = {}
         self._by_id: dict[int, Connection] = {}
         self._last_id = 0
         self._addresses: dict[int, Address] = {}
@@ -52,10 +47,10 @@ class Connections:
         """What metadata says; connections to brokers that moved or left are closed."""
         self._addresses = addresses
         self._advertised_by = source
-        for key in list(self._by_broker):
-            connection = self._by_broker[key]
-            if addresses.get(key[0]) != connection.address:
-                del self._by_broker[key]
+        for broker_id in list(self._by_broker):
+            connection = self._by_broker[broker_id]
+            if addresses.get(broker_id) != connection.address:
+                del self._by_broker[broker_id]
                 connection.close(ConnectionLost(f"{connection} has left or moved"), now_ms)
         self._adopt_bootstrap()
 
@@ -63,10 +58,10 @@ class Connections:
         """A bootstrap server whose address a broker has is that broker: one connection less."""
         for place, connection in enumerate(self._bootstrap):
             for broker_id in sorted(self._addresses):
-                is_free = (broker_id, DATA) not in self._by_broker
+                is_free = broker_id not in self._by_broker
                 same = self._addresses[broker_id] == connection.address
                 if is_free and same and connection.state == READY:
-                    self._by_broker[broker_id, DATA] = connection
+                    self._by_broker[broker_id] = connection
                     connection.broker_id = broker_id
                     self._bootstrap[place] = Connection(self, -1 - place, connection.address)
 
@@ -75,15 +70,15 @@ class Connections:
         if broker_id not in self._addresses:
             self._addresses = {**self._addresses, broker_id: address}
 
-    def for_broker(self, broker_id: int, purpose: int = DATA) -> Connection | None:
+    def for_broker(self, broker_id: int) -> Connection | None:
         """The connection to a known broker, made if there is none; None: not known."""
-        connection = self._by_broker.get((broker_id, purpose))
+        connection = self._by_broker.get(broker_id)
         if connection is None:
             address = self._addresses.get(broker_id)
             if address is None:
                 return None
             connection = Connection(self, broker_id, address)
-            self._by_broker[broker_id, purpose] = connection
+            self._by_broker[broker_id] = connection
         return connection
 
     def for_anyone(self, now_ms: int) -> Connection:
@@ -120,6 +115,12 @@ class Connections:
         """Why no bootstrap server could be reached; empty if that is not known."""
         errors = [one.last_error for one in self._bootstrap if one.last_error]
         return "; ".join(errors)
+
+    def retry_pause_ms(self, failures: int) -> int:
+        """How long to wait after the `failures`th failed request in a row."""
+        settings = self.settings
+        first_ms, ms_max = settings.retry_backoff_ms, settings.retry_backoff_ms_max
+        return backoff_ms(first_ms, ms_max, failures, self.random)
 
     def origin_of(self, connection: Connection) -> str:
         """Where the address of a broker came from, for the text of an error."""

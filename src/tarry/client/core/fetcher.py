@@ -13,19 +13,18 @@ from typing import Any, Final
 
 from tarry.base.errors import NONE, CorruptData, error_name
 from tarry.client.core import reactions
-from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connections import Connections
 from tarry.client.core.epoch_check import EpochCheck
 from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
 from tarry.client.core.fetched import Fetched
 from tarry.client.core.lookup import EARLIEST, LATEST
-from tarry.client.core.metadata import ZERO_ID, Broker, Metadata
+from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
 from tarry.client.core.position import PartitionPosition
 from tarry.client.core.refresh import Refresh
-from tarry.client.core.tasks import Task
+from tarry.client.core.tasks import wake_up
 from tarry.client.errors import BrokerError, ClientError, CorruptRecords, OffsetOutOfRange
-from tarry.client.settings import RESET_EARLIEST, RESET_NONE, Address, ConsumerSettings
+from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import (
@@ -69,7 +68,7 @@ class Fetcher:
         # Called with a partition whose offset is gone, and where to go instead.
         self.when_reset: Callable[[tuple[str, int], int], None] | None = None
         self._busy: dict[int, FetchExchange] = {}
-        self._retry = Task(_nothing)
+        self._retry = wake_up()
 
     # --- Out
 
@@ -121,11 +120,11 @@ class Fetcher:
         self._busy.pop(leader_id, None)
 
     def on_answer(
-        self, position: PartitionPosition, answer: PartitionData, broker: Broker | None, now_ms: int
+        self, position: PartitionPosition, answer: PartitionData, hint: LeaderHint, now_ms: int
     ) -> None:
         """The broker's word on one partition."""
         if answer.error_code != NONE:
-            self._on_error(position, answer, broker, now_ms)
+            self._on_error(position, answer, hint, now_ms)
             return
         position.failures = 0
         position.high_watermark = answer.high_watermark
@@ -172,14 +171,14 @@ class Fetcher:
         self._on_corrupt(position, reason, now_ms)
 
     def _on_error(
-        self, position: PartitionPosition, answer: PartitionData, broker: Broker | None, now_ms: int
+        self, position: PartitionPosition, answer: PartitionData, hint: LeaderHint, now_ms: int
     ) -> None:
         code = answer.error_code
         reaction = reactions.reaction_to(reactions.FETCH, code)
         if reaction == reactions.RESET:
             self._on_out_of_range(position, answer, now_ms)
         elif reaction == reactions.REFRESH:
-            if not self._follow(position, answer, broker):
+            if not self.refresh.follow(hint):
                 self.refresh.want(now_ms)
                 self.pause(position, now_ms)
         elif reaction == reactions.RETRY:
@@ -187,20 +186,6 @@ class Fetcher:
         else:
             position.error = BrokerError(code, f"{position} cannot be read")
             self.connections.put(Notice(RECORDS_READY))
-
-    def _follow(
-        self, position: PartitionPosition, answer: PartitionData, broker: Broker | None
-    ) -> bool:
-        """Go to the leader that the answer names (KIP-951); False if it names no newer one."""
-        leader = answer.current_leader
-        if leader is None or leader.leader_id < 0:
-            return False
-        is_newer = self.metadata.set_leader(
-            position.topic, position.partition, leader.leader_id, leader.leader_epoch, broker
-        )
-        if is_newer and broker is not None:
-            self.connections.add_broker(broker.broker_id, broker.address)
-        return is_newer
 
     def _on_out_of_range(
         self, position: PartitionPosition, answer: PartitionData, now_ms: int
@@ -227,18 +212,8 @@ class Fetcher:
 
     def pause(self, position: PartitionPosition, now_ms: int) -> None:
         position.failures += 1
-        pause_ms = backoff_ms(
-            self.settings.retry_backoff_ms,
-            self.settings.retry_backoff_ms_max,
-            position.failures,
-            self.connections.random,
-        )
-        position.retry_at_ms = now_ms + pause_ms
+        position.retry_at_ms = now_ms + self.connections.retry_pause_ms(position.failures)
         self.connections.tasks.schedule_earlier(self._retry, position.retry_at_ms)
-
-
-def _nothing(now_ms: int) -> None:
-    """The turn that the task brings about looks at the partitions."""
 
 
 class FetchExchange(Exchange):
@@ -304,18 +279,15 @@ class FetchExchange(Exchange):
             for position in self._current():
                 fetcher.pause(position, now_ms)
             return
-        brokers = {
-            one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack)
-            for one in response.node_endpoints
-        }
+        brokers = brokers_of(response.node_endpoints)
         for topic in response.responses:
             name = topic.topic or fetcher.metadata.names.get(topic.topic_id, "")
             for answer in topic.partitions:
-                current = self._current_at((name, answer.partition_index))
+                index = answer.partition_index
+                current = self._current_at((name, index))
                 if current is not None:
-                    leader = answer.current_leader
-                    broker = brokers.get(leader.leader_id) if leader is not None else None
-                    fetcher.on_answer(current, answer, broker, now_ms)
+                    hint = leader_hint(name, index, answer.current_leader, brokers)
+                    fetcher.on_answer(current, answer, hint, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         fetcher = self.fetcher

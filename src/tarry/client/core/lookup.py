@@ -11,12 +11,11 @@ from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
-from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connections import Connections
 from tarry.client.core.exchange import Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
-from tarry.client.core.tasks import Task
+from tarry.client.core.tasks import wake_up
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -73,7 +72,7 @@ class Lookup:
         self.refresh = refresh
         # An ordered set; a partition may be asked about several times at once.
         self._questions: dict[Question, None] = {}
-        self._retry = Task(_nothing)
+        self._retry = wake_up()
 
     def ask(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> Question:
         """`answer` is called once, unless the question is cancelled before."""
@@ -127,20 +126,10 @@ class Lookup:
 
     def again(self, question: Question, now_ms: int) -> None:
         """Ask once more after a pause."""
-        settings = self.connections.settings
         question.is_in_flight = False
         question.failures += 1
-        pause_ms = backoff_ms(
-            settings.retry_backoff_ms,
-            settings.retry_backoff_ms_max,
-            question.failures,
-            self.connections.random,
-        )
+        pause_ms = self.connections.retry_pause_ms(question.failures)
         question.retry_at_ms = now_ms + pause_ms
-
-
-def _nothing(now_ms: int) -> None:
-    """The turn that the task brings about looks at the questions."""
 
 
 class OffsetQuery:

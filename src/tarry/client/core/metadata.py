@@ -7,8 +7,8 @@ told by `when_recreated`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import (
     LEADER_NOT_AVAILABLE,
@@ -70,6 +70,24 @@ class Topic:
         return any(one.leader_id == NO_LEADER for one in self.partitions.values())
 
 
+class LeaderHint(NamedTuple):
+    """A leader that a Produce or Fetch answer names; `leader_id` is -1 if it names none."""
+
+    topic: str
+    partition: int
+    leader_id: int
+    leader_epoch: int
+    broker: Broker | None
+
+
+def leader_hint(topic: str, partition: int, leader: Any, brokers: dict[int, Broker]) -> LeaderHint:
+    """The hint in `current_leader` of an answer, which may be absent."""
+    if leader is None:
+        return LeaderHint(topic, partition, -1, -1, None)
+    broker = brokers.get(leader.leader_id)
+    return LeaderHint(topic, partition, leader.leader_id, leader.leader_epoch, broker)
+
+
 class Metadata:
     """The cluster as this client knows it."""
 
@@ -77,7 +95,6 @@ class Metadata:
         self.brokers: dict[int, Broker] = {}
         self.controller_id = -1
         self.cluster_id = ""
-        self.updated_ms = -1
         self.topics: dict[str, Topic] = {}
         self.names: dict[bytes, str] = {}
         # Called with a topic's name when another topic has taken its place.
@@ -160,13 +177,9 @@ class Metadata:
 
     def apply(self, response: MetadataResponse, now_ms: int) -> None:
         """Take an answer over; topics that are not in use only if they were asked for by name."""
-        self.updated_ms = now_ms
         self.controller_id = response.controller_id
         self.cluster_id = response.cluster_id or ""
-        self.brokers = {
-            one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack)
-            for one in response.brokers
-        }
+        self.brokers = brokers_of(response.brokers)
         for answer in response.topics:
             if answer.name is not None and answer.name in self._tracked:
                 self._apply_topic(answer.name, answer, now_ms)
@@ -193,21 +206,26 @@ class Metadata:
         else:
             self._missing_since_ms.pop(name, None)
 
-    def set_leader(
-        self, name: str, partition: int, leader_id: int, leader_epoch: int, broker: Broker | None
-    ) -> bool:
-        """A hint in a Produce or Fetch answer (KIP-951); False if it is older than what we know."""
-        topic = self.topics.get(name)
-        known = topic.partitions.get(partition) if topic is not None else None
-        if known is None or leader_epoch <= known.leader_epoch:
+    def set_leader(self, hint: LeaderHint) -> bool:
+        """Take a hint over; False if it is older than what we know."""
+        topic = self.topics.get(hint.topic)
+        known = topic.partitions.get(hint.partition) if topic is not None else None
+        if known is None or hint.leader_epoch <= known.leader_epoch:
             return False
-        if broker is not None:
-            self.brokers[broker.broker_id] = broker
-        if leader_id not in self.brokers:
+        if hint.broker is not None:
+            self.brokers[hint.broker.broker_id] = hint.broker
+        if hint.leader_id not in self.brokers:
             return False
-        known.leader_id = leader_id
-        known.leader_epoch = leader_epoch
+        known.leader_id = hint.leader_id
+        known.leader_epoch = hint.leader_epoch
         return True
+
+
+def brokers_of(endpoints: Iterable[Any]) -> dict[int, Broker]:
+    """Brokers by id, of any answer that names them; the messages have a class each."""
+    return {
+        one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack) for one in endpoints
+    }
 
 
 def topic_of(name: str, answer: MetadataResponseTopic) -> Topic:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING, Any, Final
 from tarry.base.errors import NETWORK_EXCEPTION
 from tarry.client.core.batch import ProducerBatch
 from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
-from tarry.client.core.metadata import ZERO_ID, Broker
+from tarry.client.core.metadata import ZERO_ID, LeaderHint, brokers_of, leader_hint
 from tarry.client.core.queue import PartitionQueue
 from tarry.client.errors import ClientError
-from tarry.client.settings import Address
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import (
@@ -33,17 +32,8 @@ VERSION_WITH_IDS: Final = 13
 class BatchAnswer:
     """What the broker says of one batch."""
 
-    def __init__(self, answer: PartitionProduceResponse | None, broker: Broker | None) -> None:
-        self.broker = broker
-        if answer is None:
-            self.error_code = NETWORK_EXCEPTION
-            self.message: str | None = "the broker's answer leaves this partition out"
-            self.base_offset = -1
-            self.append_time_ms = -1
-            self.record_errors: list[tuple[int, str]] = []
-            self.leader_id = -1
-            self.leader_epoch = -1
-            return
+    def __init__(self, answer: PartitionProduceResponse, hint: LeaderHint) -> None:
+        self.hint = hint
         self.error_code = answer.error_code
         self.message = answer.error_message
         self.base_offset = answer.base_offset
@@ -53,9 +43,13 @@ class BatchAnswer:
             (flaw.batch_index, flaw.batch_index_error_message or fallback)
             for flaw in answer.record_errors
         ]
-        leader = answer.current_leader
-        self.leader_id = leader.leader_id if leader is not None else -1
-        self.leader_epoch = leader.leader_epoch if leader is not None else -1
+
+
+def left_out(topic: str, partition: int) -> BatchAnswer:
+    """An answer that does not name a partition that was asked for."""
+    answer = PartitionProduceResponse(partition, NETWORK_EXCEPTION, -1)
+    answer.error_message = "the broker's answer leaves this partition out"
+    return BatchAnswer(answer, leader_hint(topic, partition, None, {}))
 
 
 class ProduceExchange(Exchange):
@@ -101,8 +95,7 @@ class ProduceExchange(Exchange):
             return
         answers = self._answers(response)
         for place, (queue, batch) in self._entries.items():
-            answer = answers.get(place)
-            sender.on_answer(queue, batch, answer or BatchAnswer(None, None), now_ms)
+            sender.on_answer(queue, batch, answers.get(place) or left_out(*place), now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self.sender.on_request_done(self.leader_id)
@@ -111,16 +104,12 @@ class ProduceExchange(Exchange):
 
     def _answers(self, response: Any) -> dict[tuple[str, int], BatchAnswer]:
         assert isinstance(response, ProduceResponse)
-        brokers = {
-            one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack)
-            for one in response.node_endpoints
-        }
+        brokers = brokers_of(response.node_endpoints)
         names = self.sender.metadata.names
         answers: dict[tuple[str, int], BatchAnswer] = {}
         for topic in response.responses:
             name = topic.name or names.get(topic.topic_id, "")
             for partition in topic.partition_responses:
-                leader = partition.current_leader
-                broker = brokers.get(leader.leader_id) if leader is not None else None
-                answers[name, partition.index] = BatchAnswer(partition, broker)
+                hint = leader_hint(name, partition.index, partition.current_leader, brokers)
+                answers[name, partition.index] = BatchAnswer(partition, hint)
         return answers

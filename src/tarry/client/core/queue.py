@@ -16,7 +16,7 @@ from typing import Final
 
 from tarry.client.core.batch import UNSEQUENCED, ProducerBatch
 from tarry.client.core.identity import Identity
-from tarry.client.core.tasks import Task
+from tarry.client.core.tasks import Task, wake_up
 
 SEQUENCE_MASK: Final = 0x7FFF_FFFF
 
@@ -35,8 +35,7 @@ class PartitionQueue:
         self.partition = partition
         self.linger = Task(lambda now_ms: on_lingered(self))
         self.expiry = Task(lambda now_ms: on_expired(self, now_ms))
-        # Does nothing: the turn that it brings about looks at the queue.
-        self.retry = Task(lambda now_ms: None)
+        self.retry = wake_up()
         self.open: ProducerBatch | None = None
         self.waiting: deque[ProducerBatch] = deque()
         self.in_flight: list[ProducerBatch] = []
@@ -53,10 +52,6 @@ class PartitionQueue:
         # The broker has a batch of this id and epoch.  Before that it takes any sequence for the
         # first one, so a second batch could overtake one that was refused: one at a time.
         self.is_known_to_broker = True
-
-    @property
-    def is_empty(self) -> bool:
-        return self.open is None and not self.waiting and not self.in_flight
 
     def close_open(self) -> bool:
         """Move the open batch to those that wait; False if there is none."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.connections import Connections
 from tarry.client.core.events import METADATA_CHANGED, Notice
 from tarry.client.core.exchange import Exchange
-from tarry.client.core.metadata import Metadata
+from tarry.client.core.metadata import LeaderHint, Metadata
 from tarry.client.core.tasks import Task
 from tarry.client.errors import ClientError
 from tarry.protocol import api_keys
@@ -52,16 +51,18 @@ class Refresh:
             return
         earliest_ms = now_ms
         if self._attempts > 0:
-            earliest_ms = max(now_ms, self._asked_ms + self._pause_ms())
+            pause_ms = self.connections.retry_pause_ms(self._attempts)
+            earliest_ms = max(now_ms, self._asked_ms + pause_ms)
         self.connections.tasks.schedule_earlier(self._task, earliest_ms)
 
-    def _pause_ms(self) -> int:
-        return backoff_ms(
-            self.settings.retry_backoff_ms,
-            self.settings.retry_backoff_ms_max,
-            self._attempts,
-            self.connections.random,
-        )
+    def follow(self, hint: LeaderHint) -> bool:
+        """Go to the leader that an answer names (KIP-951); False if it is none that we lack."""
+        if hint.leader_id < 0:
+            return False
+        is_newer = self.metadata.set_leader(hint)
+        if is_newer and hint.broker is not None:
+            self.connections.add_broker(hint.broker.broker_id, hint.broker.address)
+        return is_newer
 
     def _ask(self, now_ms: int) -> None:
         self._is_in_flight = True

@@ -9,7 +9,6 @@ from __future__ import annotations
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.accumulator import Accumulator
-from tarry.client.core.backoff import backoff_ms
 from tarry.client.core.batch import OFFSET_UNKNOWN, ProducerBatch
 from tarry.client.core.connections import Connections
 from tarry.client.core.identity import Identity
@@ -143,7 +142,7 @@ class Sender:
         if reaction == reactions.RETRY:
             self._repeat(queue, batch, now_ms)
         elif reaction == reactions.REFRESH:
-            if not self._follow(queue, answer):
+            if not self.refresh.follow(answer.hint):
                 self.refresh.want(now_ms)
                 self._pause(queue, now_ms)
             self._repeat_at_once(queue, batch, now_ms)
@@ -203,26 +202,8 @@ class Sender:
         if now_ms < queue.retry_at_ms:
             return
         queue.failures += 1
-        pause_ms = backoff_ms(
-            self.settings.retry_backoff_ms,
-            self.settings.retry_backoff_ms_max,
-            queue.failures,
-            self.connections.random,
-        )
-        queue.retry_at_ms = now_ms + pause_ms
+        queue.retry_at_ms = now_ms + self.connections.retry_pause_ms(queue.failures)
         self.connections.tasks.schedule(queue.retry, queue.retry_at_ms)
-
-    def _follow(self, queue: PartitionQueue, answer: BatchAnswer) -> bool:
-        """Go to the leader that the answer names (KIP-951); False if it names no newer one."""
-        if answer.leader_id < 0:
-            return False
-        broker = answer.broker
-        is_newer = self.metadata.set_leader(
-            queue.topic, queue.partition, answer.leader_id, answer.leader_epoch, broker
-        )
-        if is_newer and broker is not None:
-            self.connections.add_broker(broker.broker_id, broker.address)
-        return is_newer
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError) -> None:
         if batch.count == 1:

@@ -22,6 +22,15 @@ class Task(TimerEntry):
         self.is_armed = False
 
 
+def wake_up() -> Task:
+    """A task that does nothing: the turn that it brings about does what has become possible."""
+    return Task(_nothing)
+
+
+def _nothing(now_ms: int) -> None:
+    pass
+
+
 class Tasks:
     """The tasks of one core, in order of their deadlines."""
 
