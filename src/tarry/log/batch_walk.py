@@ -27,7 +27,7 @@ from tarry.records.batch import (
 )
 
 # One read of a walk that needs the headers only: batches are mostly smaller than a page or two.
-HEADER_BLOCK_BYTES: Final = 16 * 1024
+HEADER_BLOCK_BYTES: Final = 8 * 1024
 # One read of a walk that checks every byte.
 SCAN_BLOCK_BYTES: Final = 1024 * 1024
 
@@ -47,8 +47,9 @@ class BatchWalk:
         # Batches of an earlier epoch than this are left over from before a truncation.
         self.leader_epoch_min: i64 = -1
         self.flaw = ""
-        # The batch that was stepped over last: where it begins, and its last offset.
+        # The batch that was stepped over last: where it begins, its first and last offset.
         self.batch_position: i64 = position
+        self.batch_offset: i64 = expected_offset
         self.last_offset: i64 = -1
         self._block = b""
         self._block_position: i64 = position
@@ -85,10 +86,16 @@ class BatchWalk:
         if self.checks_crc and not self._has_valid_crc(size):
             return False
         self.batch_position = position
+        self.batch_offset = base_offset
         self.position = position + size
         self.last_offset = base_offset + last_offset_delta
         self.expected_offset = self.last_offset + 1
         return True
+
+    def step_back(self) -> None:
+        """Take the last step back; the next one goes over the same batch."""
+        self.position = self.batch_position
+        self.expected_offset = self.batch_offset
 
     def next(self) -> BatchHeader | None:
         """The next batch's header, or None at the end or at a flaw."""

@@ -6,6 +6,7 @@ from typing import Final
 
 from tarry.base.doors import Disk
 from tarry.log.segment import LOG_SUFFIX
+from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
 SNAPSHOT_SUFFIX: Final = ".snapshot"
 _DIGITS: Final = 20
@@ -22,12 +23,16 @@ class Listing:
         # Of the segments' and the snapshots' files, in increasing order.
         self.base_offsets: list[int] = []
         self.snapshot_offsets: list[int] = []
+        # Base offsets of index files, which may have outlived their segment.
+        self.index_offsets: dict[int, None] = {}
         for name in self.names:
             digits, suffix = name[:_DIGITS], name[_DIGITS:]
             if suffix == LOG_SUFFIX and digits.isdigit():
                 self.base_offsets.append(int(digits))
             elif suffix == SNAPSHOT_SUFFIX and digits.isdigit():
                 self.snapshot_offsets.append(int(digits))
+            elif suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX) and digits.isdigit():
+                self.index_offsets[int(digits)] = None
 
     def has(self, name: str) -> bool:
         return name in self.names

@@ -148,6 +148,8 @@ class Log:
             raise StorageError(str(flaw)) from None
         self._mark = None
         if self._tail_parts:
+            for part in self._tail_parts:
+                part.segment.forget_positions()
             self._tail_parts = []
         self.written_end_offset = self.log_end_offset
 

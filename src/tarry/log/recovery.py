@@ -159,9 +159,9 @@ class _Recovery:
             segments.append(segment)
         log = Log(self.directory, self.config, self.listener, self.files, segments, EpochIndex())
         log.recovery_report = self.report
-        for base_offset in self.base_offsets:
+        for base_offset in dict.fromkeys([*self.base_offsets, *self.listing.index_offsets]):
             if base_offset < rows[0].base_offset:
-                # Removed before the crash, but the name came back.
+                # Removed before the crash, but a name came back.
                 self._remove(log, base_offset)
         for segment in segments:
             try:

@@ -204,6 +204,11 @@ class Segment(FileHolder):
             del self.recent_offsets[:surplus]
             del self.recent_positions[:surplus]
 
+    def forget_positions(self) -> None:
+        """The segment is not the last one any more: few readers are at its end."""
+        self.recent_offsets.clear()
+        self.recent_positions.clear()
+
     def undo(self, mark: SegmentMark) -> None:
         """Be as when `mark` was taken, except for the file."""
         self.size = mark.size
@@ -227,8 +232,7 @@ class Segment(FileHolder):
         self.loaded()
         self.indexes.cut(row.offset_entries, row.time_entries)
         self.unindexed_bytes = self.size - self.indexes.last_position()
-        self.recent_offsets.clear()
-        self.recent_positions.clear()
+        self.forget_positions()
 
     # --- Finding batches.  `end` is a position that no hop passes: what is written, or a flaw.
 
@@ -246,10 +250,9 @@ class Segment(FileHolder):
                     high = middle
             position: i64 = self.recent_positions[low - 1]
             return min(position, end)
-        start = self.indexed_position(self.loaded().offsets.entry_of_offset(offset))
-        if start >= end:
-            return end
-        walk = self.walk(start, end)
+        if end == 0:
+            return 0
+        walk = self.walk_from_entry(self.loaded().offsets.entry_of_offset(offset), end)
         while self.step(walk):
             if walk.last_offset >= offset:
                 return walk.batch_position
@@ -269,8 +272,12 @@ class Segment(FileHolder):
                     high = middle
             boundary: i64 = recent[low - 1]
             return max(boundary, start)
-        near = self.indexed_position(self.loaded().offsets.entry_of_position(position_max))
-        walk = self.walk(max(start, near), end)
+        index = self.loaded().offsets
+        entry = index.entry_of_position(position_max)
+        if entry >= 0 and index.position_at(entry) > start:
+            walk = self.walk_from_entry(entry, end)
+        else:
+            walk = self.walk(start, end)
         boundary = walk.position
         while self.step(walk) and walk.position <= position_max:
             boundary = walk.position
@@ -282,29 +289,28 @@ class Segment(FileHolder):
         self.step(walk)
         return walk.position
 
-    def indexed_position(self, entry: i64) -> i64:
-        """The position of an entry of the offset index (-1: the segment's begin).
+    def walk_from_entry(self, entry: i64, end: i64) -> BatchWalk:
+        """A walk from an entry of the offset index on (-1: from the segment's begin).
 
         The batch there must be the one that the entry names; if it is not, the index is wrong
         and made anew from the batches.
         """
         if entry < 0:
-            return 0
+            return self.walk(0, end)
         index = self.loaded().offsets
-        position = index.position_at(entry)
-        if self.written_size <= position < self.size:
-            # An entry of the tail.
-            return position
         offset = index.offset_at(entry)
-        if position < self.written_size:
-            walk = self.walk(position, self.written_size)
-            if walk.step() and walk.last_offset == offset:
-                return position
+        walk = self.walk(index.position_at(entry), end)
+        if walk.position >= end and walk.position < self.size:
+            # An entry of the tail, or behind the reader's end.
+            return walk
+        if walk.step() and walk.last_offset == offset:
+            walk.step_back()
+            return walk
         if not self.try_rebuild_indexes():
-            return 0
+            return self.walk(0, end)
         index = self.loaded().offsets
         entry = index.entry_of_offset(offset)
-        return index.position_at(entry) if entry >= 0 else 0
+        return self.walk(index.position_at(entry) if entry >= 0 else 0, end)
 
     def is_time_entry_true(self, entry: i64) -> bool:
         """Whether an entry of the time index is what its batch says."""

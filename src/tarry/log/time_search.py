@@ -108,7 +108,7 @@ class _FirstFrom(_Search):
         self.timestamp = timestamp
 
     def run(self) -> FoundRecord | None:
-        walk = self.segment.walk(self._start_position(), self.limit)
+        walk = self._start()
         while (header := self.next_header(walk)) is not None:
             if header.max_timestamp < self.timestamp:
                 continue
@@ -126,7 +126,7 @@ class _FirstFrom(_Search):
         except CorruptData:
             return RecordTime(header.max_timestamp, first_offset)
 
-    def _start_position(self) -> int:
+    def _start(self) -> BatchWalk:
         """Before it every batch is earlier than the timestamp.
 
         An entry says what was the largest timestamp when the offset index got an entry too.  So
@@ -135,18 +135,18 @@ class _FirstFrom(_Search):
         """
         segment = self.segment
         if not self.can_trust(segment.loaded().times.entry_of_timestamp(self.timestamp)):
-            return 0
+            return segment.walk(0, self.limit)
         times = segment.loaded().times
         offsets = segment.loaded().offsets
         entry = times.entry_of_timestamp(self.timestamp)
         if entry >= 0 and times.timestamp_at(entry) == self.timestamp:
             # Its batch is the first one with this timestamp.
-            return segment.find(times.offset_at(entry), self.limit)
+            return segment.walk(segment.find(times.offset_at(entry), self.limit), self.limit)
         if entry + 1 < times.count:
             near = offsets.entry_of_offset(times.offset_at(entry + 1) - 1)
         else:
             near = offsets.count - 1
-        return segment.indexed_position(near)
+        return segment.walk_from_entry(near, self.limit)
 
 
 class _Latest(_Search):
@@ -155,7 +155,7 @@ class _Latest(_Search):
     def run(self) -> FoundRecord | None:
         best: BatchHeader | None = None
         best_position = 0
-        walk = self.segment.walk(self._start_position(), self.limit)
+        walk = self._start()
         while (header := self.next_header(walk)) is not None:
             if best is None or header.max_timestamp > best.max_timestamp:
                 best = header
@@ -174,13 +174,14 @@ class _Latest(_Search):
             return None
         return found.timestamp, found.offset, header.leader_epoch
 
-    def _start_position(self) -> int:
+    def _start(self) -> BatchWalk:
         """Before it no batch is later than the one there, as long as both are readable."""
-        if not self.can_trust(self.segment.loaded().times.entry_before_offset(self.end_offset)):
-            return 0
-        times = self.segment.loaded().times
+        segment = self.segment
+        if not self.can_trust(segment.loaded().times.entry_before_offset(self.end_offset)):
+            return segment.walk(0, self.limit)
+        times = segment.loaded().times
         entry = times.entry_before_offset(self.end_offset)
         offset = self.start_offset
         if entry >= 0:
             offset = max(offset, times.offset_at(entry))
-        return self.segment.find(offset, self.limit)
+        return segment.walk(segment.find(offset, self.limit), self.limit)

@@ -312,7 +312,7 @@ def test_a_short_index_file_is_made_anew(world, covered):
     assert world.offsets(log) == list(range(60))
 
 
-def test_leftover_segments_below_the_log_start_are_removed(world, covered):
+def test_leftover_files_below_the_log_start_are_removed(world, covered):
     write_raw(world, "orders-0/00000000000000000000.log.kept", raw(world, LOG_0))
     first_kept = covered.segments[2].base_offset
     covered.advance_log_start_offset(first_kept)
@@ -320,10 +320,12 @@ def test_leftover_segments_below_the_log_start_are_removed(world, covered):
     assert world.names(".log")[0] == f"{first_kept:020d}.log"
     write_raw(world, LOG_0, raw(world, "orders-0/00000000000000000000.log.kept"))
 
+    write_raw(world, "orders-0/00000000000000000001.index", b"left over")
     log = world.open_logs()
 
     assert log.log_start_offset == first_kept
     assert world.names(".log")[0] == f"{first_kept:020d}.log"
+    assert "00000000000000000001.index" not in world.names()
 
 
 def test_damaged_recovery_points_mean_that_all_is_read(world, covered, caplog):
