@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -179,9 +180,10 @@ def test_a_topic_is_created_with_settings_and_deleted(client, shared_broker):
     assert client.end_offset(topic, 0) == 0
 
 
+@pytest.mark.parametrize("end", ["SIGTERM", "SIGKILL"])
 @pytest.mark.parametrize("name", CLIENTS)
 def test_restarts_in_the_middle_of_producing_lose_and_double_nothing(
-    name, make_broker, make_client
+    name, end, make_broker, make_client
 ):
     broker = make_broker()
     client = make_client(name, broker.address)
@@ -193,7 +195,8 @@ def test_restarts_in_the_middle_of_producing_lose_and_double_nothing(
     for number, record in enumerate(sent):
         producer.send("numbers", number % partitions, record)
         if number in STOPS_AFTER:
-            assert broker.stop() == 0
+            code = broker.stop(signal.Signals[end])
+            assert code == (0 if end == "SIGTERM" else -signal.SIGKILL)
         if number in STARTS_AFTER:
             broker.start()
     offsets = producer.flush()

@@ -83,6 +83,8 @@ public class Client {
             case "close producer":
                 PRODUCERS.remove(command.get("producer").asInt()).close(Duration.ofSeconds(2));
                 return null;
+            case "begin transactions":
+                return beginTransactions(command);
             case "read":
                 return read(command);
             case "end offset":
@@ -141,6 +143,14 @@ public class Client {
             offsets.add(one.get(60, TimeUnit.SECONDS).offset());
         }
         return offsets;
+    }
+
+    static Object beginTransactions(JsonNode command) {
+        try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
+                settings(command), new ByteArraySerializer(), new ByteArraySerializer())) {
+            producer.initTransactions();
+        }
+        return null;
     }
 
     static KafkaConsumer<byte[], byte[]> consumer(JsonNode command) {
