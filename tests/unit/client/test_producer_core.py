@@ -209,6 +209,29 @@ def test_a_partition_that_does_not_exist_is_refused_at_once() -> None:
         core.append("t", 5, 0, None, b"x", None)
 
 
+@pytest.mark.parametrize(
+    "code", [errors.INVALID_TOPIC_EXCEPTION, errors.TOPIC_AUTHORIZATION_FAILED]
+)
+def test_a_topic_that_brokers_refuse_is_raised_at_once_and_asked_for_again_later(
+    code: int,
+) -> None:
+    cluster = ScriptedCluster()
+    core = producer(cluster)
+
+    def refused(cluster: ScriptedCluster, seen: Seen) -> Any:
+        response = cluster.metadata(seen)
+        response.topics[0].error_code = code
+        return response
+
+    cluster.script(api_keys.METADATA, refused)
+    with pytest.raises(BrokerError, match=errors.error_name(code)):
+        send(cluster, b"x")
+    cluster.topic("t")
+
+    assert send(cluster, b"x") is not None
+    assert core.metadata.tracked == ["t"]
+
+
 def test_partitions_of_one_leader_share_a_request() -> None:
     cluster = ScriptedCluster()
     cluster.topic("t", partitions=4)

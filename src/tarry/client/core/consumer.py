@@ -13,7 +13,7 @@ from tarry.client.core.core import ClientCore
 from tarry.client.core.fetcher import Fetcher
 from tarry.client.core.lookup import EARLIEST, LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, OffsetOutOfRange, TopicRecreated, UnknownTopic
+from tarry.client.errors import ClientError, OffsetOutOfRange, TopicRecreated
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
 from tarry.records.record import Record
 
@@ -205,4 +205,4 @@ class ConsumerCore(ClientCore):
                 raise position.error
         missing = self._missing_topic()
         if missing is not None:
-            raise UnknownTopic(self.metadata.problem_with(missing, self.now_ms))
+            raise self.metadata.error_of(missing, self.now_ms)

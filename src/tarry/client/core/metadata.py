@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import (
+    ERRORS,
     LEADER_NOT_AVAILABLE,
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
+from tarry.client.errors import BrokerError, ClientError, UnknownTopic
 from tarry.client.settings import Address
 from tarry.protocol.messages.metadata import (
     MetadataResponse,
@@ -150,12 +152,27 @@ class Metadata:
         topic = self.topics.get(name)
         return topic.topic_id if topic is not None else ZERO_ID
 
-    def is_missing(self, name: str, now_ms: int) -> bool:
-        """Brokers say that there is no such topic, and not only since a moment ago."""
+    def refusal(self, name: str) -> int:
+        """The code with which brokers refuse a topic for good (its name, our rights); else NONE."""
         topic = self.topics.get(name)
+        known = ERRORS.get(topic.error_code) if topic is not None else None
+        return NONE if known is None or known.retriable else known.code
+
+    def is_missing(self, name: str, now_ms: int) -> bool:
+        """Brokers refuse the topic, or say that there is none, and not only since a moment ago."""
+        topic = self.topics.get(name)
+        if self.refusal(name) != NONE:
+            return True
         if topic is None or topic.error_code != UNKNOWN_TOPIC_OR_PARTITION:
             return False
         return now_ms - self._missing_since_ms.get(name, now_ms) >= MISSING_MS
+
+    def error_of(self, name: str, now_ms: int, partition: int | None = None) -> ClientError:
+        """What to raise for a topic or partition that cannot be used."""
+        code = self.refusal(name)
+        if code != NONE:
+            return BrokerError(code, f"topic {name} is refused")
+        return UnknownTopic(self.problem_with(name, now_ms, partition))
 
     def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
         """What is wrong with a topic, and for how long, for the text of an error."""

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from tarry.base.doors import Random
+from tarry.base.errors import NONE
 from tarry.client.core.accumulator import Accumulator, record_size
 from tarry.client.core.batch import Receipt
 from tarry.client.core.core import ClientCore
 from tarry.client.core.identity import Identity
 from tarry.client.core.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.sender import Sender
-from tarry.client.errors import ClientClosed, ClientError, DeliveryFailed, UnknownTopic
+from tarry.client.errors import (
+    ClientClosed,
+    ClientError,
+    DeliveryFailed,
+    UnknownTopic,
+)
 from tarry.client.settings import ProducerSettings
 from tarry.records.builder import Headers
 
@@ -63,6 +69,7 @@ class ProducerCore(ClientCore):
             raise self.sender.failure
         known = self.metadata.topic(topic)
         if known is None:
+            self._raise_refusal(topic)
             self.track(topic)
             return None
         size = record_size(key, value, headers)
@@ -84,6 +91,14 @@ class ProducerCore(ClientCore):
             last = len(known.partitions) - 1
             raise UnknownTopic(f"topic {topic} has partitions 0 to {last}, not {partition}")
         return accumulator.append(queue, timestamp, key, value, headers, size)
+
+    def _raise_refusal(self, topic: str) -> None:
+        """Waiting does not help: brokers refuse the topic."""
+        if self.metadata.refusal(topic) != NONE:
+            error = self.metadata.error_of(topic, self.now_ms)
+            # The next record asks again.
+            self.metadata.untrack(topic)
+            raise error
 
     def hurry(self, receipt: Receipt) -> None:
         """Somebody waits for this record: its batch lingers no longer."""

@@ -18,7 +18,7 @@ from typing import Self
 from tarry.client.core.consumer import ConsumerCore, RecordGroup
 from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, TimedOut, UnknownTopic
+from tarry.client.errors import ClientError, TimedOut
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
 from tarry.client.sync.exclusive import Exclusive
@@ -56,7 +56,7 @@ class Consumer:
         reason = core.refresh.last_error
         if reason is not None:
             raise TimedOut(f"no broker told about topic {topic}: {reason}")
-        raise UnknownTopic(core.metadata.problem_with(topic, core.now_ms))
+        raise core.metadata.error_of(topic, core.now_ms)
 
     def assign(self, places: Iterable[Place]) -> None:
         """Read these partitions, and no others: those that were read already go on, others begin
@@ -144,7 +144,7 @@ class Consumer:
         core = self._core
         for topic, partition in query.wanted:
             if core.metadata.leader_of(topic, partition) is None:
-                return UnknownTopic(core.metadata.problem_with(topic, core.now_ms, partition))
+                return core.metadata.error_of(topic, core.now_ms, partition)
         return TimedOut("the leaders did not tell their offsets in time")
 
     # --- Records

@@ -19,7 +19,7 @@ from typing import Self
 from tarry.client.core import batch
 from tarry.client.core.partitioner import ANY_PARTITION
 from tarry.client.core.producer import ProducerCore
-from tarry.client.errors import BufferFull, ClientError, TimedOut, UnknownTopic
+from tarry.client.errors import BufferFull, ClientError, TimedOut
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.delivery import Delivery
 from tarry.client.sync.driver import monotonic_ms, system_random, wall_ms
@@ -134,10 +134,10 @@ class Producer:
             reason = core.refresh.last_error
             if reason is not None:
                 return TimedOut(f"no broker told about topic {topic} in {waited_ms} ms: {reason}")
-            problem = core.metadata.problem_with(topic, core.now_ms)
+            error = core.metadata.error_of(topic, core.now_ms)
             # Nobody waits for it any more; the next `send` asks again.
             core.metadata.untrack(topic)
-            return UnknownTopic(problem)
+            return error
         return BufferFull(
             f"buffer.memory ({self.settings.buffer_bytes} bytes) stayed full for {waited_ms} ms"
         )
