@@ -11,6 +11,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.log.config import INT64_MAX
 from tarry.partition.state import Partition
 from tarry.records.batch import BatchHeader, check_batch, with_log_append_time
 from tarry.records.record_limits import check_record_limits
@@ -65,10 +66,11 @@ def append_as_leader(
         if refusal is not None:
             return refusal
         if not config.is_log_append_time:
+            # "Any time" is the largest number there is, and the clock comes on top of it.
             check_record_limits(
                 check,
                 clock.wall_ms - config.message_timestamp_before_max_ms,
-                clock.wall_ms + config.message_timestamp_after_max_ms,
+                min(clock.wall_ms + config.message_timestamp_after_max_ms, INT64_MAX),
             )
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
