@@ -28,16 +28,17 @@ PRODUCER_SETTINGS = {
 class ConfluentProducer:
     def __init__(self, settings: dict[str, Any]) -> None:
         self.producer = confluent_kafka.Producer(settings)
-        self.delivered: list[Any] = []
-        self.sent = 0
+        self.delivered: list[int] = []
+        self.errors: list[Any] = []
 
     def send(self, topic: str, partition: int, record: SentRecord) -> None:
-        place = self.sent
-        self.sent += 1
-        self.delivered.append(None)
+        place = len(self.delivered)
+        self.delivered.append(-1)
 
         def on_delivery(error: Any, message: Any) -> None:
-            self.delivered[place] = error if error is not None else message.offset()
+            if error is not None:
+                self.errors.append(error)
+            self.delivered[place] = message.offset()
 
         self.producer.produce(
             topic,
@@ -53,9 +54,8 @@ class ConfluentProducer:
     def flush(self) -> list[int]:
         left = self.producer.flush(STEP_SECONDS_MAX)
         assert left == 0, f"{left} records are still under way"
-        delivered, self.delivered, self.sent = self.delivered, [], 0
-        errors = [one for one in delivered if not isinstance(one, int)]
-        assert not errors, errors[:3]
+        assert not self.errors, self.errors[:3]
+        delivered, self.delivered = self.delivered, []
         return delivered
 
     def close(self) -> None:

@@ -24,6 +24,9 @@ from pathlib import Path
 from typing import Final
 
 POM: Final = Path(__file__).parent / "java" / "pom.xml"
+
+# The console tools have a pom of their own: where they cannot be had, all the rest still runs.
+TOOLS_POM: Final = POM.with_name("tools-pom.xml")
 BUILD: Final = Path(__file__).parents[2] / "build"
 
 # A node with an empty directory needs 4 to 6 s on an idle machine with two cores.
@@ -53,19 +56,19 @@ class KafkaUnavailable(Exception):
     """Apache Kafka cannot be run on this machine; the text says what is missing."""
 
 
-def class_path() -> str:
+def class_path(pom: Path = POM) -> str:
     """The jars of Kafka, found by Maven once and then remembered while they exist."""
     for tool in ("java", "mvn"):
         if shutil.which(tool) is None:
             raise KafkaUnavailable(f"{tool} is not installed")
-    digest = hashlib.sha256(POM.read_bytes()).hexdigest()[:12]
+    digest = hashlib.sha256(pom.read_bytes()).hexdigest()[:12]
     remembered = BUILD / f"kafka-classpath-{digest}"
     if remembered.exists():
         text = remembered.read_text().strip()
         if all(Path(jar).exists() for jar in text.split(os.pathsep)):
             return text
     BUILD.mkdir(exist_ok=True)
-    command = ["mvn", "-q", "-B", "-f", str(POM), "dependency:build-classpath"]
+    command = ["mvn", "-q", "-B", "-f", str(pom), "dependency:build-classpath"]
     command.append(f"-Dmdep.outputFile={remembered}")
     for mode in (["-o"], []):
         done = subprocess.run(
@@ -76,10 +79,12 @@ def class_path() -> str:
     raise KafkaUnavailable(f"Maven could not fetch Kafka's jars: {done.stdout[-500:]}")
 
 
-def java_command(main_class: str, *arguments: str, heap_megabytes: int = 256) -> list[str]:
+def java_command(
+    main_class: str, *arguments: str, heap_megabytes: int = 256, pom: Path = POM
+) -> list[str]:
     """The command line of one of Kafka's programs, such as `kafka.tools.DumpLogSegments`."""
     heap = f"-Xmx{heap_megabytes}m"
-    return ["java", heap, "-XX:+UseSerialGC", "-cp", class_path(), main_class, *arguments]
+    return ["java", heap, "-XX:+UseSerialGC", "-cp", class_path(pom), main_class, *arguments]
 
 
 class KafkaServer:

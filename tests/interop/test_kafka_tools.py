@@ -1,0 +1,83 @@
+"""Apache Kafka's console tools against our broker."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from kafka_server import TOOLS_POM, KafkaUnavailable, java_command
+
+from broker_process import BrokerProcess
+
+RunTool = Callable[..., str]
+
+TOOLS = "org.apache.kafka.tools"
+
+
+@pytest.fixture
+def run_tool(shared_broker: BrokerProcess) -> RunTool:
+    """Runs a tool to its end and returns what it printed."""
+
+    def run(tool: str, *words: str) -> str:
+        try:
+            command = java_command(tool, *words, pom=TOOLS_POM)
+        except KafkaUnavailable as reason:
+            pytest.skip(f"Kafka's tools cannot run here: {reason}")
+        if tool != f"{TOOLS}.ProducerPerformance":
+            command += ["--bootstrap-server", shared_broker.address]
+        # Tools live for a second: compiling them well is not worth the while.
+        command.insert(1, "-XX:TieredStopAtLevel=1")
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
+
+
+def test_kafka_topics_creates_describes_and_deletes(run_tool):
+    topics = f"{TOOLS}.TopicCommand"
+    words = ["--partitions", "2", "--config", "retention.ms=3600000"]
+
+    created = run_tool(topics, "--create", "--topic", "by-tools", *words)
+    described = run_tool(topics, "--describe", "--topic", "by-tools")
+    run_tool(topics, "--delete", "--topic", "by-tools")
+    listed = run_tool(topics, "--list")
+
+    assert "Created topic by-tools." in created
+    assert "PartitionCount: 2\tReplicationFactor: 1\tConfigs: retention.ms=3600000" in described
+    assert "Topic: by-tools\tPartition: 1\tLeader: 1\tReplicas: 1\tIsr: 1" in described
+    assert "by-tools" not in listed.splitlines()
+
+
+def test_kafka_producers_offsets_and_console_consumer_agree(run_tool, shared_broker):
+    count = ["--max-messages", "20"]
+    where = ["--partition", "0", "--offset", "15", "--timeout-ms", "20000", "--max-messages", "5"]
+
+    verified = run_tool(f"{TOOLS}.VerifiableProducer", "--topic", "verified", *count)
+    offsets = run_tool(f"{TOOLS}.GetOffsetShell", "--topic", "verified")
+    consumed = run_tool(f"{TOOLS}.consumer.ConsoleConsumer", "--topic", "verified", *where)
+    measured = run_tool(
+        f"{TOOLS}.ProducerPerformance",
+        *("--topic", "verified", "--num-records", "2000", "--record-size", "100"),
+        *("--throughput", "-1"),
+        *("--producer-props", f"bootstrap.servers={shared_broker.address}"),
+    )
+
+    told = [json.loads(line) for line in verified.splitlines()]
+    assert [one["offset"] for one in told if one["name"] == "producer_send_success"] == [*range(20)]
+    assert "verified:0:20" in offsets.splitlines()
+    assert consumed.split() == ["15", "16", "17", "18", "19"]
+    assert "2000 records sent" in measured
+
+
+def test_kafka_configs_and_broker_api_versions_read_the_broker(run_tool):
+    entity = ["--entity-type", "brokers", "--entity-name", "1", "--all"]
+
+    configs = run_tool("kafka.admin.ConfigCommand", "--describe", *entity)
+    versions = run_tool(f"{TOOLS}.BrokerApiVersionsCommand")
+
+    assert "log.segment.bytes=1073741824" in configs
+    assert "Produce(0): 0 to 13 [usable: 13]" in versions
+    assert "Fetch(1): 4 to 18 [usable: 18]" in versions
