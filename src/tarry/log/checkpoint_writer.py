@@ -13,7 +13,7 @@ import logging
 from typing import Final
 
 from tarry.base.doors import Disk, LogFile
-from tarry.base.errors import StorageError
+from tarry.base.errors import CorruptData, StorageError
 from tarry.log.checkpoint import (
     CHECKPOINT_FILE,
     EMPTY_SNAPSHOT,
@@ -21,6 +21,7 @@ from tarry.log.checkpoint import (
     encode_checkpoints,
 )
 from tarry.log.epoch_index import EPOCH_FILE
+from tarry.log.flaw import Flaw
 from tarry.log.log import FlushMark, Log
 from tarry.log.segment import Segment
 from tarry.log.snapshot import remove_old_snapshots, write_snapshot
@@ -131,14 +132,25 @@ class CheckpointWriter:
         files = self._unflushed
         directories: dict[str, None] = {}
         self._save(changed, files, directories)
-        if not self._saved and self.forgotten == self._forgotten_in_file:
-            return
+        self._mark_flawed(files, directories)
         self.disk.flush(files, list(directories))
         self._unflushed = []
+        if not self._saved and self.forgotten == self._forgotten_in_file:
+            return
         self.disk.flush(*self._write())
         self._rename()
         self.disk.flush([], [""])
         self._finish()
+
+    def _mark_flawed(self, files: list[LogFile], directories: dict[str, None]) -> None:
+        """A log with a flaw keeps its old row; what it has written is flushed all the same."""
+        for log in self.logs.values():
+            if log.flaw_offset < 0:
+                continue
+            try:
+                log.unflushed.mark(log.end_position(), files, directories)
+            except (StorageError, CorruptData) as error:
+                logger.warning("%s is not flushed: %s", log.directory, error)
 
     def _is_due(self, log: Log, now_ms: int) -> bool:
         point = log.recovery_point
@@ -176,6 +188,8 @@ class CheckpointWriter:
                 continue
             try:
                 self._saved.append(_save_log(log, files, directories))
+            except Flaw as flaw:
+                log.note_flaw(flaw)
             except StorageError as error:
                 logger.warning("no recovery point for %s: %s", log.directory, error)
 

@@ -134,6 +134,10 @@ class Log:
         """Write the tail.  `StorageError`: nothing of it was kept."""
         if self._mark is None:
             return
+        if self.flaw_offset >= 0:
+            # Met by a reader since the tail began: a write would begin where the flaw does.
+            self._undo_tail()
+            raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
         try:
             for part in self._tail_parts:
                 self._write_part(part)
@@ -213,7 +217,7 @@ class Log:
             # would stop there: the cut must be durable before anything after it is acknowledged.
             self.unflushed.cuts += 1
             self.unflushed.add(active)
-        if active.written_size == active.size:
+        if active.written_size == active.size or self.has_flaw_in(active):
             return
         # The tail's share of this segment was written before that of a later one failed.
         try:
@@ -320,10 +324,10 @@ class Log:
         The first may exceed `size_max` if `at_least_one`.  Raises `CorruptData` or `StorageError`
         at a flaw.
         """
+        self._check_flaw(offset)
         if offset >= end.offset:
             return None
         assert offset >= self.log_start_offset
-        self._check_flaw(offset)
         try:
             return self._read(offset, end, size_max, at_least_one)
         except Flaw as flaw:
@@ -426,7 +430,15 @@ class Log:
         if count == 0:
             return 0
         if count == len(self.segments):
-            self._add_segment()
+            try:
+                self._add_segment()
+            except Flaw as flaw:
+                self.note_flaw(flaw)
+                return 0
+            except StorageError as error:
+                # Its indexes cannot be read now; the next check tries again.
+                logger.warning("%s cannot give up its segments yet: %s", self.directory, error)
+                return 0
         start_offset = self.segments[count].base_offset
         if start_offset <= self.coming_start_offset:
             return 0

@@ -16,7 +16,7 @@ from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.checkpoint import EMPTY_SNAPSHOT, LogCheckpoint, read_file
-from tarry.log.config import LogConfig
+from tarry.log.config import INT64_MAX, LogConfig
 from tarry.log.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.flaw import Flaw
 from tarry.log.listing import Listing
@@ -116,9 +116,12 @@ class _Recovery:
             rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
         else:
             rows = checkpoint.segments
-        if checkpoint is None and self.base_offsets:
+        if was_clean:
+            # All of it was flushed: nothing can be torn.
+            self.torn_base_offset_min = INT64_MAX
+        elif checkpoint is None and self.base_offsets:
             # Nothing is known: segments before the last were flushed in all likelihood.
-            self.torn_base_offset_min = self.base_offsets[-1] + (1 if was_clean else 0)
+            self.torn_base_offset_min = self.base_offsets[-1]
         log_start_offset = rows[0].base_offset
         recovery_offset = log_start_offset
         if checkpoint is not None and checkpoint.segments:

@@ -60,7 +60,6 @@ class SegmentMark:
         self.unindexed_bytes: i64 = segment.unindexed_bytes
         self.offset_entries: i64 = indexes.offsets.count
         self.time_entries: i64 = indexes.times.count
-        self.recent: i64 = len(segment.recent_offsets)
 
 
 class Segment(FileHolder):
@@ -218,8 +217,10 @@ class Segment(FileHolder):
         self.modified_wall_ms = mark.modified_wall_ms
         self.unindexed_bytes = mark.unindexed_bytes
         self.indexes.cut(mark.offset_entries, mark.time_entries)
-        del self.recent_offsets[mark.recent :]
-        del self.recent_positions[mark.recent :]
+        # Not by their number: a part that was written has forgotten older ones.
+        while self.recent_positions and self.recent_positions[-1] >= mark.size:
+            self.recent_offsets.pop()
+            self.recent_positions.pop()
 
     def cut(self, row: SegmentRow) -> None:
         """Be as the row says: what follows is cut off the file."""

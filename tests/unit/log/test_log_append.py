@@ -290,3 +290,24 @@ def describe(log):
             for segment in log.segments
         ],
     )
+
+
+def test_a_failed_write_forgets_the_positions_of_a_part_that_was_written(world):
+    log = world.open()
+    world.fill(log, 120)
+    world.fill(log, 125)
+    world.config.segment_bytes = log.active.size // 245 * 300
+    for number in range(70):
+        world.append(log, 90_000 + number)
+    assert len(log.segments) == 2
+    # The written part is long enough that older positions are forgotten with it.
+    world.disk.fail_writes(1, f"{log.active.base_offset:020d}")
+    with pytest.raises(StorageError):
+        log.write()
+
+    world.append(log, *range(95_000, 95_030))
+    world.fill(log, 1)
+
+    region = log.read(250, log.end_position(), 1 << 30, True)
+    headers = world.headers_in(region.file.read(region.position, region.size))
+    assert [header.base_offset for header, _ in headers] == [245, 275]

@@ -34,7 +34,7 @@ def is_readable_up_to(world, log, offset):
         seen += [header.base_offset for header, _ in headers]
         at = headers[-1][0].last_offset + 1
     assert seen == list(range(log.log_start_offset, offset))
-    for later in (offset, log.log_end_offset - 1):
+    for later in (offset, max(offset, log.log_end_offset - 1)):
         with pytest.raises((StorageError, CorruptData)):
             log.read(later, end, 1 << 30, True)
     with pytest.raises(StorageError, match=f"flaw at offset {offset}"):
@@ -210,3 +210,43 @@ def test_a_file_that_disappears_under_a_tail_fails_the_write(world, clean):
     assert log.log_end_offset == 60
     assert log.flaw_offset == log.active.base_offset
     assert not log.has_tail
+
+
+def test_a_flaw_that_is_met_under_a_tail_cuts_nothing(world):
+    log = world.open_logs()
+    world.fill(log, 400)
+    path = f"{log.active.path}.log"
+    size = world.disk.open(path).size
+    world.disk.flip_bit(path, 20 * (size // 400) + 9, 3)
+    world.append(log)
+    with pytest.raises(CorruptData):
+        log.read(20, log.end_position(), 1, True)
+    before = contents(world)
+
+    with pytest.raises(StorageError, match="flaw at offset 20"):
+        log.write()
+
+    assert contents(world) == before
+    assert log.log_end_offset == 400
+    assert not log.has_tail
+    assert is_readable_up_to(world, log, 20)
+
+
+def test_after_a_clean_stop_damage_past_the_recovery_point_is_no_torn_tail(world):
+    """A flawed log gets no new recovery point, but all of it was flushed."""
+    log = world.open_logs()
+    world.fill(log, 40)
+    world.checkpoint_round(100_000)
+    world.fill(log, 20)
+    world.disk.flip_bit(f"{log.active.path}.log", 50 * (log.active.size // 60) + 16)
+    log.active.forget_positions()
+    with pytest.raises(CorruptData):
+        log.read(50, log.end_position(), 1, True)
+    world.logs.close_cleanly()
+    before = contents(world)
+
+    log = world.open_logs()
+
+    assert log.recovery_report.torn_bytes == 0
+    assert is_readable_up_to(world, log, 50)
+    assert contents(world) == before
