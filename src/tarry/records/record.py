@@ -14,6 +14,8 @@ from tarry.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
     MAGIC_V2,
+    TIMESTAMP_MAX,
+    TIMESTAMP_MIN,
     BatchHeader,
     decode_batch_header,
     has_valid_crc,
@@ -162,6 +164,7 @@ class RecordTimes:
         self.records_left: i64 = header.record_count
         self.base_timestamp = int(header.base_timestamp)
         self.base_offset = int(header.base_offset)
+        self.last_offset = int(header.last_offset)
         self.timestamp = 0
         self.offset = 0
 
@@ -177,5 +180,10 @@ class RecordTimes:
             self.offset = self.base_offset + int(cursor.varint())
         except MalformedData as error:
             raise CorruptData(f"a record from offset {self.base_offset} on: {error}") from None
+        # Compressed content was not opened when it was produced: it may say anything.
+        if not self.base_offset <= self.offset <= self.last_offset:
+            raise CorruptData(f"a record of offset {self.offset} in the batch {self.base_offset}")
+        if not TIMESTAMP_MIN <= self.timestamp <= TIMESTAMP_MAX:
+            raise CorruptData(f"a timestamp in the batch {self.base_offset} does not fit 64 bits")
         cursor.position = record_end
         return True

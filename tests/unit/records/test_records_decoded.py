@@ -149,3 +149,22 @@ def test_a_search_through_broken_records_is_corrupt(three_records, reseal):
         find_record_from_time(data, 0, 0, 0, SIZE_MAX)
     with pytest.raises(CorruptData):
         find_latest_record(data, 0, SIZE_MAX)
+
+
+@pytest.mark.parametrize("codec", [0, 1])
+def test_a_time_that_does_not_fit_64_bits_is_corrupt(codec, reseal):
+    """A compressed batch is not opened when it is produced, so that it may say this."""
+    late = (2**63 - 1).to_bytes(8, "big")
+    data = reseal(batch_with_times(codec, 50, 60), {positions.BASE_TIMESTAMP: late})
+
+    with pytest.raises(CorruptData, match="64 bits"):
+        find_record_from_time(data, 0, 2**63 - 1, 101, SIZE_MAX)
+    with pytest.raises(CorruptData, match="64 bits"):
+        find_latest_record(data, 0, SIZE_MAX)
+
+
+def test_an_offset_outside_its_batch_is_corrupt(reseal):
+    data = reseal(batch_with_times(0, 50, 60), {positions.LAST_OFFSET_DELTA: bytes(4)})
+
+    with pytest.raises(CorruptData, match="offset 101"):
+        find_latest_record(data, 0, SIZE_MAX)
