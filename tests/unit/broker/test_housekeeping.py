@@ -276,3 +276,27 @@ def test_an_expired_fetch_is_counted(caplog: pytest.LogCaptureFixture) -> None:
     assert values_in(fetched(answer)[0]) == []
     # Its watch key is swept with the next check of that key, so it may be watched still.
     assert "delayed 0, completed 1, expired 1" in counters(caplog)[1]
+
+
+def test_an_index_that_cannot_be_read_when_all_is_due_harms_nobody() -> None:
+    hand = BrokerByHand(
+        {
+            "log.retention.ms": "1000",
+            "log.retention.check.interval.ms": "10000",
+            "log.index.interval.bytes": "0",
+        }
+    )
+    user = User(hand)
+    user.create(ORDERS)
+    for number in range(30):
+        user.produce(a_batch(b"%04d" % number))
+    hand.stop()
+    hand.start()
+    hand.disk.fail_reads(1, "0.index")
+
+    for _ in range(80):
+        hand.turn(after_ms=400)
+        hand.settle()
+
+    # The next check deletes what this one could not.
+    assert User(hand).fetch(0).error_code == errors.OFFSET_OUT_OF_RANGE
