@@ -36,6 +36,7 @@ check: environment
 	@tools/check.sh
 
 bench: setup
+	@$(BIN)/python bench/start.py
 	@$(BIN)/python bench/timer.py
 	@$(BIN)/python bench/brokers.py $(ARGS)
 
