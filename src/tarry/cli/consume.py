@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from tarry.cli.formats import Renderer
     from tarry.cli.places import Place
 
-EXAMPLES = r"""
+EXAMPLES = """
 \b
 Examples:
   tarry consume orders                        everything up to the end of now, a line a value
@@ -30,14 +30,16 @@ Examples:
   tarry consume orders -p 0 -o 1000 -c 1      the record at offset 1000 of partition 0
   tarry consume orders -o 0=100,1=end         an offset for each partition
   tarry consume orders --from 2026-11-21T08:00 --to -10m
-  tarry consume orders -f '%t [%p] at %o: %k = %s\n'
+  tarry consume orders -f '%t [%p] at %o: %k = %s\\n'
   tarry consume orders --json | jq .value
   tarry consume images -p 0 -c 1 -D '' > cat.png
+
 \b
 Letters of a format, as in kcat:
   %t topic  %p partition  %o offset  %T timestamp (ms)  %k key  %s value  %h headers
   %K size of the key  %S size of the value (-1: null)  %R the same in 4 bytes  %% a percent sign
   \\n \\t \\r \\0 \\xNN bytes
+
 \b
 Offsets: beginning, end, 1000, -10 (from the end), s@TIME; times: 2026-11-21T08:00 (with Z or
 +02:00 if it is not local), milliseconds since 1970, -10m (ago; ms s m h d).

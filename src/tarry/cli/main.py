@@ -22,15 +22,33 @@ WRONG_USAGE: Final = 2
 START_REFUSED: Final = 3
 INTERRUPTED: Final = 130
 
-# Name → (module:attribute, what it does), in the order of a first session.
+# Name → (module:attribute, the first sentence of its help), in the order of a first session.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
-    "serve": ("tarry.cli.serve:serve", "Run a broker."),
+    "serve": (
+        "tarry.cli.serve:serve",
+        "Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.",
+    ),
     "topics": ("tarry.cli.topics:topics", "List, create, describe and delete topics."),
-    "produce": ("tarry.cli.produce:produce", "Send records from the standard input or files."),
-    "consume": ("tarry.cli.consume:consume", "Read records by offset, time or as they come."),
-    "describe": ("tarry.cli.describe:describe", "Show brokers, partitions and settings."),
-    "simulate": ("tarry.cli.simulate:simulate", "Run the broker in a simulated world, by seed."),
-    "version": ("tarry.cli.version:version", "Show the version and the form that runs."),
+    "produce": (
+        "tarry.cli.produce:produce",
+        "Send records to TOPIC: lines of stdin, or of files.",
+    ),
+    "consume": (
+        "tarry.cli.consume:consume",
+        "Print the records of TOPIC: up to its end, or on and on with --follow.",
+    ),
+    "describe": (
+        "tarry.cli.describe:describe",
+        "Show a cluster: its id, its brokers, how many topics it has.",
+    ),
+    "simulate": (
+        "tarry.cli.simulate:simulate",
+        "Run the broker in a simulated world, with crashes, and check its promises.",
+    ),
+    "version": (
+        "tarry.cli.version:version",
+        "Show the version, the form of the hot modules, Python and the platform.",
+    ),
 }
 
 EXAMPLES: Final = """\b

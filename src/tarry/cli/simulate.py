@@ -12,6 +12,8 @@ from concurrent.futures import ProcessPoolExecutor
 
 import click
 
+from tarry.cli.tables import count_of
+
 EXAMPLES = """\b
 Examples:
   tarry simulate --seeds 1..200
@@ -48,9 +50,10 @@ class SeedRange(click.ParamType[range]):
 @click.option("--replay", type=int, metavar="SEED", help="Run one seed and print its trace.")
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, jobs: int) -> None:
-    """Run the broker against a simulated disk and network, with crashes, and check its promises.
+    """Run the broker in a simulated world, with crashes, and check its promises.
 
-    A seed decides everything that happens, so a failure is found again by its seed.
+    Disk, network and time are simulated.  A seed decides everything that happens, so a failure is
+    found again by its seed.
     """
     if replay is not None:
         _replay(replay)
@@ -63,7 +66,7 @@ def simulate(seeds: range, replay: int | None, jobs: int) -> None:
             click.echo(f"seed {seed}: {failure}")
     took = time.monotonic() - started
     click.echo(
-        f"{len(seeds)} seeds, {failures} failures, {took:.1f} s "
+        f"{count_of(len(seeds), 'seed')}, {count_of(failures, 'failure')}, {took:.1f} s "
         f"({1000 * took / len(seeds):.0f} ms a seed)"
     )
     if failures:

@@ -89,10 +89,14 @@ CREATE_EXAMPLES = """
 \b
 Examples:
   tarry topics create orders                             as the broker's settings say
-  tarry topics create orders -p 6 -r 3                   six partitions on three brokers each
+  tarry topics create clicks -p 6                        six partitions
   tarry topics create logs -c retention.ms=-1 -c segment.bytes=100000000
-  tarry topics create orders --assignment 1:2,2:3        leaders first, one partition a comma
   tarry topics create orders --if-not-exists             quiet if it is there
+
+\b
+On a cluster of three:
+  tarry topics create payments -p 6 -r 3                 each partition on three brokers
+  tarry topics create refunds --assignment 1:2,2:3       leaders first, one partition a comma
 """
 
 

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import platform
+from typing import Final
 
 import click
 
 import tarry
 
+EXAMPLES: Final = """\b
+Examples:
+  tarry version        what to name in a report
+  tarry --version      the number alone
+"""
 
-@click.command()
+
+@click.command(epilog=EXAMPLES)
 def version() -> None:
     """Show the version, the form of the hot modules, Python and the platform."""
     click.echo(f"tarry {tarry.__version__}, {tarry.FORM} ({tarry.FORM_REASON})")
