@@ -333,6 +333,10 @@ class StorageError(TarryError):
     """The disk failed (EIO), is full (ENOSPC), or a file is not there."""
 
 
+class FlushFailed(TarryError):
+    """A flush failed: what it covered may be lost, and trying again would prove nothing."""
+
+
 class CorruptData(TarryError):
     """Bytes that do not mean what they should: a wrong CRC, a length beyond the end."""
 

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.base.errors import StorageError
+from tarry.base.errors import FlushFailed, StorageError
 from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.cluster.records import (
@@ -105,8 +105,13 @@ class HostingRetry(TimerEntry):
         broker.timer.add(self)
 
     def expire(self) -> None:
-        if self.reactions.broker.cluster.topics.get(self.topic.name) is self.topic:
+        broker = self.reactions.broker
+        if broker.cluster.topics.get(self.topic.name) is not self.topic:
+            return
+        try:
             self.reactions.host(self.topic)
+        except FlushFailed as error:
+            broker.fail(str(error))
 
 
 class DirectoriesRetry(TimerEntry):

@@ -11,6 +11,7 @@ import logging
 from typing import Final
 
 from tarry.base.doors import Disk
+from tarry.base.errors import FlushFailed, StorageError
 from tarry.log.checkpoint import (
     CHECKPOINT_FILE,
     CLEAN_MARKER,
@@ -99,9 +100,16 @@ class Logs:
     def settle(self) -> None:
         """Make durable what recovery kept and cut; before the first turn.
 
-        A new log has nothing yet, and its names wait for its first flush.
+        A new log has nothing yet, and its names wait for its first flush.  `FlushFailed` is no
+        `StorageError`: who opens a log again after one of those must not flush again.
         """
-        settle_logs(self.disk, self._unsettled)
+        try:
+            settle_logs(self.disk, self._unsettled)
+        except StorageError as error:
+            raise FlushFailed(
+                f"a flush failed ({error}); what was not flushed may be lost; check the disk and "
+                "start the broker again"
+            ) from None
         self._unsettled = []
 
     def forget(self, log: Log) -> None:

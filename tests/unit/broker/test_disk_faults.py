@@ -6,7 +6,7 @@ import pytest
 from broker_user import ORDERS, User, a_batch, values_in
 
 from tarry.base import errors
-from tarry.base.errors import StorageError
+from tarry.base.errors import FlushFailed, StorageError
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -18,8 +18,14 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from tarry.protocol.messages.produce import (
+    PartitionProduceData,
+    ProduceRequest,
+    TopicProduceData,
+)
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 from tarry.simulation.disk import SimulatedDisk
+from tarry.wire.reader import window_of
 
 
 def pass_time(hand: BrokerByHand, ms: int) -> None:
@@ -191,3 +197,25 @@ def test_a_read_that_fails_is_told_and_may_be_tried_again() -> None:
 
     assert failed.error_code == errors.KAFKA_STORAGE_ERROR
     assert (again.error_code, again.offset) == (errors.NONE, 0)
+
+
+def test_a_flush_that_fails_while_many_logs_are_recovered_refuses_the_start() -> None:
+    """They are flushed by the hundred, in the midst of opening a topic's logs."""
+    hand = BrokerByHand()
+    client = hand.connect()
+    topic = CreatableTopic(name=ORDERS, num_partitions=300, replication_factor=1)
+    client.ask(api_keys.CREATE_TOPICS, 5, CreateTopicsRequest(topics=[topic], timeout_ms=30_000))
+    batch = window_of(a_batch(b"value"))
+    data = [PartitionProduceData(index=index, records=batch) for index in range(300)]
+    client.send(
+        api_keys.PRODUCE,
+        7,
+        ProduceRequest(
+            acks=1, timeout_ms=30_000, topic_data=[TopicProduceData(ORDERS, partition_data=data)]
+        ),
+    )
+    hand.disk.kill()
+    hand.disk.fail_flushes(1, f"{ORDERS}-")
+
+    with pytest.raises(FlushFailed, match="a flush failed"):
+        hand.start()
