@@ -1,10 +1,12 @@
 """Where settings are written: Java's properties format, the environment, `key=value` words.
 
-Pure text to a dict of texts; reading the file and the environment is the shell's work.
+Pure text to texts by key, each with its place; reading the file and the environment is the
+shell's work.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -21,55 +23,85 @@ ENVIRONMENT_RESERVED: Final = ("TARRY_BOOTSTRAP_SERVERS", "TARRY_CONFIG", "TARRY
 ENVIRONMENT_TESTS: Final = "TARRY_TEST_"
 
 
-def parse_properties(text: str) -> dict[str, str]:
-    """The keys and values of a properties file; a later line of a key wins."""
-    values: dict[str, str] = {}
-    for line in _logical_lines(text):
-        key, value = _split(line)
-        values[_unescaped(key)] = _unescaped(value)
-    return values
+# What Kubernetes puts into every container beside a Service named "tarry": its address under names
+# that look like ours.
+_KUBERNETES_NAMES: Final = re.compile(r"TARRY_SERVICE_.+|TARRY_PORT_[0-9]+_.+")
+_KUBERNETES_PORT: Final = "TARRY_PORT"
+_KUBERNETES_PORT_VALUE: Final = re.compile(r"[a-z]+://")
 
 
-def parse_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """`TARRY_LOG_DIRS` stands for `log.dirs`, and so for every key."""
-    values: dict[str, str] = {}
-    for name in sorted(environment):
-        is_ours = name in ENVIRONMENT_RESERVED or name.startswith(ENVIRONMENT_TESTS)
-        if name.startswith(ENVIRONMENT_PREFIX) and not is_ours:
-            key = name[len(ENVIRONMENT_PREFIX) :].lower().replace("_", ".")
-            values[key] = environment[name]
-    return values
+class SettingTexts:
+    """The text of every key that was given and where it stands; what is added later wins."""
+
+    def __init__(self) -> None:
+        self.texts: dict[str, str] = {}
+        # Key → what a sentence about it names as its place.
+        self.sources: dict[str, str] = {}
+
+    def add_properties(self, text: str, name: str) -> None:
+        """A properties file; a later line of a key wins."""
+        for number, line in _logical_lines(text):
+            source = f"file {name} line {number}"
+            key, value = _split(line)
+            try:
+                self._add(_unescaped(key), _unescaped(value), source)
+            except InvalidSetting as error:
+                raise InvalidSetting(f"{error} ({source})") from None
+
+    def add_environment(self, environment: Mapping[str, str]) -> None:
+        """`TARRY_LOG_DIRS` stands for `log.dirs`, and so for every key."""
+        for name in sorted(environment):
+            if name.startswith(ENVIRONMENT_PREFIX) and not _is_other(name, environment[name]):
+                key = name[len(ENVIRONMENT_PREFIX) :].lower().replace("_", ".")
+                self._add(key, environment[name], f"environment {name}")
+
+    def add_assignments(self, words: Iterable[str]) -> None:
+        """`key=value` words of `--set`; a later one of a key wins."""
+        for word in words:
+            key, equals, value = word.partition("=")
+            if not equals or not key.strip():
+                raise InvalidSetting(f'--set "{word}" is no setting: write key=value')
+            self._add(key.strip(), value.strip(), "--set")
+
+    def _add(self, key: str, text: str, source: str) -> None:
+        self.texts[key] = text
+        self.sources[key] = source
 
 
-def parse_assignments(words: Iterable[str]) -> dict[str, str]:
-    """`key=value` words; a later one of a key wins."""
-    values: dict[str, str] = {}
-    for word in words:
-        key, equals, value = word.partition("=")
-        if not equals or not key.strip():
-            raise InvalidSetting(f'"{word}" is no setting: write key=value')
-        values[key.strip()] = value.strip()
-    return values
+def _is_other(name: str, value: str) -> bool:
+    """Whether a name of the environment begins like ours and is no setting."""
+    if name in ENVIRONMENT_RESERVED or name.startswith(ENVIRONMENT_TESTS):
+        return True
+    if name == _KUBERNETES_PORT:
+        return _KUBERNETES_PORT_VALUE.match(value) is not None
+    return _KUBERNETES_NAMES.fullmatch(name) is not None
 
 
-def _logical_lines(text: str) -> list[str]:
-    """Lines without comments and blank ones, joined where a backslash ends one."""
-    lines: list[str] = []
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """Lines with the number at which each begins, joined where a backslash ends one.
+
+    Comments and blank lines are left out.
+    """
+    lines: list[tuple[int, str]] = []
     joined = ""
+    first = 0
     is_continued = False
     # Not splitlines(): form feeds and Unicode's separators end no line of a properties file.
-    for raw in text.replace("\r\n", "\n").replace("\r", "\n").split("\n"):
+    raws = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    for number, raw in enumerate(raws, start=1):
         line = raw.lstrip(_BLANKS)
         if not is_continued and (not line or line[0] in "#!"):
             continue
+        if not is_continued:
+            first = number
         backslashes = len(line) - len(line.rstrip("\\"))
         is_continued = backslashes % 2 == 1
         joined += line[:-1] if is_continued else line
         if not is_continued:
-            lines.append(joined)
+            lines.append((first, joined))
             joined = ""
     if joined:
-        lines.append(joined)
+        lines.append((first, joined))
     return lines
 
 

@@ -1,12 +1,14 @@
 """The broker's settings: typed values by attribute, parsed once, never changed.
 
 `Settings({"log.segment.bytes": "1048576"})` takes texts as a user writes them; what is not named
-has its default.  Whatever cannot work raises `InvalidSetting` here, before anything is opened.
+has its default.  Whatever cannot work raises `InvalidSetting` here, before anything is opened;
+its sentence names where the key was given, if that is told.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 from tarry.base.errors import InvalidSetting
@@ -42,6 +44,15 @@ _FALLBACKS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
     "log.roll.ms": (("log.roll.hours", 3_600_000),),
     "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
 }
+
+# What decides together; a sentence about one names the places of all.
+_ADDRESS_KEYS: Final = (
+    "listeners",
+    "advertised.listeners",
+    "listener.security.protocol.map",
+    "controller.listener.names",
+)
+_RETENTION_KEYS: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 
 class Settings:
@@ -89,29 +100,38 @@ class Settings:
     log_roll_ms: int
     log_roll_jitter_ms: int
 
-    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, texts: Mapping[str, str] | None = None, sources: Mapping[str, str] | None = None
+    ) -> None:
         self._given: dict[str, Value] = {}
+        self._sources = sources or {}
         # Reason → keys that were given and have no effect.
         self.ignored: dict[str, list[str]] = {}
         for key in sorted(texts or {}):
-            self._take(key, (texts or {})[key])
+            with self._blaming(key):
+                self._take(key, (texts or {})[key])
         for row in SETTINGS.values():
             if row.scope != GONE:
                 setattr(self, row.attribute, self.effective(row.key))
         if self.log_retention_ms < 0:
             self.log_retention_ms = -1
         elif self.log_retention_ms == 0:
-            raise InvalidSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
-        self.node_id = self._node_id()
-        self.log_directory = self._log_directory()
-        self.connections_max_by_ip = _by_ip(self.max_connections_per_ip_overrides)
+            with self._blaming(*_RETENTION_KEYS):
+                raise InvalidSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        with self._blaming("node.id", "broker.id"):
+            self.node_id = self._node_id()
+        with self._blaming("log.dirs", "log.dir"):
+            self.log_directory = self._log_directory()
+        with self._blaming("max.connections.per.ip.overrides"):
+            self.connections_max_by_ip = _by_ip(self.max_connections_per_ip_overrides)
         self.open_listeners: list[Listener]
-        self.open_listeners, self.closed_listeners = parse_listeners(
-            self.listeners,
-            self.advertised_listeners or "",
-            self.get_text("listener.security.protocol.map"),
-            self.get_text("controller.listener.names"),
-        )
+        with self._blaming(*_ADDRESS_KEYS):
+            self.open_listeners, self.closed_listeners = parse_listeners(
+                self.listeners,
+                self.advertised_listeners or "",
+                self.get_text("listener.security.protocol.map"),
+                self.get_text("controller.listener.names"),
+            )
 
     def is_given(self, key: str) -> bool:
         """Whether the user set it, be it to the default."""
@@ -148,6 +168,21 @@ class Settings:
             names = ", ".join(self.closed_listeners)
             parts.append(f"the listener {names} (named in controller.listener.names, not opened)")
         return f"settings without effect here: {'; '.join(parts)}" if parts else ""
+
+    @contextmanager
+    def _blaming(self, *keys: str) -> Iterator[None]:
+        """What goes wrong inside comes from these keys: its sentence names their places."""
+        try:
+            yield
+        except InvalidSetting as error:
+            places = [(key, self._sources[key]) for key in keys if key in self._sources]
+            if not places:
+                raise
+            if len(places) == 1:
+                told = places[0][1]
+            else:
+                told = ", ".join(f"{key}: {source}" for key, source in places)
+            raise InvalidSetting(f"{error} ({told})") from None
 
     def _take(self, key: str, text: str) -> None:
         row = SETTINGS.get(key)

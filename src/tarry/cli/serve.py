@@ -10,7 +10,7 @@ import click
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.listeners import host_and_port
-from tarry.base.properties import parse_assignments, parse_environment, parse_properties
+from tarry.base.properties import SettingTexts
 from tarry.base.settings import Settings
 
 if TYPE_CHECKING:
@@ -73,12 +73,12 @@ def load_settings(
     config_path: str | None, environment: Mapping[str, str], assignments: Sequence[str]
 ) -> Settings:
     """The settings of all sources; later ones win."""
-    texts: dict[str, str] = {}
+    given = SettingTexts()
     if config_path is not None:
-        texts.update(parse_properties(_read(config_path)))
-    texts.update(parse_environment(environment))
-    texts.update(parse_assignments(assignments))
-    return Settings(texts)
+        given.add_properties(_read(config_path), config_path)
+    given.add_environment(environment)
+    given.add_assignments(assignments)
+    return Settings(given.texts, given.sources)
 
 
 def announce(settings: Settings) -> None:

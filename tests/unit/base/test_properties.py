@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.properties import parse_assignments, parse_environment, parse_properties
+from tarry.base.properties import SettingTexts
 
 
 @pytest.mark.parametrize(
@@ -32,32 +32,85 @@ from tarry.base.properties import parse_assignments, parse_environment, parse_pr
     ],
 )
 def test_a_properties_file_is_read_as_java_reads_it(text: str, expected: dict[str, str]) -> None:
-    assert parse_properties(text) == expected
+    given = SettingTexts()
+
+    given.add_properties(text, "server.properties")
+
+    assert given.texts == expected
 
 
 @pytest.mark.parametrize("text", ["a=\\u12", "a=\\uzzzz", "a=\\ud800"])
 def test_a_broken_escape_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSetting, match="no character"):
-        parse_properties(text)
+    with pytest.raises(InvalidSetting, match=r"no character.*\(file server\.properties line 1\)"):
+        SettingTexts().add_properties(text, "server.properties")
+
+
+def test_a_key_of_a_file_is_told_by_the_line_at_which_it_begins() -> None:
+    given = SettingTexts()
+
+    given.add_properties("# first\n\na=1,\\\n  2\r\nb=3", "server.properties")
+
+    assert given.sources == {
+        "a": "file server.properties line 3",
+        "b": "file server.properties line 5",
+    }
 
 
 def test_the_environment_names_keys_in_capitals() -> None:
-    environment = {"TARRY_LOG_DIRS": "/x", "TARRY_NODE_ID": "3", "HOME": "/root"}
+    given = SettingTexts()
 
-    assert parse_environment(environment) == {"log.dirs": "/x", "node.id": "3"}
+    given.add_environment({"TARRY_LOG_DIRS": "/x", "TARRY_NODE_ID": "3", "HOME": "/root"})
+
+    assert given.texts == {"log.dirs": "/x", "node.id": "3"}
+    assert given.sources["log.dirs"] == "environment TARRY_LOG_DIRS"
 
 
 def test_our_own_names_of_the_environment_are_no_settings() -> None:
     names = ("TARRY_PURE", "TARRY_CONFIG", "TARRY_BOOTSTRAP_SERVERS", "TARRY_TEST_KAFKA")
+    given = SettingTexts()
 
-    assert parse_environment(dict.fromkeys(names, "x")) == {}
+    given.add_environment(dict.fromkeys(names, "x"))
+
+    assert given.texts == {}
+
+
+def test_what_kubernetes_puts_beside_a_service_named_tarry_is_no_setting() -> None:
+    given = SettingTexts()
+
+    given.add_environment(
+        {
+            "TARRY_PORT": "tcp://10.0.0.7:9092",
+            "TARRY_PORT_9092_TCP": "tcp://10.0.0.7:9092",
+            "TARRY_PORT_9092_TCP_ADDR": "10.0.0.7",
+            "TARRY_PORT_9092_TCP_PORT": "9092",
+            "TARRY_PORT_9092_TCP_PROTO": "tcp",
+            "TARRY_SERVICE_HOST": "10.0.0.7",
+            "TARRY_SERVICE_PORT": "9092",
+            "TARRY_SERVICE_PORT_KAFKA": "9092",
+        }
+    )
+
+    assert given.texts == {}
+
+
+def test_a_port_that_kubernetes_would_not_write_is_taken_for_a_setting() -> None:
+    given = SettingTexts()
+
+    given.add_environment({"TARRY_PORT": "9092"})
+
+    assert given.texts == {"port": "9092"}
 
 
 def test_a_later_assignment_wins() -> None:
-    assert parse_assignments(["a=1", "b = x=y ", "a=2"]) == {"a": "2", "b": "x=y"}
+    given = SettingTexts()
+
+    given.add_assignments(["a=1", "b = x=y ", "a=2"])
+
+    assert given.texts == {"a": "2", "b": "x=y"}
+    assert given.sources == {"a": "--set", "b": "--set"}
 
 
 @pytest.mark.parametrize("word", ["a", "=1", ""])
 def test_a_word_without_key_or_equals_sign_is_refused(word: str) -> None:
-    with pytest.raises(InvalidSetting, match="write key=value"):
-        parse_assignments([word])
+    with pytest.raises(InvalidSetting, match=r"--set .*write key=value"):
+        SettingTexts().add_assignments([word])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.properties import parse_properties
+from tarry.base.properties import SettingTexts
 from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED, Setting
 from tarry.base.settings import SETTINGS, Settings
 from tarry.base.settings_ignored import reason_without_effect
@@ -68,6 +68,12 @@ group.initial.rebalance.delay.ms=0
 """
 
 
+def parsed(text: str) -> dict[str, str]:
+    given = SettingTexts()
+    given.add_properties(text, "server.properties")
+    return given.texts
+
+
 def kafka_rows() -> list[list[str]]:
     lines = KAFKA_KEYS.read_text().splitlines()
     return [[*line.split("\t"), "", ""][:4] for line in lines if not line.startswith("#")]
@@ -118,7 +124,7 @@ def test_every_attribute_that_is_annotated_exists_and_has_its_type() -> None:
 
 
 def test_the_default_file_of_kraft_loads_and_one_warning_names_what_means_nothing() -> None:
-    settings = Settings(parse_properties(KRAFT_FILE))
+    settings = Settings(parsed(KRAFT_FILE))
 
     assert settings.node_id == 1
     assert settings.log_directory == "/tmp/kraft-combined-logs"
@@ -131,7 +137,7 @@ def test_the_default_file_of_kraft_loads_and_one_warning_names_what_means_nothin
 
 
 def test_the_default_file_of_the_years_of_zookeeper_loads() -> None:
-    settings = Settings(parse_properties(ZOOKEEPER_FILE))
+    settings = Settings(parsed(ZOOKEEPER_FILE))
 
     assert settings.node_id == 0
     assert settings.log_directory == "/tmp/kafka-logs"

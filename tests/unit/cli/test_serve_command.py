@@ -42,6 +42,36 @@ def test_an_unknown_name_in_the_environment_is_refused() -> None:
         load_settings(None, {"TARRY_LOG_DIR_S": "/x"}, [])
 
 
+@pytest.mark.parametrize(
+    ("line", "environment", "words", "told"),
+    [
+        ("", {"TARRY_NUM_PARTITIONS": "x"}, [], "(environment TARRY_NUM_PARTITIONS)"),
+        ("", {"TARRY_NUM_PARTITION": "1"}, [], "(environment TARRY_NUM_PARTITION)"),
+        ("num.partitions=x", {}, [], "line 2)"),
+        ("num.partitions=x", {}, ["num.partitions=y"], "whole number (--set)"),
+        ("broker.id=-2", {}, [], "line 2)"),
+        ("", {}, ["log.dirs=/a,/b"], "(--set)"),
+        ("", {"TARRY_LISTENERS": "SSL://127.0.0.1:1"}, [], "(environment TARRY_LISTENERS)"),
+        (
+            "advertised.listeners=B://x:1",
+            {},
+            ["listeners=PLAINTEXT://127.0.0.1:1"],
+            "(listeners: --set, advertised.listeners: file ",
+        ),
+    ],
+)
+def test_a_sentence_about_a_wrong_setting_names_its_place(
+    line: str, environment: dict[str, str], words: list[str], told: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "server.properties"
+    path.write_text(f"# settings\n{line}\n", encoding="utf-8")
+
+    with pytest.raises(InvalidSetting) as raised:
+        load_settings(str(path), environment, words)
+
+    assert told in str(raised.value)
+
+
 def test_the_first_line_names_the_address_and_what_to_try(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
