@@ -104,9 +104,31 @@ def connect(port: int, host: str = "127.0.0.1") -> socket.socket:
 
 def test_the_first_line_names_the_address_and_the_next_command(broker: BrokerProcess) -> None:
     assert broker.first_line == (
-        f"Tarry is ready at {broker.address}; try: echo hello | tarry produce -b {broker.address} "
-        f"greetings, then: tarry consume -b {broker.address} greetings"
+        f"Tarry is ready at {broker.address}; try tarry produce and tarry consume in another "
+        "terminal:"
     )
+
+
+def test_the_log_tells_the_start_and_the_stop(broker: BrokerProcess) -> None:
+    first = broker.wait_for_log("listening at")
+    broker.stop()
+    broker.start()
+    second = broker.wait_for_log("the last stop was clean")
+
+    assert f"data in {broker.directory / 'data'}, " in first
+    assert f"listening at PLAINTEXT://{broker.address}\n" in first
+    assert "logs opened\n" in first
+    assert "tarry.runtime: stopping" in second
+    assert "tarry.cli: stopped cleanly\n" in second
+
+
+def test_the_log_tells_what_recovery_read_after_a_kill(broker: BrokerProcess) -> None:
+    broker.kill()
+
+    broker.start()
+
+    log = broker.wait_for_log("the last stop was not clean")
+    assert "bytes beyond the recovery points read again" in log
 
 
 def test_a_client_is_told_the_address_it_can_come_back_to(broker: BrokerProcess) -> None:

@@ -5,6 +5,8 @@ Like `shutdown` it may wait for the disk: nobody is served meanwhile.
 
 from __future__ import annotations
 
+import logging
+
 from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
@@ -13,6 +15,8 @@ from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.embedded import open_store
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
+
+logger = logging.getLogger("tarry.broker")
 
 
 def start_broker(
@@ -43,10 +47,30 @@ def start_broker(
         broker.reactions.remove_directories(deleted)
     broker.reactions.remove_leftovers()
     for topic in list(broker.cluster.topics.values()):
-        broker.reactions.host(topic)
+        broker.reactions.host(topic, HostedTopic(topic.name, topic.topic_id))
     logs.settle()
     for hosted in broker.topics.values():
         for partition in hosted.partitions:
             partition.begin_after_recovery()
     begin_duties(broker)
+    _tell_recovery(logs)
     return broker
+
+
+def _tell_recovery(logs: Logs) -> None:
+    """One line: how the last life ended, and what that cost."""
+    reports = [log.recovery_report for log in logs.checkpoints.logs.values()]
+    scanned = sum(report.scanned_bytes for report in reports)
+    torn = sum(report.torn_bytes for report in reports)
+    flawed = sum(1 for report in reports if report.flaw_reason)
+    parts = [f"{len(reports)} logs opened"]
+    if logs.was_clean:
+        parts.append("the last stop was clean")
+    elif scanned or torn:
+        parts.append("the last stop was not clean")
+        parts.append(f"{scanned} bytes beyond the recovery points read again")
+    if torn:
+        parts.append(f"torn tails of {torn} bytes cut off")
+    if flawed:
+        parts.append(f"{flawed} logs are damaged")
+    logger.info("%s", ", ".join(parts))

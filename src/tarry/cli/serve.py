@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+import tarry
 from tarry.base.errors import InvalidSetting
-from tarry.base.listeners import host_and_port
+from tarry.base.listeners import Listener, host_and_port
 from tarry.base.properties import SettingTexts
 from tarry.base.settings import Settings
 
@@ -66,6 +67,8 @@ def serve(config_path: str | None, assignments: Sequence[str]) -> int:
     reason = runtime.serve(settings, announce)
     if reason:
         click.echo(f"tarry: {reason}", err=True)
+    else:
+        logger.info("stopped cleanly")
     return 1 if reason else 0
 
 
@@ -82,14 +85,26 @@ def load_settings(
 
 
 def announce(settings: Settings) -> None:
-    """The first line: where it is and what to try."""
+    """Where it is and what to try, each command on a line that can be pasted as it is."""
     told = settings.open_listeners[0]
     address = host_and_port(told.advertised_host, told.advertised_port)
     server = "" if address == DEFAULT_ADDRESS else f" -b {address}"
+    # In one write: whoever waits for the first line may read no further.
     click.echo(
-        f"Tarry is ready at {address}; try: echo hello | tarry produce{server} greetings, "
-        f"then: tarry consume{server} greetings"
+        f"Tarry is ready at {address}; try tarry produce and tarry consume in another terminal:\n"
+        f"  echo hello | tarry produce{server} greetings\n"
+        f"  tarry consume{server} greetings"
     )
+    logger.info("data in %s, %s form", os.path.abspath(settings.log_directory), tarry.FORM)
+    logger.info("listening at %s", "; ".join(_told(one) for one in settings.open_listeners))
+
+
+def _told(listener: Listener) -> str:
+    """An opened address, and the one that its clients are told where that is another."""
+    opened = host_and_port(listener.host, listener.port)
+    advertised = host_and_port(listener.advertised_host, listener.advertised_port)
+    line = f"{listener.name}://{opened}"
+    return line if opened == advertised else f"{line} (advertised as {advertised})"
 
 
 def _read(path: str) -> str:

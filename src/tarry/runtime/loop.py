@@ -135,6 +135,7 @@ def _serve(machine: Machine, broker: Turning, signals: StopSignals) -> str:
             if stop_ms_max < 0:
                 stop_ms_max = now_ms + STOP_MS_MAX
                 transport.stop_listening()
+                logger.info("stopping: what waits is answered and flushed first")
             elif now_ms >= stop_ms_max:
                 return f"the broker did not stop within {STOP_MS_MAX // 1000} s and was left"
     _drain(machine)

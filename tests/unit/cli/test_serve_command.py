@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from pathlib import Path
 
 import pytest
@@ -72,15 +73,39 @@ def test_a_sentence_about_a_wrong_setting_names_its_place(
     assert told in str(raised.value)
 
 
-def test_the_first_line_names_the_address_and_what_to_try(
+def test_the_first_line_names_the_address_and_every_command_has_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     announce(Settings())
     announce(Settings({"listeners": "PLAINTEXT://[::1]:9093"}))
 
     assert capsys.readouterr().out.splitlines() == [
-        "Tarry is ready at 127.0.0.1:9092; try: echo hello | tarry produce greetings, "
-        "then: tarry consume greetings",
-        "Tarry is ready at [::1]:9093; try: echo hello | tarry produce -b [::1]:9093 greetings, "
-        "then: tarry consume -b [::1]:9093 greetings",
+        "Tarry is ready at 127.0.0.1:9092; try tarry produce and tarry consume in another "
+        "terminal:",
+        "  echo hello | tarry produce greetings",
+        "  tarry consume greetings",
+        "Tarry is ready at [::1]:9093; try tarry produce and tarry consume in another terminal:",
+        "  echo hello | tarry produce -b [::1]:9093 greetings",
+        "  tarry consume -b [::1]:9093 greetings",
     ]
+
+
+def test_the_log_names_every_opened_listener_with_what_its_clients_are_told(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level(logging.INFO)
+    settings = Settings(
+        {
+            "listeners": "INNER://127.0.0.1:0,OUTER://0.0.0.0:9095",
+            "advertised.listeners": "OUTER://broker.example:19095",
+            "listener.security.protocol.map": "INNER:PLAINTEXT,OUTER:PLAINTEXT",
+        }
+    )
+    settings.open_listeners[0].bound(40_001)
+
+    announce(settings)
+
+    assert caplog.messages[-1] == (
+        "listening at INNER://127.0.0.1:40001; "
+        "OUTER://0.0.0.0:9095 (advertised as broker.example:19095)"
+    )
