@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import select
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import IO, Final, NamedTuple
 
 import click
@@ -15,6 +16,9 @@ from tarry.base.errors import TarryError
 
 # A read takes what is there, so that lines typed at a terminal leave at once.
 READ_BYTES: Final = 256 * 1024
+
+# How often somebody looks around while no input comes.
+LOOK_SECONDS: Final = 0.5
 
 
 class InputRecord(NamedTuple):
@@ -52,14 +56,19 @@ class BadInput(TarryError):
     """Input that is no record; the text says which line."""
 
 
-def read_pieces(stream: IO[bytes], delimiter: bytes) -> Iterator[list[bytes]]:
-    """Pieces between delimiters, as many at a time as have come.
+def read_pieces(
+    stream: IO[bytes], delimiter: bytes, look: Callable[[], None] | None = None
+) -> Iterator[list[bytes]]:
+    """Pieces between delimiters, as many at a time as have come.  `look` is called before each
+    read, and now and then while nothing comes.
 
     What stands behind the last delimiter is a piece if it is not empty.
     """
     rest = b""
     read = getattr(stream, "read1", stream.read)
     while True:
+        if look is not None:
+            _wait_for_input(stream, look)
         data = read(READ_BYTES)
         if not data:
             break
@@ -69,6 +78,17 @@ def read_pieces(stream: IO[bytes], delimiter: bytes) -> Iterator[list[bytes]]:
             yield pieces
     if rest:
         yield [rest]
+
+
+def _wait_for_input(stream: IO[bytes], look: Callable[[], None]) -> None:
+    """Until something can be read.  A read takes all that was buffered, so the handle knows."""
+    look()
+    try:
+        while not select.select([stream], [], [], LOOK_SECONDS)[0]:
+            look()
+    except (OSError, ValueError):
+        # No handle, or none that can be waited for.
+        return
 
 
 def open_inputs(paths: tuple[str, ...]) -> Iterator[IO[bytes]]:

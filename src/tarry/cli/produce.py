@@ -6,6 +6,7 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 import click
+from click.core import ParameterSource
 
 from tarry.cli.escapes import BadEscape, unescape
 from tarry.cli.running import (
@@ -21,6 +22,7 @@ from tarry.cli.running import (
 
 if TYPE_CHECKING:
     from tarry.cli.input import Shape
+    from tarry.client.sync.producer import Producer
 
 EXAMPLES = """
 \b
@@ -39,6 +41,9 @@ BATCH_BYTES: Final = 128 * 1024
 # The broker's `max.message.bytes` decides what is too large, not a limit of ours.
 REQUEST_BYTES_MAX: Final = 32 * 1024 * 1024
 BUFFER_BYTES: Final = 64 * 1024 * 1024
+
+# How long a record waits for room before somebody looks whether there is progress at all.
+BLOCK_MS: Final = 500
 
 
 @click.command(epilog=EXAMPLES)
@@ -100,8 +105,10 @@ def produce(
 ) -> None:
     """Send records to TOPIC: lines of stdin, or of files.
 
-    Returns when every record is acknowledged; the exit code is 1 if one was not.
+    Returns when every record is acknowledged; the exit code is 1 if one was not.  If no record is
+    acknowledged for the time of --timeout (delivery.timeout.ms unless it is given), it gives up.
     """
+    from tarry.cli.patience import Patience
     from tarry.cli.sending import Sending, send_json, send_pieces, send_whole
     from tarry.client.errors import UnknownTopic
     from tarry.client.sync.producer import Producer
@@ -117,6 +124,7 @@ def produce(
         batch_size=BATCH_BYTES,
         max_request_size=REQUEST_BYTES_MAX,
         buffer_memory=BUFFER_BYTES,
+        max_block_ms=BLOCK_MS,
     )
     send = send_whole if whole else send_json if from_json else send_pieces
     with Producer(settings) as producer:
@@ -126,12 +134,21 @@ def produce(
             fail(f"{error}; make it with: tarry topics create {topic}")
         if not quiet and not files and sys.stdin.isatty():
             click.echo("one record a line; Ctrl-D ends", err=True)
-        sending = Sending(producer, topic, partition, count, tee=tee)
+        patience = Patience(_patience_seconds(timeout, producer))
+        sending = Sending(producer, topic, partition, count, patience, tee=tee)
         is_interrupted = sending.run(lambda: send(sending, files, shape))
         if not quiet:
             click.echo(sending.report(), err=True)
     if is_interrupted:
         sys.exit(EXIT_INTERRUPTED)
+
+
+def _patience_seconds(timeout: float, producer: Producer) -> float:
+    """Who did not say how long to wait wants a broker that restarts to be waited for."""
+    source = click.get_current_context().get_parameter_source("timeout")
+    if source is ParameterSource.DEFAULT:
+        return producer.settings.delivery_timeout_ms / 1000
+    return timeout
 
 
 def _shape(

@@ -7,18 +7,18 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-import click
-
 from tarry.cli.input import InputRecord, Shape, open_inputs, read_pieces, record_of_json
+from tarry.cli.patience import Patience
+from tarry.cli.running import fail
 from tarry.cli.tables import count_of
-from tarry.client.errors import DeliveryTimedOut
-from tarry.client.sync.producer import Producer
+from tarry.client.errors import BufferFull, DeliveryTimedOut
+from tarry.client.sync.producer import HeadersGiven, Producer
 
 # Ctrl-C sends what was read, but does not wait for a cluster that is gone.
 FLUSH_SECONDS_INTERRUPTED: Final = 5.0
 
-# How long a flush may take before anybody wonders.
-FLUSH_SECONDS_QUIET: Final = 3.0
+# How often somebody looks whether records get out.
+LOOK_SECONDS: Final = 0.5
 
 
 class Sending:
@@ -30,6 +30,7 @@ class Sending:
         topic: str,
         partition: int | None,
         count_max: int | None,
+        patience: Patience,
         *,
         tee: bool = False,
     ) -> None:
@@ -37,6 +38,7 @@ class Sending:
         self.topic = topic
         self.partition = partition
         self.count_max = count_max
+        self.patience = patience
         self.tee = tee
         self.count = 0
         self.size = 0
@@ -60,19 +62,50 @@ class Sending:
         return is_interrupted
 
     def _flush(self, seconds_max: float | None) -> None:
-        """Wait for the acknowledgements; if that takes long, say once why."""
+        """Wait for the acknowledgements, as long as there is progress."""
         if seconds_max is not None:
             self.producer.flush(seconds_max)
             return
-        is_told = False
         while True:
             try:
-                self.producer.flush(FLUSH_SECONDS_QUIET)
+                self.producer.flush(LOOK_SECONDS)
             except DeliveryTimedOut:
-                # `delivery.timeout.ms` ends this: what is late then fails, and flush raises it.
-                if not is_told and self.producer.trouble:
-                    click.echo(f"tarry: waiting: {self.producer.trouble}", err=True)
-                    is_told = True
+                self.look()
+            else:
+                return
+
+    def look(self) -> None:
+        """Tell why nothing gets out; end the command when that has lasted too long."""
+        producer = self.producer
+        try:
+            self.patience.look(
+                producer.settled, is_waiting=producer.is_waiting, trouble=producer.trouble
+            )
+        except DeliveryTimedOut as error:
+            # Closing would wait again.
+            producer.abort()
+            fail(str(error))
+
+    def _send(
+        self,
+        value: bytes | None,
+        key: bytes | None = None,
+        headers: HeadersGiven | None = None,
+        timestamp: int | None = None,
+    ) -> None:
+        """Wait for room as long as there is progress."""
+        while True:
+            try:
+                self.producer.send(
+                    self.topic,
+                    value,
+                    key=key,
+                    headers=headers,
+                    partition=self.partition,
+                    timestamp=timestamp,
+                )
+            except BufferFull:
+                self.look()
             else:
                 return
 
@@ -89,19 +122,14 @@ class Sending:
         """Pieces of the input as records, up to the limit."""
         if self.count_max is not None:
             pieces = pieces[: self.count_max - self.count]
-        send, topic, partition, headers = (
-            self.producer.send,
-            self.topic,
-            self.partition,
-            shape.headers,
-        )
+        send, headers = self._send, shape.headers
         if shape.key is None and shape.key_delimiter is None and not shape.empty_is_null:
             for piece in pieces:
-                send(topic, piece, headers=headers, partition=partition)
+                send(piece, None, headers)
         else:
             for piece in pieces:
                 key, value = shape.split(piece)
-                send(topic, value, key=key, headers=headers, partition=partition)
+                send(value, key, headers)
         self.count += len(pieces)
         self.size += sum(map(len, pieces))
         if self.tee and pieces:
@@ -109,14 +137,7 @@ class Sending:
             sys.stdout.buffer.flush()
 
     def send_record(self, record: InputRecord) -> None:
-        self.producer.send(
-            self.topic,
-            record.value,
-            key=record.key,
-            headers=record.headers,
-            partition=self.partition,
-            timestamp=record.timestamp,
-        )
+        self._send(record.value, record.key, record.headers, record.timestamp)
         self.count += 1
         self.size += len(record.value or b"") + len(record.key or b"")
 
@@ -124,7 +145,7 @@ class Sending:
 def send_pieces(sending: Sending, files: tuple[str, ...], shape: Shape) -> None:
     """Lines, or what else the delimiter makes."""
     for stream in open_inputs(files):
-        for pieces in read_pieces(stream, shape.delimiter):
+        for pieces in read_pieces(stream, shape.delimiter, sending.look):
             sending.send_pieces(pieces, shape)
             if sending.is_full:
                 return
@@ -141,7 +162,7 @@ def send_whole(sending: Sending, files: tuple[str, ...], shape: Shape) -> None:
 def send_json(sending: Sending, files: tuple[str, ...], shape: Shape) -> None:
     """Lines as `tarry consume --json` prints them; the user's key and headers fill gaps."""
     for stream in open_inputs(files):
-        for lines in read_pieces(stream, b"\n"):
+        for lines in read_pieces(stream, b"\n", sending.look):
             for line in lines:
                 if sending.is_full:
                     return

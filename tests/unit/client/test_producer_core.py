@@ -797,3 +797,23 @@ def test_sequences_begin_again_at_zero_after_the_largest_number() -> None:
 
     assert log.values() == [b"0", b"1", b"2", b"3"]
     assert sent_batches(cluster)[-2:] == [(0x7FFF_FFFF, 2, 0), (1, 1, 0)]
+
+
+def test_a_refusal_that_may_pass_is_told_as_trouble_until_a_batch_is_taken() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = producer(cluster)
+    cluster.rule(api_keys.PRODUCE, refusing(errors.NOT_ENOUGH_REPLICAS))
+    receipt = send(cluster, b"a")
+
+    cluster.run_for(5_000)
+
+    assert not receipt.is_done
+    assert "NOT_ENOUGH_REPLICAS" in core.trouble
+    assert core.sender.settled == 0
+
+    cluster.rule(api_keys.PRODUCE, None)
+    flush(cluster)
+
+    assert core.trouble == ""
+    assert core.sender.settled == 1

@@ -54,6 +54,8 @@ class Accumulator:
         self.failed: list[ProducerBatch] = []
         self.failed_before = 0
         self.batches_closed = 0
+        # The last batch that ended ended by its deadline.
+        self.has_expired = False
         # What a face makes of it: its own kind of receipt, which knows the face by the batch.
         self.receipt_type: type[Receipt] = Receipt
         self.owner: object = None
@@ -163,6 +165,7 @@ class Accumulator:
         for batch in [*queue.in_flight, *queue.waiting]:
             if not batch.is_done and batch.deadline_ms <= now_ms:
                 problem = self.problem_of(queue, now_ms)
+                self.has_expired = True
                 self.fail(batch, expired(batch, self.settings.delivery_timeout_ms, problem))
         queue.waiting = deque(batch for batch in queue.waiting if not batch.is_done)
         left = [batch for batch in (*queue.in_flight, *queue.waiting) if not batch.is_done]
@@ -189,6 +192,7 @@ class Accumulator:
 
     def succeed(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
         batch.succeed(base_offset, append_time_ms)
+        self.has_expired = False
         self._release(batch.payload_bytes)
 
     def fail(self, batch: ProducerBatch, error: ClientError) -> None:

@@ -119,6 +119,19 @@ class ProducerCore(ClientCore):
         """Whether turns are needed now even if nobody waits."""
         return not self.accumulator.is_empty
 
+    @property
+    def trouble(self) -> str:
+        """Why records do not get out at the moment; empty if nothing seems wrong."""
+        if self.refresh.last_error is not None:
+            return super().trouble
+        if self.sender.last_error is not None:
+            return str(self.sender.last_error)
+        for queue in self.accumulator.ready:
+            problem = self.accumulator.problem_of(queue, self.now_ms)
+            if problem:
+                return problem
+        return ""
+
     def take_failure(self) -> DeliveryFailed | None:
         """The records that failed without anybody having asked for their receipts."""
         count, first = self.accumulator.take_failures()

@@ -45,6 +45,10 @@ class Sender:
         self.identity = identity
         # Why nothing can be sent any more.
         self.failure: ClientError | None = None
+        # Batches about which a broker said its last word; standing still means no progress.
+        self.settled = 0
+        # What the last try ran into; None since a batch was taken.
+        self.last_error: ClientError | None = None
         self._in_flight: dict[int, int] = {}
 
     # --- Out
@@ -133,11 +137,14 @@ class Sender:
         if batch.is_done:
             return
         if answer.error_code == NONE:
+            self.settled += 1
+            self.last_error = None
             queue.failures = 0
             self.accumulator.succeed(batch, answer.base_offset, answer.append_time_ms)
             return
         error = _error_of(queue, answer)
         batch.last_error = error
+        self.last_error = error
         reaction = reactions.reaction_to(reactions.PRODUCE, answer.error_code)
         if reaction == reactions.RETRY:
             self._repeat(queue, batch, now_ms)
@@ -147,6 +154,7 @@ class Sender:
                 self._pause(queue, now_ms)
             self._repeat_at_once(queue, batch, now_ms)
         elif reaction == reactions.ALREADY_THERE:
+            self.settled += 1
             self.accumulator.succeed(batch, OFFSET_UNKNOWN, -1)
         elif reaction == reactions.SPLIT:
             self._split(queue, batch, error)
@@ -170,6 +178,7 @@ class Sender:
         if batch.is_done:
             return
         batch.last_error = error
+        self.last_error = error
         if error.is_retriable:
             self.refresh.want(now_ms)
             self._repeat(queue, batch, now_ms)
@@ -179,6 +188,7 @@ class Sender:
     def on_acknowledged_by_nobody(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """acks=0: handed to the kernel, and that is all that is asked."""
         queue.in_flight.remove(batch)
+        self.settled += 1
         if not batch.is_done:
             self.accumulator.succeed(batch, OFFSET_UNKNOWN, -1)
 
@@ -206,6 +216,7 @@ class Sender:
         self.connections.tasks.schedule(queue.retry, queue.retry_at_ms)
 
     def _split(self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError) -> None:
+        self.settled += 1
         if batch.count == 1:
             size = batch.size
             queue.take_back(batch, batch.count)
@@ -232,6 +243,7 @@ class Sender:
         self, queue: PartitionQueue, batch: ProducerBatch, answer: BatchAnswer, error: ClientError
     ) -> None:
         """Single records are refused: they fail, and the others go again."""
+        self.settled += 1
         flaws: dict[int, ClientError] = {
             place: BrokerError(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")
             for place, sentence in answer.record_errors
@@ -250,6 +262,7 @@ class Sender:
             self.accumulator.put_back(queue, rest)
 
     def _refuse(self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError) -> None:
+        self.settled += 1
         queue.take_back(batch, batch.count)
         self.accumulator.fail(batch, error)
 

@@ -159,8 +159,20 @@ class Producer:
 
     @property
     def trouble(self) -> str:
-        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble
+        """Why records do not get out at the moment; empty if nothing seems wrong."""
+        with self._driver.lock:
+            return self._core.trouble
+
+    @property
+    def settled(self) -> int:
+        """A count that grows whenever a broker takes records, or refuses them for good."""
+        return self._core.sender.settled
+
+    @property
+    def is_waiting(self) -> bool:
+        """Records wait to be acknowledged, or the last ones waited in vain."""
+        accumulator = self._core.accumulator
+        return accumulator.has_expired or not accumulator.is_empty
 
     # --- The end
 

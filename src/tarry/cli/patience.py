@@ -1,0 +1,45 @@
+"""Patience of `tarry produce`: when nothing is acknowledged it says why, in the end it gives up."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from tarry.client.errors import DeliveryTimedOut
+
+# How long nothing may be acknowledged before anybody wonders.
+QUIET_SECONDS: Final = 3.0
+
+
+class Patience:
+    """Looks at how far the records have come, again and again."""
+
+    def __init__(self, seconds_max: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.seconds_max = seconds_max
+        self.clock = clock
+        self._settled = 0
+        self._since = clock()
+        self._is_told = False
+
+    def look(self, settled: int, *, is_waiting: bool, trouble: str) -> None:
+        """Tell the trouble once while records wait and `settled` stands still.  Raises
+        DeliveryTimedOut when that has lasted `seconds_max`."""
+        now = self.clock()
+        if settled != self._settled or not is_waiting:
+            self._settled = settled
+            self._since = now
+            self._is_told = False
+            return
+        waited = now - self._since
+        if waited >= self.seconds_max:
+            because = f"; the last trouble: {trouble}" if trouble else ""
+            raise DeliveryTimedOut(
+                f"gave up: no record was acknowledged for {self.seconds_max:g} s, and those that "
+                f"wait may be in the log or not{because}"
+            )
+        if trouble and not self._is_told and waited >= min(QUIET_SECONDS, self.seconds_max / 2):
+            self._is_told = True
+            click.echo(f"tarry: waiting: {trouble}", err=True)
