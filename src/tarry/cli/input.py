@@ -105,21 +105,24 @@ def open_inputs(paths: tuple[str, ...]) -> Iterator[IO[bytes]]:
             yield stream
 
 
-class _JsonHeader(msgspec.Struct):
+class _JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
     name: str
-    value: str | None = None
-    value_base64: str | None = None
+    value: str | msgspec.UnsetType | None = msgspec.UNSET
+    value_base64: str | msgspec.UnsetType = msgspec.UNSET
 
 
-class _JsonRecord(msgspec.Struct):
+class _JsonRecord(msgspec.Struct, forbid_unknown_fields=True):
     """What `tarry consume --json` prints; topic, partition and offset are not taken over."""
 
-    value: str | None = None
-    value_base64: str | None = None
-    key: str | None = None
-    key_base64: str | None = None
+    value: str | msgspec.UnsetType | None = msgspec.UNSET
+    value_base64: str | msgspec.UnsetType = msgspec.UNSET
+    key: str | msgspec.UnsetType | None = msgspec.UNSET
+    key_base64: str | msgspec.UnsetType = msgspec.UNSET
     headers: list[_JsonHeader] = []
     timestamp: int | None = None
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
 
 
 _DECODER: Final = msgspec.json.Decoder(_JsonRecord)
@@ -130,16 +133,37 @@ def record_of_json(line: bytes, number: int) -> InputRecord:
     try:
         found = _DECODER.decode(line)
         return InputRecord(
-            _content(found.value, found.value_base64),
-            _content(found.key, found.key_base64),
-            [(one.name, _content(one.value, one.value_base64)) for one in found.headers],
+            _value("a record", found.value, found.value_base64),
+            _content("key", found.key, found.key_base64),
+            [
+                (one.name, _value(f"header {one.name!r}", one.value, one.value_base64))
+                for one in found.headers
+            ],
             found.timestamp,
         )
     except (msgspec.DecodeError, ValueError) as error:
         raise BadInput(f"record {number} is no JSON of a record: {error}") from None
 
 
-def _content(text: str | None, encoded: str | None) -> bytes | None:
-    if encoded is not None:
-        return base64.b64decode(encoded, validate=True)
-    return None if text is None else text.encode()
+def _value(
+    what: str, text: str | msgspec.UnsetType | None, encoded: str | msgspec.UnsetType
+) -> bytes | None:
+    """A value has to be there: who means null writes null, and who mistypes is told."""
+    if text is msgspec.UNSET and encoded is msgspec.UNSET:
+        raise ValueError(f"{what} needs a value or value_base64; null is written as null")
+    return _content("value", text, encoded)
+
+
+def _content(
+    name: str, text: str | msgspec.UnsetType | None, encoded: str | msgspec.UnsetType
+) -> bytes | None:
+    if not isinstance(encoded, msgspec.UnsetType):
+        if not isinstance(text, msgspec.UnsetType):
+            raise ValueError(f"{name} and {name}_base64 exclude each other")
+        try:
+            return base64.b64decode(encoded, validate=True)
+        except ValueError:
+            raise ValueError(f"{name}_base64 is no base64") from None
+    if text is None or isinstance(text, msgspec.UnsetType):
+        return None
+    return text.encode()

@@ -95,8 +95,30 @@ def test_a_line_that_is_no_record_is_named(line: bytes) -> None:
         record_of_json(line, 12)
 
 
-def test_fields_of_other_tools_are_left_alone() -> None:
-    line = json.dumps({"value": "v", "tstype": "create", "broker": 1}).encode()
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b'{"vlaue": "v"}', "vlaue"),
+        (b'{"value": "v", "kye": "k"}', "kye"),
+        (b'{"key": "k"}', "needs a value or value_base64"),
+        (b"{}", "null is written as null"),
+        (b'{"value": "v", "value_base64": "dg=="}', "exclude each other"),
+        (b'{"value": "v", "key_base64": "%%%"}', "key_base64 is no base64"),
+        (b'{"value": "v", "headers": [{"name": "h"}]}', "header 'h' needs a value"),
+        (b'{"value": "v", "headers": [{"name": "h", "vlaue": "1"}]}', "vlaue"),
+    ],
+)
+def test_a_misspelt_or_missing_field_is_refused_and_named(line: bytes, why: str) -> None:
+    with pytest.raises(BadInput, match=why):
+        record_of_json(line, 1)
+
+
+def test_null_is_written_as_null() -> None:
+    assert record_of_json(b'{"key": "k", "value": null}', 1).value is None
+
+
+def test_where_a_record_came_from_is_left_alone() -> None:
+    line = json.dumps({"value": "v", "topic": "a", "partition": 1, "offset": 7}).encode()
 
     assert record_of_json(line, 1).value == b"v"
 
