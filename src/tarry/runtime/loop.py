@@ -21,7 +21,7 @@ from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.files import OsDisk
 from tarry.runtime.flusher import Flusher
-from tarry.runtime.memory import keep_freed_memory
+from tarry.runtime.memory import calm_collector, keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused
@@ -92,7 +92,8 @@ def run(
     machine = Machine(settings)
     try:
         machine.transport.bind()
-        broker = _start(machine, settings, start_broker)
+        with calm_collector():
+            broker = _start(machine, settings, start_broker)
         machine.transport.listen()
         signals = StopSignals(machine.wake)
         try:
