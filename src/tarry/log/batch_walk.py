@@ -1,9 +1,8 @@
 """The walk over a segment's batches: header after header, read in blocks.
 
-Used by recovery, the rebuilding of indexes and the search by time; each batch begins where the
-one before ended.  A walk never raises for what the bytes say: it stops, and `flaw` tells why.
-Invariant: everything before `position` was sound.  `expected_offset` is what the next batch must
-begin at; a batch may begin later where `allows_gaps` (compaction leaves gaps).
+Used by recovery, the rebuilding of indexes, look-ups and the search by time; each batch begins
+where the one before ended, in the file and in offsets.  A walk never raises for what the bytes
+say: it stops, `flaw` tells why, and everything before `flaw_offset` was sound.
 """
 
 from __future__ import annotations
@@ -31,22 +30,27 @@ HEADER_BLOCK_BYTES: Final = 8 * 1024
 # One read of a walk that checks every byte.
 SCAN_BLOCK_BYTES: Final = 1024 * 1024
 
+UNKNOWN_OFFSET: Final = -1
 _OFFSET_MAX: Final = (1 << 62) - 1
 
 
 class BatchWalk:
-    """Walks over the batches of `file` from `position` to `end`."""
+    """Walks over the batches of `file` from `position` to `end`.
+
+    `expected_offset` is what the first batch must begin at, or UNKNOWN_OFFSET.
+    """
 
     def __init__(self, file: LogFile, position: i64, end: i64, expected_offset: i64) -> None:
         self.file = file
         self.position: i64 = position
         self.end: i64 = end
         self.expected_offset: i64 = expected_offset
-        self.allows_gaps = False
         self.checks_crc = False
         # Batches of an earlier epoch than this are left over from before a truncation.
         self.leader_epoch_min: i64 = -1
         self.flaw = ""
+        self.flaw_offset: i64 = UNKNOWN_OFFSET
+        self.flaw_position: i64 = position
         # The batch that was stepped over last: where it begins, its first and last offset.
         self.batch_position: i64 = position
         self.batch_offset: i64 = expected_offset
@@ -73,12 +77,10 @@ class BatchWalk:
             return self._stop(f"magic is {block[at + MAGIC]}")
         if size < HEADER_SIZE or size > left:
             return self._stop(f"a batch of {size} bytes where {left} are left")
-        if last_offset_delta < 0 or base_offset > _OFFSET_MAX:
+        if last_offset_delta < 0 or base_offset < 0 or base_offset > _OFFSET_MAX:
             return self._stop(f"offset {base_offset} and {last_offset_delta} more")
-        if base_offset != self.expected_offset and (
-            not self.allows_gaps or base_offset < self.expected_offset
-        ):
-            return self._stop(f"offset {base_offset} where {self.expected_offset} had to come")
+        if self.expected_offset not in (base_offset, UNKNOWN_OFFSET):
+            return self._stop_between(base_offset)
         if self.leader_epoch_min >= 0:
             leader_epoch = i64(read_i32_be(block, at + LEADER_EPOCH))
             if leader_epoch < self.leader_epoch_min:
@@ -132,4 +134,14 @@ class BatchWalk:
 
     def _stop(self, reason: str) -> bool:
         self.flaw = reason
+        self.flaw_offset = self.expected_offset
+        self.flaw_position = self.position
+        return False
+
+    def _stop_between(self, base_offset: i64) -> bool:
+        """Two batches do not fit together: without its CRC, the first may be the wrong one."""
+        self._stop(f"offset {base_offset} where {self.expected_offset} had to come")
+        if not self.checks_crc and self.batch_position < self.position:
+            self.flaw_offset = self.batch_offset
+            self.flaw_position = self.batch_position
         return False

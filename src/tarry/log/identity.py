@@ -1,7 +1,8 @@
 """Whose log this is: the file `partition.metadata` with the topic's id, as Kafka writes it.
 
 It is made with the log's first bytes and flushed with them, so bytes that count are never without
-it.  A directory that says it belongs to another topic is left over from a deleted one.
+it.  A directory that says it belongs to another topic is left over from a deleted one.  A third
+line, which Kafka does not read, holds the CRC: no flipped bit makes a directory somebody else's.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from typing import Final
 
 from tarry.base.doors import Disk, LogFile
 from tarry.log.checkpoint import read_file
+from tarry.wire.crc32c import crc32c
 
 IDENTITY_FILE: Final = "partition.metadata"
 _PREFIX: Final = b"version: 0\ntopic_id: "
@@ -33,14 +35,17 @@ class Identity:
         """Write the file."""
         file = disk.open(self.path, create=True)
         file.truncate(0)
-        file.append([_PREFIX + self.text.encode() + b"\n"])
+        file.append([_encode(self.text)])
         self.file = file
         self.is_missing = False
 
     def read(self, disk: Disk) -> str:
         """The text in the file, or "" if there is none that can be read."""
-        content = read_file(disk, self.path)
-        if content is None or not content.startswith(_PREFIX) or not content.endswith(b"\n"):
-            return ""
-        text = content[len(_PREFIX) : -1].decode(errors="replace")
-        return text if len(text) == _TEXT_CHARACTERS else ""
+        content = read_file(disk, self.path) or b""
+        text = content[len(_PREFIX) :][:_TEXT_CHARACTERS].decode(errors="replace")
+        return text if content == _encode(text) else ""
+
+
+def _encode(text: str) -> bytes:
+    body = _PREFIX + text.encode() + b"\n"
+    return body + f"crc32c: {crc32c(body):08x}\n".encode()

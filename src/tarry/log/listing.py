@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.doors import Disk
+from tarry.log.config import INT64_MAX
 from tarry.log.segment import LOG_SUFFIX
 from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 
@@ -27,11 +28,13 @@ class Listing:
         self.index_offsets: dict[int, None] = {}
         for name in self.names:
             digits, suffix = name[:_DIGITS], name[_DIGITS:]
-            if suffix == LOG_SUFFIX and digits.isdigit():
+            if not (digits.isascii() and digits.isdigit()) or int(digits) > INT64_MAX:
+                continue
+            if suffix == LOG_SUFFIX:
                 self.base_offsets.append(int(digits))
-            elif suffix == SNAPSHOT_SUFFIX and digits.isdigit():
+            elif suffix == SNAPSHOT_SUFFIX:
                 self.snapshot_offsets.append(int(digits))
-            elif suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX) and digits.isdigit():
+            elif suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
                 self.index_offsets[int(digits)] = None
 
     def has(self, name: str) -> bool:

@@ -70,23 +70,24 @@ class Logs:
     ) -> Log:
         """Open the log of a topic's partition, or make it.
 
-        A directory that says it belongs to another topic is moved out of the way and removed.
+        A directory that says it belongs to another topic is moved out of the way.
         `topic_id` b"": no topic's log, any directory of that name will do.
         """
         identity = Identity(directory, topic_id)
         checkpoint = self._checkpoint_of(directory, identity.text)
         listing = Listing(self.disk, directory)
-        if self.was_clean and checkpoint is not None and checkpoint.segments:
-            # The row says whose the directory is, and nothing has happened since.
-            identity.is_missing = bool(topic_id) and not listing.has(IDENTITY_FILE)
-        elif topic_id and listing.has(IDENTITY_FILE):
-            found = identity.read(self.disk)
-            identity.is_missing = found != identity.text
-            if found == identity.text and not self.was_clean:
+        identity.is_missing = bool(topic_id) and not listing.has(IDENTITY_FILE)
+        is_covered = checkpoint is not None and len(checkpoint.segments) > 0
+        if topic_id and listing.has(IDENTITY_FILE):
+            if not self.was_clean:
                 # Written by a process that was killed, perhaps not durable.
                 identity.file = self.disk.open(identity.path)
+            # A row says whose the directory is; else its own file has to.
+            found = identity.text if is_covered else identity.read(self.disk)
+            identity.is_missing = found == ""
             if found not in ("", identity.text):
                 self._move_away(directory, found)
+                identity = Identity(directory, topic_id)
                 listing = Listing(self.disk, directory)
         log = recover_log(self.files, listing, config, listener, checkpoint, self.was_clean)
         log.unflushed.identity = identity
@@ -136,8 +137,17 @@ class Logs:
         return row
 
     def _move_away(self, directory: str, found: str) -> None:
-        """A crash undid the renaming of a deleted topic's directory: do it again."""
-        away = f"{directory}.{found}-delete"
-        logger.warning("%s belongs to topic id %s and is removed as %s", directory, found, away)
+        """Files of another topic are in the way: a crash undid the renaming of a deleted one.
+
+        They are kept, since it may also be the metadata that was lost.
+        """
+        away = f"{directory}.{found}-stray"
+        while self.disk.exists(away):
+            away += "+"
+        logger.warning(
+            "%s belongs to topic id %s and is now called %s; remove it if you do not need it",
+            directory,
+            found,
+            away,
+        )
         self.disk.rename(directory, away)
-        self.disk.begin_remove(away)

@@ -106,6 +106,8 @@ class _Recovery:
         self.torn_base_offset_min = 0
         self.end_offset = 0
         self.was_clean = False
+        # Why the scan ended before the end of a file.
+        self.torn_reason = ""
         # Version of the epochs as the file has them, or -1.
         self.loaded_epochs_version = -1
 
@@ -257,9 +259,9 @@ class _Recovery:
         """Read on from the recovery point, segment after segment, as far as all is sound."""
         later = [base for base in self.base_offsets if base > log.active.base_offset]
         while True:
-            reason = self._scan_segment(log)
-            if reason:
-                self._cut(log, later, reason)
+            if not self._scan_segment(log):
+                if self.torn_reason:
+                    self._cut(log, later, self.torn_reason)
                 return
             while later and later[0] < self.end_offset:
                 # The tail that began it failed, and another was written in its place.
@@ -269,48 +271,60 @@ class _Recovery:
             if later[0] > self.end_offset:
                 self._cut(log, later, f"no segment begins at {self.end_offset}")
                 return
-            log.active.seal()
+            if not self._seal(log):
+                return
             segment = Segment(self.files, self.directory, later.pop(0), self.config)
             segment.has_file = True
             segment.reset_indexes()
             log.segments.append(segment)
             log.active = segment
 
-    def _scan_segment(self, log: Log) -> str:
-        """Take over what is sound in the last segment; why it stopped, or ""."""
-        segment = log.active
-        if not segment.has_file or log.has_flaw_in(segment):
-            return ""
-        walk: BatchWalk | None = None
+    def _seal(self, log: Log) -> bool:
+        """End the last segment's time index, since another segment follows."""
         try:
-            file = segment.file()
-            if not self.was_clean:
-                # What the last life cut off here may not be durable, and comes back otherwise.
-                log.unflushed.add(segment)
-            if file.size == segment.written_size:
-                return ""
-            segment.loaded().must_save = True
-            walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
-            walk.checks_crc = True
-            walk.leader_epoch_min = log.leader_epochs.latest_epoch
-            while (header := walk.next()) is not None:
-                segment.note_recovered(header, walk.batch_position)
-                log.leader_epochs.assign(header.leader_epoch, header.base_offset)
-                self.listener.on_recovered_batch(header)
-                walk.leader_epoch_min = header.leader_epoch
+            log.active.seal()
         except Flaw as flaw:
             log.note_flaw(flaw)
-            return ""
+            return False
+        return True
+
+    def _scan_segment(self, log: Log) -> bool:
+        """Take over what is sound in the last segment; False if that is not all of it."""
+        segment = log.active
+        if not segment.has_file:
+            return segment.size == 0
+        if log.has_flaw_in(segment):
+            return False
+        try:
+            return self._scan_file(log, segment)
+        except Flaw as flaw:
+            log.note_flaw(flaw)
         except StorageError as error:
             # The device failed; whether more is there cannot be known.
-            if walk is not None:
-                self.end_offset = walk.expected_offset
             log.note_flaw(Flaw(str(error), self.end_offset, segment.written_size))
-            return ""
-        self.report.scanned_bytes += file.size - segment.flushed_size
-        self.end_offset = walk.expected_offset
+        return False
+
+    def _scan_file(self, log: Log, segment: Segment) -> bool:
+        file = segment.file()
+        if not self.was_clean:
+            # What the last life cut off here may not be durable, and comes back otherwise.
+            log.unflushed.add(segment)
+        if file.size == segment.written_size:
+            return True
+        segment.loaded().must_save = True
+        walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
+        walk.checks_crc = True
+        walk.leader_epoch_min = log.leader_epochs.latest_epoch
         log.unflushed.add(segment)
-        return walk.flaw
+        while (header := walk.next()) is not None:
+            segment.note_recovered(header, walk.batch_position)
+            self.end_offset = walk.expected_offset
+            log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+            self.listener.on_recovered_batch(header)
+            walk.leader_epoch_min = header.leader_epoch
+        self.report.scanned_bytes += file.size - segment.flushed_size
+        self.torn_reason = walk.flaw
+        return walk.flaw == ""
 
     def _cut(self, log: Log, later: list[int], reason: str) -> None:
         """Drop what follows the last sound batch."""

@@ -16,7 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
-from tarry.log.batch_walk import BatchWalk
+from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk
 from tarry.log.config import LogConfig
 from tarry.log.flaw import Flaw
 from tarry.log.open_files import FileHolder, OpenFiles
@@ -300,11 +300,12 @@ class Segment(FileHolder):
             return self.walk(0, end)
         index = self.loaded().offsets
         offset = index.offset_at(entry)
-        walk = self.walk(index.position_at(entry), end)
-        if walk.position >= end and walk.position < self.size:
+        position = index.position_at(entry)
+        walk = self.walk(position, end)
+        if end <= position < self.size:
             # An entry of the tail, or behind the reader's end.
             return walk
-        if walk.step() and walk.last_offset == offset:
+        if position >= 0 and walk.step() and walk.last_offset == offset:
             walk.step_back()
             return walk
         if not self.try_rebuild_indexes():
@@ -329,9 +330,8 @@ class Segment(FileHolder):
 
     def walk(self, position: i64, end: i64) -> BatchWalk:
         """A walk over the headers from a batch's position on."""
-        walk = BatchWalk(self.file(), position, end, self.base_offset)
-        walk.allows_gaps = True
-        return walk
+        expected_offset: i64 = self.base_offset if position == 0 else UNKNOWN_OFFSET
+        return BatchWalk(self.file(), position, end, expected_offset)
 
     def step(self, walk: BatchWalk) -> bool:
         """The walk's next step; a flaw there is raised, since these bytes were durable."""
@@ -348,12 +348,20 @@ class Segment(FileHolder):
         return header
 
     def _raise_flaw(self, walk: BatchWalk) -> None:
-        if walk.flaw:
-            raise Flaw(
-                f"{self.path}{LOG_SUFFIX} at {walk.position}: {walk.flaw}",
-                walk.expected_offset,
-                walk.position,
-            )
+        if not walk.flaw:
+            return
+        if walk.flaw_offset == UNKNOWN_OFFSET:
+            # Met at the walk's first batch: only a walk from the begin tells its offset.
+            position = walk.flaw_position
+            walk = self.walk(0, self.written_size)
+            while walk.position < position and walk.step():
+                pass
+            walk.step()
+        raise Flaw(
+            f"{self.path}{LOG_SUFFIX} at {walk.flaw_position}: {walk.flaw}",
+            walk.flaw_offset,
+            walk.flaw_position,
+        )
 
     # --- Files.
 
@@ -374,16 +382,14 @@ class Segment(FileHolder):
         return file
 
     def _open(self) -> LogFile:
-        assert self.has_file
         path = self.path + LOG_SUFFIX
         disk = self.files.disk
-        if not disk.exists(path):
+        if not self.has_file or not disk.exists(path):
             raise Flaw(f"{path} is missing", self.base_offset, 0)
         file = disk.open(path)
         if file.size < self.written_size:
             walk = BatchWalk(file, 0, file.size, self.base_offset)
-            walk.allows_gaps = True
-            while walk.next() is not None:
+            while walk.step():
                 pass
             raise Flaw(
                 f"{path} has {file.size} bytes, {self.written_size} were durable",

@@ -209,7 +209,7 @@ def test_the_directory_says_whose_it_is_with_the_first_bytes(world):
     world.disk.crash()
 
     content = world.disk.open(f"{DIRECTORY}/{IDENTITY_FILE}").read(0, 100)
-    assert content == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\n"
+    assert content == b"version: 0\ntopic_id: AAECAwQFBgcICQoLDA0ODw\ncrc32c: 491ca7be\n"
 
 
 def test_a_topic_of_the_same_name_never_sees_its_predecessors_data(world, caplog):
@@ -223,6 +223,17 @@ def test_a_topic_of_the_same_name_never_sees_its_predecessors_data(world, caplog
     assert log.log_end_offset == 0
     assert world.disk.paths(DIRECTORY) == []
     assert "belongs to topic id AAECAwQFBgcICQoLDA0ODw" in caplog.text
+    assert world.disk.exists(f"{DIRECTORY}.AAECAwQFBgcICQoLDA0ODw-stray/00000000000000000000.log")
+
+
+def test_a_flipped_bit_makes_no_directory_somebody_elses(world):
+    log = world.open_logs()
+    world.fill(log, 5)
+    for position in range(10, 60):
+        world.disk.flip_bit(f"{DIRECTORY}/{IDENTITY_FILE}", position, 1)
+        log = world.open_logs()
+        assert log.log_end_offset == 5
+        world.disk.flip_bit(f"{DIRECTORY}/{IDENTITY_FILE}", position, 1)
 
 
 def test_a_row_of_another_topic_is_not_taken_for_this_one(world):
