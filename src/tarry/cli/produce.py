@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from typing import TYPE_CHECKING, Final
 
@@ -131,7 +132,7 @@ def produce(
         try:
             producer.partition_count(topic, timeout)
         except UnknownTopic as error:
-            fail(f"{error}; make it with: tarry topics create {topic}")
+            fail(f"{error}; make it with: tarry topics create {shlex.quote(topic)}")
         if not quiet and not files and sys.stdin.isatty():
             click.echo("one record a line; Ctrl-D ends", err=True)
         patience = Patience(_patience_seconds(timeout, producer))

@@ -10,6 +10,7 @@ from scripted_cluster import CUT, SILENCE, ScriptedCluster, seeded_random
 from tarry.base import errors
 from tarry.client.core.core import ClientCore
 from tarry.client.core.metadata import LeaderHint, Metadata
+from tarry.client.errors import BrokerError
 from tarry.client.settings import ClientSettings
 from tarry.protocol import api_keys
 from tarry.protocol.messages.metadata import (
@@ -170,3 +171,17 @@ def test_a_broker_that_moved_is_connected_to_at_its_new_address() -> None:
     assert new is not None
     assert new is not old
     assert new.address.port == 9999
+
+
+def test_a_name_that_no_topic_can_have_is_refused_at_once_and_quoted() -> None:
+    cluster = ScriptedCluster()
+    core = client(cluster)
+    refused = MetadataResponseTopic(errors.INVALID_TOPIC_EXCEPTION, "a b")
+    core.metadata.track("a b")
+    core.metadata.apply(MetadataResponse(topics=[refused]), cluster.now_ms)
+
+    assert core.metadata.is_missing("a b", cluster.now_ms)
+    error = core.metadata.error_of("a b", cluster.now_ms)
+    assert isinstance(error, BrokerError)
+    assert str(error).startswith("'a b' is no name for a topic; take up to 249 letters")
+    assert not error.is_retriable

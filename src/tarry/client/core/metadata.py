@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import (
     ERRORS,
+    INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
     NONE,
     UNKNOWN_TOPIC_OR_PARTITION,
@@ -171,7 +172,7 @@ class Metadata:
         """What to raise for a topic or partition that cannot be used."""
         code = self.refusal(name)
         if code != NONE:
-            return BrokerError(code, f"topic {name} is refused")
+            return BrokerError(code, _refusal(name, code))
         return UnknownTopic(self.problem_with(name, now_ms, partition))
 
     def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
@@ -236,6 +237,15 @@ class Metadata:
         known.leader_id = hint.leader_id
         known.leader_epoch = hint.leader_epoch
         return True
+
+
+def _refusal(name: str, code: int) -> str:
+    if code == INVALID_TOPIC_EXCEPTION:
+        return (
+            f"{name!r} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
+            "dots, underscores and hyphens"
+        )
+    return f"topic {name} is refused"
 
 
 def brokers_of(endpoints: Iterable[Any]) -> dict[int, Broker]:
