@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 import click
 
 from tarry.cli.tables import count_of, print_table
@@ -24,7 +26,7 @@ class TopicDescription:
     def print(self, *, all_configs: bool) -> None:
         topic = self.topic
         partitions = count_of(len(topic.partitions), "partition")
-        click.echo(f"{topic.name}  {topic.topic_id.hex()}  {partitions}")
+        click.echo(f"{topic.name}  {id_text(topic.topic_id)}  {partitions}")
         rows = [
             [
                 index,
@@ -78,6 +80,11 @@ def describe_topic(admin: Admin, topic: Topic, timeout: float) -> TopicDescripti
     return description
 
 
+def id_text(topic_id: bytes) -> str:
+    """As Kafka's tools print it: 22 characters of base64url."""
+    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+
+
 def _ids(broker_ids: list[int]) -> str:
     return ",".join(str(broker_id) for broker_id in broker_ids)
 
@@ -93,7 +100,7 @@ def replication_of(topic: Topic) -> int:
 def topic_json(topic: Topic) -> dict[str, object]:
     return {
         "topic": topic.name,
-        "topic_id": topic.topic_id.hex(),
+        "topic_id": id_text(topic.topic_id),
         "partitions": len(topic.partitions),
         "replicas": replication_of(topic),
         "is_internal": topic.is_internal,

@@ -146,7 +146,7 @@ def create_command(
         outcomes = admin.create_topics(wanted, validate_only=validate_only, timeout=timeout)
     done = "could be made" if validate_only else "made"
     forgiven = TOPIC_ALREADY_EXISTS if if_not_exists else None
-    _print_outcomes(outcomes, done, forgiven)
+    _print_outcomes(outcomes, done, forgiven, "exists already, left as it is")
 
 
 def _parse_assignment(text: str) -> list[list[int]]:
@@ -156,14 +156,17 @@ def _parse_assignment(text: str) -> list[list[int]]:
         raise click.UsageError(f"write the assignment {text!r} as ID:ID,ID:ID") from None
 
 
-def _print_outcomes(outcomes: list[TopicOutcome], done: str, forgiven: int | None) -> None:
-    """One line for each topic; exit 1 if one of them failed."""
+def _print_outcomes(
+    outcomes: list[TopicOutcome], done: str, forgiven: int | None, left: str
+) -> None:
+    """One line for each topic; exit 1 if one of them failed.  `left` is said of those whose error
+    is forgiven."""
     is_failed = False
     for outcome in outcomes:
         if outcome.error is None:
             click.echo(f"{outcome.name}: {done}{_size_of(outcome)}")
         elif getattr(outcome.error, "code", None) == forgiven:
-            click.echo(f"{outcome.name}: is as wanted already")
+            click.echo(f"{outcome.name}: {left}")
         else:
             is_failed = True
             click.echo(f"tarry: {outcome.name}: {outcome.error}", err=True)
@@ -263,4 +266,5 @@ def delete_command(
             fail("nothing was deleted")
     with Admin(client_arguments(bootstrap, client_settings)) as admin:
         outcomes = admin.delete_topics(names, timeout)
-    _print_outcomes(outcomes, "deleted", UNKNOWN_TOPIC_OR_PARTITION if if_exists else None)
+    forgiven = UNKNOWN_TOPIC_OR_PARTITION if if_exists else None
+    _print_outcomes(outcomes, "deleted", forgiven, "is not there")
