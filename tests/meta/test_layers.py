@@ -1,4 +1,4 @@
-"""What pyproject.toml enforces is what ARCHITECTURE.md draws, and both are the design's."""
+"""What pyproject.toml enforces is what ARCHITECTURE.md draws."""
 
 from __future__ import annotations
 

@@ -2,8 +2,8 @@
 
 Bytes come in any cut; a frame's memory grows with what has arrived, never with the length that
 it claims.  Each request takes a slot; an answer leaves when all slots before it are answered
-(wire paper, trap 16).  A connection handles no further request while too much waits for its
-peer: `is_blocked`.  Hot: every request passes here.
+(docs/explanation/protocol-traps.md, 16).  A connection handles no further request while too much
+waits for its peer: `is_blocked`.  Hot: every request passes here.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Flush rounds: one gathered write per touched log and turn, one flush round at a time.
 
 A round covers every log that was written since the last one; what is appended while it is under
-way shares the next (architecture paper, "Durability").  A failed round is never tried again: the
+way shares the next (ARCHITECTURE.md, "Durability").  A failed round is never tried again: the
 kernel may have dropped the dirty pages, so a second success would prove nothing.
 """
 

@@ -137,7 +137,8 @@ def _read_status(
     answer.log_start_offset = log.log_start_offset
     answer.preferred_read_replica = -1
     answer.aborted_transactions = [] if limits.is_committed else None
-    # An empty record set is zero bytes, never null: librdkafka refuses null (wire paper, trap 9).
+    # An empty record set is zero bytes, never null: librdkafka refuses null
+    # (docs/explanation/protocol-traps.md, 9).
     answer.records = EMPTY
     if _diverges(status, partition, answer):
         return -1

@@ -1,7 +1,7 @@
 """File workers: threads that flush and remove files, and touch no state.
 
 A flush of a few files is one worker's; many are shared among up to 16, since their waits for the
-device overlap (100 files: 24 ms one after the other, 3.9 by 16 workers, design/performance.md).
+device overlap (100 files: 24 ms one after the other, 3.9 by 16 workers).
 A flush ends as one `Flushed` event, with the first error if there was one; nothing is retried.
 Removals have a worker of their own: to unlink a large file takes long, and no flush waits for it.
 """

@@ -2,8 +2,8 @@
 
 glibc maps blocks above a threshold and unmaps them when they are freed, so each large frame would
 touch new pages: 85 page faults a MiB of produce, where a fault costs more than the copy
-(design/performance.md, "Measuring").  The threshold grows to the largest mapped block that was
-ever freed; one such block at the start sets it.  Other allocators do not mind.
+(docs/explanation/performance.md, "Measuring").  The threshold grows to the largest mapped block
+that was ever freed; one such block at the start sets it.  Other allocators do not mind.
 
 A full collection looks at every object: 40 to 60 ms in a turn with 10,000 connections that wait.
 Cycles are rare here and die young, so the young generations go on as they are and the full

@@ -1,7 +1,7 @@
 """Pollers: which descriptors are ready.  epoll where there is one, else `selectors`.
 
 One contract, level-triggered.  epoll costs 0.67 µs a poll, `selectors` 1.58
-(design/performance.md).
+(docs/explanation/performance.md).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Traps of the protocol that each have cost some broker or client a bug, by their numbers.
 
-The numbers are those of the project's wire paper: KIPs, tickets and clients are named there and in
-the tests' names.  Order of answers (16) and wholeness of batches (15) are tried further in
-`test_produce_and_fetch`.
+The numbers are those of docs/explanation/protocol-traps.md; KIPs, tickets and clients are named
+there and in the tests' names.  Order of answers (16) and wholeness of batches (15) are tried
+further in `test_produce_and_fetch`.
 """
 
 from __future__ import annotations

@@ -82,7 +82,7 @@ def test_a_response_with_the_regions_bytes_in_their_place_decodes() -> None:
     assert records.to_bytes() == b"r" * 300
 
 
-# wire.md, trap 9: librdkafka refuses null records from Fetch v12 on.
+# Protocol trap 9: librdkafka refuses null records from Fetch v12 on.
 def test_trap_9_empty_records_are_a_length_of_one_and_not_null() -> None:
     def response_with(records: ChunkList | None) -> bytes:
         partition = PartitionData(0, records=records)
@@ -96,6 +96,6 @@ def test_trap_9_empty_records_are_a_length_of_one_and_not_null() -> None:
     assert response_with(None)[-4:] == b"\x00\x00\x00\x00"
 
 
-# wire.md, trap 10: 0 would send clients with a rack to node 0.
+# Protocol trap 10: 0 would send clients with a rack to node 0.
 def test_trap_10_the_preferred_read_replica_is_minus_one_unless_set() -> None:
     assert PartitionData().preferred_read_replica == -1

@@ -71,7 +71,7 @@ def test_unknown_keys_and_versions_are_left_to_the_broker(key: int, version: int
     assert (header.api_key, header.api_version, header.correlation_id) == (key, version, 7)
 
 
-# wire.md, negotiation trap 1: the peer does not know yet what the versions mean.
+# Protocol trap 1: the peer does not know yet what the versions mean.
 @pytest.mark.parametrize("version", [0, 2, 3, 4])
 def test_trap_1_the_header_of_an_api_versions_response_has_no_tagged_fields(version: int) -> None:
     writer = Writer()
