@@ -2,7 +2,7 @@
 
 A batch that can never be accepted is INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE;
 CORRUPT_MESSAGE is kept for bytes that changed on their way, since clients send those again
-(wire paper, trap 18).  Hot.
+(docs/explanation/protocol-traps.md, 18).  Hot.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 The high watermark is the smallest contribution of the in-sync replicas.  The leader's own
 contribution is its flushed end under `flush.policy=commit` and its written end under `os`
-(architecture paper, "Durability").  Invariants: log_start_offset <= high_watermark <=
+(ARCHITECTURE.md, "Durability").  Invariants: log_start_offset <= high_watermark <=
 written_end_offset, and the high watermark never goes back while the partition is led here.
 """
 
