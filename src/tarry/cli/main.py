@@ -15,7 +15,9 @@ from typing import Final
 
 import click
 
+from tarry import __version__
 from tarry.base.errors import InvalidSetting, TarryError
+from tarry.cli.running import GuessingGroup, forget_stdout, is_no_room
 
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
@@ -59,7 +61,7 @@ Examples:
 """
 
 
-class LazyGroup(click.Group):
+class LazyGroup(GuessingGroup):
     """A group whose commands are imported when they are called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -81,6 +83,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, epilog=EXAMPLES)
+@click.version_option(__version__, message="%(prog)s %(version)s")
 def tarry() -> None:
     """A message broker that speaks Kafka's wire protocol and knows how to wait."""
 
@@ -95,15 +98,28 @@ def run(arguments: Sequence[str], system: str = os.name) -> int:
     if system == "nt":
         return _fail("Tarry runs on Linux and macOS; on Windows use it inside WSL 2", FAILED)
     try:
-        code = tarry.main(list(arguments), prog_name="tarry", standalone_mode=False)
+        code = _run(arguments)
         sys.stdout.flush()
+    except BrokenPipeError:
+        # Who read our output has enough.
+        forget_stdout()
+        return FAILED
+    except OSError as error:
+        if not is_no_room(error):
+            raise
+        forget_stdout()
+        return _fail(f"the output cannot be written: {error.strerror}", FAILED)
+    return code
+
+
+def _run(arguments: Sequence[str]) -> int:
+    try:
+        code = tarry.main(list(arguments), prog_name="tarry", standalone_mode=False)
     except click.ClickException as error:
         error.show()
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        return _close_quietly()
     except TarryError as error:
         return _fail(str(error), _exit_code(error))
     except SystemExit as exit_:
@@ -121,12 +137,6 @@ def _exit_code(error: TarryError) -> int:
 def _fail(sentence: str, code: int) -> int:
     click.echo(f"tarry: {sentence}", err=True)
     return code
-
-
-def _close_quietly() -> int:
-    """Who read our output has enough; the interpreter must not complain when it ends."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return FAILED
 
 
 if __name__ == "__main__":

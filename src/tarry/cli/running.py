@@ -5,6 +5,7 @@ Exit codes: 0 done, 1 the cluster or the data said no, 2 wrong usage, 130 interr
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import sys
@@ -18,6 +19,8 @@ from tarry.base.errors import InvalidSetting, TarryError
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
+
+SECONDS_MAX: Final = 7 * 24 * 3600
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
@@ -41,6 +44,11 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             fail(str(error), EXIT_USAGE)
         except TarryError as error:
             fail(str(error), EXIT_FAILED)
+        except OSError as error:
+            if not is_no_room(error):
+                raise
+            forget_stdout()
+            fail(f"the output cannot be written: {error.strerror}")
 
     return run
 
@@ -59,6 +67,48 @@ def forget_stdout() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, handle)
     os.close(nowhere)
+
+
+def is_no_room(error: OSError) -> bool:
+    """Whether a write failed because what is below it is full."""
+    return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+
+
+class GuessingGroup(click.Group):
+    """A group that names the nearest command when one is mistyped."""
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        known = self.list_commands(ctx)
+        if args[0] in known:
+            return super().resolve_command(ctx, args)
+        # Loaded here, because hardly any call needs it.
+        from difflib import get_close_matches
+
+        near = get_close_matches(args[0], known, 1)
+        if near:
+            raise click.UsageError(f"No such command {args[0]!r}; did you mean {near[0]}?", ctx)
+        return super().resolve_command(ctx, args)
+
+
+class Seconds(click.ParamType[float]):
+    """A time that is more than nothing."""
+
+    name = "SECONDS"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            seconds = float(str(value))
+        except ValueError:
+            self.fail(f"{value!r} is no number of seconds", param, ctx)
+        if not 0 < seconds <= SECONDS_MAX:
+            self.fail(
+                f"{value} s is no time to wait; take more than 0 and at most a week", param, ctx
+            )
+        return seconds
 
 
 # --- Options that the commands share
@@ -86,7 +136,7 @@ settings_option = click.option(
 timeout_option = click.option(
     "-m",
     "--timeout",
-    type=float,
+    type=Seconds(),
     default=10.0,
     show_default=True,
     metavar="SECONDS",

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tarry.cli.running import (
+    GuessingGroup,
     bootstrap_option,
     client_arguments,
     fail,
@@ -32,7 +33,7 @@ Examples:
 """
 
 
-@click.group(epilog=EXAMPLES)
+@click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def topics() -> None:
     """List, create, describe and delete topics."""
 

@@ -79,7 +79,23 @@ def test_help_names_every_command_and_imports_none(capsys: pytest.CaptureFixture
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["serv"]) == 2
 
-    assert "No such command 'serv'" in capsys.readouterr().err
+    assert "No such command 'serv'; did you mean serve?" in capsys.readouterr().err
+
+
+def test_an_unknown_command_that_is_like_no_other_gets_no_guess(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main.run(["xyzzy"]) == 2
+
+    error = capsys.readouterr().err
+    assert "No such command 'xyzzy'" in error
+    assert "did you mean" not in error
+
+
+def test_the_version_alone_is_an_option(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main.run(["--version"]) == 0
+
+    assert capsys.readouterr().out == f"tarry {tarry.__version__}\n"
 
 
 def test_version_tells_what_runs(capsys: pytest.CaptureFixture[str]) -> None:
