@@ -28,6 +28,7 @@ from tarry.base.errors import ProtocolViolation, StorageError
 from tarry.base.limits import (
     ANSWER_BYTES_PER_TURN_MAX,
     COMPLETIONS_PER_TURN_MAX,
+    OPENED_BATCHES_PER_TURN_MAX,
     POLL_MS_MAX,
     STALL_MS,
     TIMER_MOVES_PER_TURN_MAX,
@@ -125,6 +126,9 @@ class Broker:
         self.flush_listeners: dict[int, FlushListener] = {}
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)
+        self.produce_number: i64 = 0
+        # Compressed batches that had to be opened in this turn; the rest of them waits.
+        self.opened_batches: i64 = 0
         self._unsettled: list[DelayedProduce] = []
         self._to_send: list[Connection] = []
         self._to_process: list[Connection] = []
@@ -142,6 +146,7 @@ class Broker:
         """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
         self._attend(now_ms, now_wall_ms)
         self.probe.on_turn(len(events), now_ms)
+        self.opened_batches = 0
         self._process_unblocked()
         for event in events:
             self._handle(event)
@@ -239,6 +244,9 @@ class Broker:
             while not connection.is_blocked() and not self.is_stopping:
                 if connection.held >= held_max:
                     break
+                if self.opened_batches >= OPENED_BATCHES_PER_TURN_MAX:
+                    self._process_later(connection)
+                    break
                 position: i64 = connection.next_frame(self.now_ms)
                 if position < 0:
                     break
@@ -260,6 +268,11 @@ class Broker:
             else:
                 connection.resume_frame(self.now_ms)
                 self.transport.resume_reading(connection.id)
+
+    def _process_later(self, connection: Connection) -> None:
+        if connection.has_unhandled() and not connection.is_queued_to_process:
+            connection.is_queued_to_process = True
+            self._to_process.append(connection)
 
     def _process_unblocked(self) -> None:
         waiting = self._to_process
@@ -323,8 +336,7 @@ class Broker:
             self._take_answers(connection)
             if connection.has_unhandled() and not connection.is_queued_to_process:
                 if not connection.is_blocked():
-                    connection.is_queued_to_process = True
-                    self._to_process.append(connection)
+                    self._process_later(connection)
             elif connection.is_reading_paused:
                 self._regulate_reading(connection)
 

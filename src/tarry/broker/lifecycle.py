@@ -15,6 +15,7 @@ from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.embedded import open_store
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
+from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
 

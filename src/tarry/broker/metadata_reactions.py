@@ -95,21 +95,31 @@ class RemovalRetry(TimerEntry):
 
 
 class HostingRetry(TimerEntry):
-    """Waits before a topic's logs are opened again, after the disk refused."""
+    """Waits before the rest of a new topic's logs is made, after the disk refused.
 
-    def __init__(self, reactions: MetadataReactions, topic: TopicState) -> None:
+    What is open already stays: opened anew it would not be known as new, and its name would
+    never be flushed.
+    """
+
+    def __init__(
+        self, reactions: MetadataReactions, topic: TopicState, hosted: HostedTopic
+    ) -> None:
         broker = reactions.broker
         super().__init__(broker.now_ms + HOSTING_RETRY_MS)
         self.reactions = reactions
         self.topic = topic
+        self.hosted = hosted
         broker.timer.add(self)
 
     def expire(self) -> None:
         broker = self.reactions.broker
         if broker.cluster.topics.get(self.topic.name) is not self.topic:
+            for partition in self.hosted.partitions:
+                partition.is_closed = True
+                broker.logs.forget(partition.log)
             return
         try:
-            self.reactions.host(self.topic)
+            self.reactions.make(self.topic, self.hosted)
         except FlushFailed as error:
             broker.fail(str(error))
 
@@ -140,7 +150,7 @@ class MetadataReactions:
         if isinstance(record, TopicCreated):
             topic = self.broker.cluster.topics.get(record.name)
             if topic is not None and topic.topic_id == record.topic_id:
-                self.host(topic)
+                self.make(topic, HostedTopic(topic.name, topic.topic_id))
         elif isinstance(record, TopicDeleted):
             deleted = self.broker.cluster.deleted_topics.get(record.topic_id)
             if deleted is not None:
@@ -148,20 +158,26 @@ class MetadataReactions:
         elif isinstance(record, ConfigChanged):
             self.reconfigure()
 
-    def host(self, topic: TopicState) -> None:
-        """Open the logs of the topic's partitions; new ones are made."""
+    def make(self, topic: TopicState, hosted: HostedTopic) -> None:
+        """Make the logs of a new topic; what the disk refuses is tried again."""
         try:
-            self._host(topic)
+            self.host(topic, hosted)
+        except FlushFailed:
+            raise
         except StorageError as error:
             # The topic is there, only its directories are not: clients are told to try again.
-            logger.error("the logs of topic %s cannot be opened yet: %s", topic.name, error)
-            HostingRetry(self, topic)
+            logger.error("the logs of topic %s cannot be made yet: %s", topic.name, error)
+            HostingRetry(self, topic, hosted)
 
-    def _host(self, topic: TopicState) -> None:
+    def host(self, topic: TopicState, hosted: HostedTopic) -> None:
+        """Open the logs of the topic's partitions that `hosted` has not yet.
+
+        At start a `StorageError` refuses the start: opened later, a log would be taken for one
+        that nothing is known of, and what was durable for what is not.
+        """
         broker = self.broker
-        hosted = HostedTopic(topic.name, topic.topic_id)
         expiration_ms = broker.settings.producer_id_expiration_ms
-        for state in topic.partitions:
+        for state in topic.partitions[len(hosted.partitions) :]:
             producers = ProducerStates(expiration_ms)
             log = broker.logs.open(
                 partition_directory(topic.name, state.index),

@@ -13,7 +13,7 @@ from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.log.config import INT64_MAX
 from tarry.partition.state import Partition
-from tarry.records.batch import BatchHeader, check_batch, with_log_append_time
+from tarry.records.batch import BatchCheck, BatchHeader, check_batch, with_log_append_time
 from tarry.records.record_limits import check_record_limits
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window
@@ -44,6 +44,8 @@ class AppendResult:
         self.required_offset = 0
         self.log_append_time_ms = NO_TIMESTAMP
         self.is_appended = False
+        # A compressed batch had to be opened, which costs as much as its content is large.
+        self.has_opened = False
         self.record_errors: list[tuple[int, str]] | None = None
 
 
@@ -75,10 +77,18 @@ def append_as_leader(
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
         result.record_errors = check.record_errors
+        result.has_opened = _was_opened(check)
         return result
     header = check.header
     assert header is not None
-    return _append(partition, check.window, header, clock)
+    result = _append(partition, check.window, header, clock)
+    result.has_opened = _was_opened(check)
+    return result
+
+
+def _was_opened(check: BatchCheck) -> bool:
+    header = check.header
+    return header is not None and header.codec != 0 and check.walk is not None
 
 
 def _refusal(partition: Partition, header: BatchHeader, api_version: int) -> AppendResult | None:

@@ -260,13 +260,17 @@ class ProducerStates:
         return len(due)
 
     def _forget_longest_unseen(self) -> None:
-        """Make room for an eighth of the limit, so that this is rare."""
-        order: list[tuple[int, int]] = []
+        """Make room for an eighth of the limit, so that this is rare.
+
+        After a recovery nobody has been seen: who wrote last then counts as seen last.
+        """
+        order: list[tuple[int, int, int]] = []
         for state in self._states.values():
             if state.unsettled == 0:
-                order.append((state.seen_ms, state.producer_id))
+                last_offset = int(state.batches[-1].last_offset)
+                order.append((int(state.seen_ms), last_offset, int(state.producer_id)))
         order.sort()
-        for _, producer_id in order[: PRODUCER_IDS_PER_PARTITION_MAX // 8]:
+        for _, _, producer_id in order[: PRODUCER_IDS_PER_PARTITION_MAX // 8]:
             del self._states[producer_id]
 
     def encode_snapshot(self, end_offset: i64 = OFFSET_MAX) -> bytes:

@@ -8,6 +8,8 @@ written_end_offset, and the high watermark never goes back while the partition i
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 from tarry.log.config import LogConfig
 from tarry.log.log import Log, LogListener, LogPosition
 from tarry.log.owner import LogOwner
@@ -54,6 +56,8 @@ class Partition(LogOwner):
         self.config: LogConfig = log.config
         self.leader_id = -1
         self.leader_epoch = 0
+        # The last produce request that named this partition, so that none names it twice.
+        self.produce_number: i64 = -1
         self.replicas: list[int] = []
         self.isr: list[int] = []
         self.high_watermark: int = log.log_start_offset

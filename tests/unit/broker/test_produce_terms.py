@@ -233,15 +233,6 @@ def test_a_batch_that_one_request_names_twice_is_kept_once(user: User) -> None:
     assert values_in(user.fetch(0)) == [b"a"]
 
 
-def test_one_request_may_name_a_partition_twice_with_different_batches(user: User) -> None:
-    request = user.produce_request(a_batch(b"a"), a_batch(b"b"), indexes=(0, 0))
-
-    answers = produced(user.client.ask(api_keys.PRODUCE, 11, request))
-
-    assert [each.base_offset for each in answers] == [0, 1]
-    assert values_in(user.fetch(0)) == [b"a", b"b"]
-
-
 def test_partitions_of_one_request_succeed_and_fail_on_their_own(user: User) -> None:
     user.create("wide", 2, max_message_bytes="500")
     request = user.produce_request(

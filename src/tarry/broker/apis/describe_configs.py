@@ -34,10 +34,13 @@ OTHER_RESOURCES: Final = {
 
 
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
-    """Answer every resource on its own."""
+    """Answer every resource on its own, one that is named again only once."""
     assert isinstance(request, DescribeConfigsRequest)
     response = DescribeConfigsResponse()
+    resources: dict[tuple[int, str], DescribeConfigsResource] = {}
     for resource in request.resources:
+        resources.setdefault((resource.resource_type, resource.resource_name), resource)
+    for resource in resources.values():
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )

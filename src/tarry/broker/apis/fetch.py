@@ -69,6 +69,8 @@ def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[Fe
     state = request.replica_state
     is_consumer = request.replica_id < 0 and (state is None or state.replica_id < 0)
     topics: list[FetchTopic] = []
+    # A partition that is named again is answered once: who waits for it pays for each.
+    seen: dict[PartitionKey, None] = {}
     for asked_topic in request.topics:
         hosted: HostedTopic | None
         if api_version >= VERSION_OF_TOPIC_IDS:
@@ -85,6 +87,10 @@ def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[Fe
                 continue
             partition = hosted.partition(asked.partition)
             gone_code = errors.UNKNOWN_TOPIC_OR_PARTITION if partition is None else unknown
+            if partition is not None:
+                if partition.key in seen:
+                    continue
+                seen[partition.key] = None
             if not is_consumer:
                 partition = None
                 gone_code = errors.NOT_LEADER_OR_FOLLOWER

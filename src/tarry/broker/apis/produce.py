@@ -37,6 +37,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     assert isinstance(request, ProduceRequest)
     response = ProduceResponse()
     statuses: list[ProduceStatus] = []
+    broker.produce_number += 1
     must_wait = False
     for asked_topic in request.topic_data:
         topic_answer = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
@@ -84,12 +85,19 @@ def _produce_partition(
         by_id = context.api_version >= VERSION_OF_TOPIC_IDS and hosted is None
         answer.error_code = errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
         return ProduceStatus(None, 0, answer)
+    if partition.produce_number == broker.produce_number:
+        answer.error_code = errors.INVALID_REQUEST
+        answer.error_message = "a produce names each partition once"
+        return ProduceStatus(None, 0, answer)
+    partition.produce_number = broker.produce_number
     records = asked.records
     if not isinstance(records, Window):
         answer.error_code = errors.INVALID_RECORD
         answer.error_message = "a produce needs one record batch for each partition"
         return ProduceStatus(None, 0, answer)
     result = append_as_leader(partition, records, request.acks, context.api_version, broker.clock)
+    if result.has_opened:
+        broker.opened_batches += 1
     if result.error_code != errors.NONE:
         _refuse(answer, result)
         if result.error_code == errors.CORRUPT_MESSAGE:
