@@ -58,7 +58,7 @@ def serve(config_path: str | None, assignments: Sequence[str]) -> int:
     settings = load_settings(config_path, os.environ, assignments)
     # Heavy, and not needed to refuse a wrong setting.
     from tarry.runtime import serve as runtime
-    from tarry.runtime.lines import install_lines
+    from tarry.runtime.log_lines import install_lines
 
     install_lines(settings.logging_format, settings.logging_level)
     warning = settings.warning()

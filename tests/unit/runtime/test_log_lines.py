@@ -6,7 +6,7 @@ import json
 import logging
 import sys
 
-from tarry.runtime.lines import JsonFormatter, TextFormatter
+from tarry.runtime.log_lines import JsonFormatter, TextFormatter
 
 
 def record(message: str, *, trace: bool = False) -> logging.LogRecord:
