@@ -85,3 +85,10 @@ def propose(broker: Broker, records: list[MetadataRecord], write: MetadataWrite)
         return
     broker.flushes.touch(broker.metadata_owner)
     broker.metadata_purgatory.try_complete_else_watch(write, [METADATA_KEY])
+
+
+def wait_until_applied(broker: Broker, offset: int, write: MetadataWrite) -> None:
+    """`write` completes when everything below `offset`, which others proposed, is applied."""
+    write.store = broker.store
+    write.required_offset = offset
+    broker.metadata_purgatory.try_complete_else_watch(write, [METADATA_KEY])

@@ -8,8 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.metadata_waits import wait_until_applied
-from tarry.broker.metadata_writes import MetadataWrite
+from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_entries import topic_entries
 from tarry.cluster.topic_decisions import (

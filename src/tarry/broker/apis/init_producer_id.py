@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.metadata_waits import wait_until_applied
-from tarry.broker.metadata_writes import MetadataWrite
+from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
 from tarry.broker.request import RequestContext
 from tarry.cluster.producer_ids import NONE_LEFT, decide_reserve_producer_ids
 from tarry.protocol.message import Message

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.cluster_answers import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, address_for
-from tarry.broker.metadata_waits import wait_until_applied
-from tarry.broker.metadata_writes import MetadataWrite
+from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import PartitionState, TopicState
 from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
