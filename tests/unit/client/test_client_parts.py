@@ -9,7 +9,7 @@ from scripted_cluster import seeded_random
 
 from tarry.base.errors import InvalidSetting, ProtocolViolation
 from tarry.client.core.backoff import backoff_ms
-from tarry.client.core.batch import ProducerBatch, Receipt
+from tarry.client.core.batch import ProducerBatch, Receipt, expired
 from tarry.client.core.frames import FrameSplitter
 from tarry.client.core.partitioner import murmur2, partition_for_key
 from tarry.client.core.tasks import Task, Tasks
@@ -272,3 +272,8 @@ def test_a_failed_record_counts_as_unseen_until_its_error_is_asked_for() -> None
     assert batch.unseen_failures == 2
     assert receipts[0].error is not None
     assert batch.unseen_failures == 1
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 record was not"), (2, "2 records were not")])
+def test_a_batch_whose_time_is_up_counts_its_records(count: int, words: str) -> None:
+    assert str(expired(batch_of(count), 500, "no leader")).startswith(words)

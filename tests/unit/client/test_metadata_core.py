@@ -9,7 +9,7 @@ from scripted_cluster import CUT, SILENCE, ScriptedCluster, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.core import ClientCore
-from tarry.client.core.metadata import LeaderHint, Metadata
+from tarry.client.core.metadata import LeaderHint, Metadata, refusal_text
 from tarry.client.errors import BrokerError
 from tarry.client.settings import ClientSettings
 from tarry.protocol import api_keys
@@ -185,3 +185,7 @@ def test_a_name_that_no_topic_can_have_is_refused_at_once_and_quoted() -> None:
     assert isinstance(error, BrokerError)
     assert str(error).startswith("'a b' is no name for a topic; take up to 249 letters")
     assert not error.is_retriable
+
+
+def test_a_topic_that_is_refused_for_another_reason_is_not_blamed_on_its_name() -> None:
+    assert refusal_text("t", errors.TOPIC_AUTHORIZATION_FAILED) == "topic t cannot be used"

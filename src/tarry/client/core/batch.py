@@ -249,7 +249,7 @@ def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTime
     where = f"{batch.topic} [{batch.partition}]"
     because = f": {batch.last_error or problem}" if batch.last_error or problem else ""
     known = "it may be in the log or not" if batch.attempts else "it was never sent"
+    records = "1 record was" if batch.count == 1 else f"{batch.count} records were"
     return DeliveryTimedOut(
-        f"{batch.count} records for {where} were not acknowledged within {timeout_ms} ms "
-        f"({known}){because}"
+        f"{records} not acknowledged by {where} within {timeout_ms} ms ({known}){because}"
     )

@@ -172,7 +172,7 @@ class Metadata:
         """What to raise for a topic or partition that cannot be used."""
         code = self.refusal(name)
         if code != NONE:
-            return BrokerError(code, _refusal(name, code))
+            return BrokerError(code, refusal_text(name, code))
         return UnknownTopic(self.problem_with(name, now_ms, partition))
 
     def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
@@ -239,13 +239,14 @@ class Metadata:
         return True
 
 
-def _refusal(name: str, code: int) -> str:
+def refusal_text(name: str, code: int) -> str:
+    """Why brokers refuse a topic for good, for the text of an error."""
     if code == INVALID_TOPIC_EXCEPTION:
         return (
             f"{name!r} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
             "dots, underscores and hyphens"
         )
-    return f"topic {name} is refused"
+    return f"topic {name} cannot be used"
 
 
 def brokers_of(endpoints: Iterable[Any]) -> dict[int, Broker]:

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self
 
-from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
+from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.admin import AdminCore
 from tarry.client.core.admin_calls import (
     RESOURCE_BROKER,
@@ -27,7 +27,7 @@ from tarry.client.core.admin_calls import (
 )
 from tarry.client.core.call import Call
 from tarry.client.core.lookup import FoundOffset, OffsetQuery
-from tarry.client.core.metadata import Topic
+from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.versions import VersionTable
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
 from tarry.client.settings import ClientSettings, SettingValue
@@ -64,8 +64,8 @@ class Admin:
             if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 raise UnknownTopic(f"topic {topic.name} does not exist")
             if topic.error_code != NONE:
-                name = error_name(topic.error_code)
-                raise BrokerError(topic.error_code, f"topic {topic.name} is not described: {name}")
+                sentence = refusal_text(topic.name, topic.error_code)
+                raise BrokerError(topic.error_code, sentence)
         return topics
 
     def create_topics(
