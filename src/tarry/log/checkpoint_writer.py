@@ -37,6 +37,9 @@ CHECKPOINT_BYTES_LAZY: Final = 512 << 20
 CHECKPOINT_AGE_MS: Final = 60_000
 # Logs in one round: each takes about 50 µs of the turn that begins it.
 LOGS_PER_ROUND_MAX: Final = 64
+# Files in one round, the last log's beyond it: each is opened and written in the turn that begins
+# it and stays open until it is flushed.  A log that rolled often has many.
+FILES_PER_ROUND_MAX: Final = 128
 
 _TEMPORARY_SUFFIX: Final = ".tmp"
 _NO_FLUSH: Final = -1
@@ -129,12 +132,14 @@ class CheckpointWriter:
         changed = [
             log for log in self.logs.values() if log.has_changed or not log.unflushed.is_empty
         ]
-        files = self._unflushed
         directories: dict[str, None] = {}
-        self._save(changed, files, directories)
-        self._mark_flawed(files, directories)
-        self.disk.flush(files, list(directories))
-        self._unflushed = []
+        for log in changed:
+            if len(self._unflushed) >= FILES_PER_ROUND_MAX:
+                self._flush(directories)
+                directories = {}
+            self._save(log, self._unflushed, directories)
+        self._mark_flawed(self._unflushed, directories)
+        self._flush(directories)
         if not self._saved and self.forgotten == self._forgotten_in_file:
             return
         self.disk.flush(*self._write())
@@ -152,6 +157,10 @@ class CheckpointWriter:
             except (StorageError, CorruptData) as error:
                 logger.warning("%s is not flushed: %s", log.directory, error)
 
+    def _flush(self, directories: dict[str, None]) -> None:
+        self.disk.flush(self._unflushed, list(directories))
+        self._unflushed = []
+
     def _is_due(self, log: Log, now_ms: int) -> bool:
         point = log.recovery_point
         if log.recovery_limit >= 0:
@@ -165,11 +174,12 @@ class CheckpointWriter:
     # --- Steps.
 
     def _begin_round(self) -> int:
-        batch = self._queue[:LOGS_PER_ROUND_MAX]
-        del self._queue[:LOGS_PER_ROUND_MAX]
         files = self._unflushed
         directories: dict[str, None] = {}
-        self._save(batch, files, directories)
+        logs = 0
+        while self._queue and logs < LOGS_PER_ROUND_MAX and len(files) < FILES_PER_ROUND_MAX:
+            self._save(self._queue.pop(0), files, directories)
+            logs += 1
         if not self._saved and self.forgotten == self._forgotten_in_file:
             self._end()
             return _NO_FLUSH
@@ -182,16 +192,15 @@ class CheckpointWriter:
         self._step = _SAVING
         return self._flush_id
 
-    def _save(self, logs: list[Log], files: list[LogFile], directories: dict[str, None]) -> None:
-        for log in logs:
-            if log.is_closed or log.has_tail or log.flaw_offset >= 0:
-                continue
-            try:
-                self._saved.append(_save_log(log, files, directories))
-            except Flaw as flaw:
-                log.note_flaw(flaw)
-            except StorageError as error:
-                logger.warning("no recovery point for %s: %s", log.directory, error)
+    def _save(self, log: Log, files: list[LogFile], directories: dict[str, None]) -> None:
+        if log.is_closed or log.has_tail or log.flaw_offset >= 0:
+            return
+        try:
+            self._saved.append(_save_log(log, files, directories))
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+        except StorageError as error:
+            logger.warning("no recovery point for %s: %s", log.directory, error)
 
     def _begin_writing(self) -> int:
         self._flush_id = self.disk.begin_flush(*self._write())

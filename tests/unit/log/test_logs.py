@@ -8,8 +8,10 @@ import pytest
 
 from tarry.base.errors import StorageError
 from tarry.log.checkpoint import CHECKPOINT_FILE, CLEAN_MARKER, decode_checkpoints
-from tarry.log.checkpoint_writer import CHECKPOINT_AGE_MS, LOGS_PER_ROUND_MAX
+from tarry.log.checkpoint_writer import CHECKPOINT_AGE_MS, FILES_PER_ROUND_MAX
 from tarry.log.identity import IDENTITY_FILE
+from tarry.log.logs import Logs
+from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"
 OTHER_ID = bytes(range(1, 17))
@@ -163,16 +165,51 @@ def test_a_flush_of_somebody_else_means_nothing(world):
     assert world.logs.checkpoints.on_flushed(flush_id) > flush_id
 
 
-def test_many_logs_take_several_rounds(world):
-    logs = world.logs
-    logs.load()
-    opened = [logs.open(f"orders-{n}", b"", world.config, None) for n in range(150)]
-    logs.settle()
-    for log in opened:
-        world.fill(log, 1)
+class CountingDisk(SimulatedDisk):
+    """Notes how many files each flush covers, the waiting one too."""
 
-    assert world.checkpoint_round(CHECKPOINT_AGE_MS) == 3 * -(-150 // LOGS_PER_ROUND_MAX)
-    assert len(rows(world)) == 150
+    def __init__(self):
+        super().__init__()
+        self.covered = []
+
+    def begin_flush(self, files, directories):
+        self.covered.append(len(files))
+        return super().begin_flush(files, directories)
+
+
+def many_logs(world, count, batches, segment_bytes):
+    world.disk = CountingDisk()
+    world.config.segment_bytes = segment_bytes
+    world.logs = Logs(world.disk)
+    world.logs.load()
+    opened = [world.logs.open(f"orders-{n}", b"", world.config, None) for n in range(count)]
+    world.logs.settle()
+    for log in opened:
+        world.fill(log, batches)
+    world.disk.covered.clear()
+
+
+@pytest.mark.parametrize(("count", "batches", "segment_bytes"), [(150, 1, 1 << 20), (12, 30, 300)])
+def test_many_logs_or_files_take_several_rounds(world, count, batches, segment_bytes):
+    many_logs(world, count, batches, segment_bytes)
+
+    flushes = world.checkpoint_round(CHECKPOINT_AGE_MS)
+
+    # The files of one log stay together, so a round may have so many more.
+    most_of_one = 4 * batches
+    assert flushes > 3
+    assert max(world.disk.covered) < FILES_PER_ROUND_MAX + most_of_one
+    assert len(rows(world)) == count
+
+
+def test_a_clean_stop_holds_few_files_open_at_once(world):
+    many_logs(world, 300, 1, 1 << 20)
+
+    world.logs.close_cleanly()
+
+    assert sum(world.disk.covered) > 2 * FILES_PER_ROUND_MAX
+    assert max(world.disk.covered) < FILES_PER_ROUND_MAX + 4
+    assert len(rows(world)) == 300
 
 
 def test_a_full_disk_costs_a_recovery_point_and_nothing_else(world, caplog):
