@@ -223,16 +223,6 @@ def test_a_retried_batch_is_answered_only_when_its_first_try_is_durable(
     assert values_in(user.fetch(0)) == [b"a", b"b"]
 
 
-def test_a_batch_that_one_request_names_twice_is_kept_once(user: User) -> None:
-    batch = a_batch(b"a", producer_id=7)
-    request = user.produce_request(batch, batch, indexes=(0, 0))
-
-    answers = produced(user.client.ask(api_keys.PRODUCE, 11, request))
-
-    assert [(each.error_code, each.base_offset) for each in answers] == [(errors.NONE, 0)] * 2
-    assert values_in(user.fetch(0)) == [b"a"]
-
-
 def test_partitions_of_one_request_succeed_and_fail_on_their_own(user: User) -> None:
     user.create("wide", 2, max_message_bytes="500")
     request = user.produce_request(
