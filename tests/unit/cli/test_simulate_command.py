@@ -1,0 +1,29 @@
+"""`tarry simulate`: what it reports of its seeds."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+from tarry.cli import simulate as command
+
+
+@pytest.mark.parametrize(
+    ("seeds", "failing", "words"),
+    [
+        ("7", [], "1 seed, 0 failures, "),
+        ("1..3", [2], "3 seeds, 1 failure, "),
+        ("1..3", [1, 2], "3 seeds, 2 failures, "),
+    ],
+)
+def test_the_report_counts_seeds_and_failures_in_words_that_fit(
+    monkeypatch: pytest.MonkeyPatch, seeds: str, failing: list[int], words: str
+) -> None:
+    monkeypatch.setattr(
+        command, "_run_one", lambda seed: (seed, "lost a record" if seed in failing else "")
+    )
+
+    result = CliRunner().invoke(command.simulate, ["--seeds", seeds])
+
+    assert words in result.output
+    assert result.exit_code == (1 if failing else 0)
