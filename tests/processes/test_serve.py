@@ -117,7 +117,7 @@ def test_the_log_tells_the_start_and_the_stop(broker: BrokerProcess) -> None:
 
     assert f"data in {broker.directory / 'data'}, " in first
     assert f"listening at PLAINTEXT://{broker.address}\n" in first
-    assert "logs opened\n" in first
+    assert "tarry.broker: logs opened: 1\n" in first
     assert "tarry.runtime: stopping" in second
     assert "tarry.cli: stopped cleanly\n" in second
 

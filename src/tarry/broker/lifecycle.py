@@ -64,7 +64,7 @@ def _tell_recovery(logs: Logs) -> None:
     scanned = sum(report.scanned_bytes for report in reports)
     torn = sum(report.torn_bytes for report in reports)
     flawed = sum(1 for report in reports if report.flaw_reason)
-    parts = [f"{len(reports)} logs opened"]
+    parts = [f"logs opened: {len(reports)}"]
     if logs.was_clean:
         parts.append("the last stop was clean")
     elif scanned or torn:
@@ -73,5 +73,5 @@ def _tell_recovery(logs: Logs) -> None:
     if torn:
         parts.append(f"torn tails of {torn} bytes cut off")
     if flawed:
-        parts.append(f"{flawed} logs are damaged")
+        parts.append(f"damaged logs: {flawed}")
     logger.info("%s", ", ".join(parts))
