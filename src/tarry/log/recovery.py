@@ -239,18 +239,30 @@ class _Recovery:
         """Read batches below the recovery point again for what a lost file knew."""
         start = min(listener_from, epochs_from)
         for segment in log.segments[log.segment_index(start) :]:
+            flaw_offset = segment.base_offset
+            flaw_position = 0
             try:
+                if segment.has_file:
+                    # A file that cannot be opened now is no damage: the start is refused.
+                    segment.file()
                 position = segment.find(start, segment.size)
                 walk = segment.walk(position, segment.size)
                 walk.checks_crc = True
                 self.report.walked_bytes += segment.size - position
                 while (header := segment.next_header(walk)) is not None:
+                    flaw_offset = walk.expected_offset
+                    flaw_position = walk.position
                     if header.base_offset >= epochs_from:
                         log.leader_epochs.assign(header.leader_epoch, header.base_offset)
                     if header.base_offset >= listener_from:
                         self.listener.on_recovered_batch(header)
             except Flaw as flaw:
                 log.note_flaw(flaw)
+                return
+            except StorageError as error:
+                if not segment.is_open:
+                    raise
+                log.note_flaw(Flaw(str(error), flaw_offset, flaw_position))
                 return
 
     # --- What lies beyond.
@@ -299,10 +311,7 @@ class _Recovery:
             return self._scan_file(log, segment)
         except Flaw as flaw:
             log.note_flaw(flaw)
-        except StorageError as error:
-            # The device failed; whether more is there cannot be known.
-            log.note_flaw(Flaw(str(error), self.end_offset, segment.written_size))
-        return False
+            return False
 
     def _scan_file(self, log: Log, segment: Segment) -> bool:
         file = segment.file()
@@ -316,12 +325,17 @@ class _Recovery:
         walk.checks_crc = True
         walk.leader_epoch_min = log.leader_epochs.latest_epoch
         log.unflushed.add(segment)
-        while (header := walk.next()) is not None:
-            segment.note_recovered(header, walk.batch_position)
-            self.end_offset = walk.expected_offset
-            log.leader_epochs.assign(header.leader_epoch, header.base_offset)
-            self.listener.on_recovered_batch(header)
-            walk.leader_epoch_min = header.leader_epoch
+        try:
+            while (header := walk.next()) is not None:
+                segment.note_recovered(header, walk.batch_position)
+                self.end_offset = walk.expected_offset
+                log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+                self.listener.on_recovered_batch(header)
+                walk.leader_epoch_min = header.leader_epoch
+        except StorageError as error:
+            # The device fails to read an open file; whether more is there cannot be known.
+            log.note_flaw(Flaw(str(error), self.end_offset, segment.written_size))
+            return False
         self.report.scanned_bytes += file.size - segment.flushed_size
         self.torn_reason = walk.flaw
         return walk.flaw == ""

@@ -365,6 +365,10 @@ class Segment(FileHolder):
 
     # --- Files.
 
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
     def file(self) -> LogFile:
         """The open file of batches."""
         file = self._file

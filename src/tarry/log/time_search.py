@@ -3,23 +3,26 @@
 Exact to the record, inside compressed batches and with timestamps in any order.  The time index
 says up to which batch everything is earlier; from there headers are walked, and only a batch whose
 largest timestamp is late enough is opened.  A batch that cannot be opened answers with its first
-offset: rather a record too early than one skipped.
+offset: rather a record too early than one skipped.  So does one that comes after a search has
+opened too much, because batches before it claimed later timestamps than they have.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tarry.base.errors import CorruptData, StorageError
-from tarry.base.limits import OPENED_BATCH_BYTES_MAX
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.flaw import Flaw
 from tarry.log.segment import Segment
 from tarry.records.batch import BatchHeader
-from tarry.records.record import RecordTime, find_latest_record, find_record_from_time
+from tarry.records.record import RecordTime, RecordTimes, open_records
 
 if TYPE_CHECKING:
     from tarry.log.log import Log
+
+# What one search may open, in bytes of unfolded records: 20 ms of a turn.
+SEARCH_BYTES_MAX: Final = 8 * 1024 * 1024
 
 # (timestamp, offset, leader epoch)
 FoundRecord = tuple[int, int, int]
@@ -27,12 +30,15 @@ FoundRecord = tuple[int, int, int]
 
 def offset_for_time(log: Log, timestamp: int, end_offset: int) -> FoundRecord | None:
     """The first record below `end_offset` whose timestamp is `timestamp` or later."""
+    budget = Budget()
     for segment in list(log.segments):
         if segment.base_offset >= end_offset:
             return None
         if segment.max_timestamp < timestamp:
             continue
-        found = _in_flawed(log, segment, _FirstFrom(log, segment, end_offset, timestamp))
+        search = _FirstFrom(log, segment, end_offset, timestamp)
+        search.budget = budget
+        found = _in_flawed(log, segment, search)
         if found is not None:
             return found
     return None
@@ -41,12 +47,15 @@ def offset_for_time(log: Log, timestamp: int, end_offset: int) -> FoundRecord | 
 def max_timestamp_offset(log: Log, end_offset: int) -> FoundRecord | None:
     """The record below `end_offset` with the largest timestamp, the first of several."""
     best: FoundRecord | None = None
+    budget = Budget()
     for segment in list(log.segments):
         if segment.base_offset >= end_offset:
             break
         if segment.max_timestamp < 0 or (best is not None and segment.max_timestamp <= best[0]):
             continue
-        found = _in_flawed(log, segment, _Latest(log, segment, end_offset))
+        search = _Latest(log, segment, end_offset)
+        search.budget = budget
+        found = _in_flawed(log, segment, search)
         if found is not None and (best is None or found[0] > best[0]):
             best = found
     return best
@@ -66,6 +75,26 @@ def _in_flawed(log: Log, segment: Segment, search: _Search) -> FoundRecord | Non
     raise StorageError(f"{log.directory} has a flaw at offset {log.flaw_offset}")
 
 
+class Budget:
+    """What a search may still open."""
+
+    def __init__(self) -> None:
+        self.bytes_left = SEARCH_BYTES_MAX
+
+    def open(self, data: bytes, header: BatchHeader) -> RecordTimes:
+        """The times of a batch's records; `CorruptData` if they cannot be had."""
+        if self.bytes_left <= 0:
+            raise CorruptData("the search has opened too much")
+        try:
+            cursor = open_records(data, 0, header, self.bytes_left)
+        except CorruptData:
+            # It may have unfolded all that was allowed.
+            self.bytes_left = 0
+            raise
+        self.bytes_left -= cursor.end - cursor.position
+        return RecordTimes(cursor, header)
+
+
 class _Search:
     """A walk over the headers of one segment, as far as a reader may see."""
 
@@ -74,6 +103,7 @@ class _Search:
         self.start_offset = log.log_start_offset
         self.end_offset = end_offset
         self.limit = segment.written_size
+        self.budget = Budget()
 
     def run(self) -> FoundRecord | None:
         raise NotImplementedError
@@ -119,12 +149,16 @@ class _FirstFrom(_Search):
 
     def _open(self, walk: BatchWalk, header: BatchHeader) -> RecordTime | None:
         first_offset = max(header.base_offset, self.start_offset)
+        if header.is_log_append_time:
+            return RecordTime(header.max_timestamp, first_offset)
         try:
-            return find_record_from_time(
-                walk.batch_bytes(header), 0, self.timestamp, first_offset, OPENED_BATCH_BYTES_MAX
-            )
+            times = self.budget.open(walk.batch_bytes(header), header)
+            while times.advance():
+                if times.timestamp >= self.timestamp and times.offset >= first_offset:
+                    return RecordTime(times.timestamp, times.offset)
         except CorruptData:
             return RecordTime(header.max_timestamp, first_offset)
+        return None
 
     def _start(self) -> BatchWalk:
         """Before it every batch is earlier than the timestamp.
@@ -165,14 +199,19 @@ class _Latest(_Search):
         return self._open(best, best_position)
 
     def _open(self, header: BatchHeader, position: int) -> FoundRecord | None:
+        found = (header.max_timestamp, header.base_offset, header.leader_epoch)
+        if header.is_log_append_time:
+            return found
         data = self.segment.file().read(position, header.size)
+        latest: FoundRecord | None = None
         try:
-            found = find_latest_record(data, 0, OPENED_BATCH_BYTES_MAX)
+            times = self.budget.open(data, header)
+            while times.advance():
+                if latest is None or times.timestamp > latest[0]:
+                    latest = (times.timestamp, times.offset, header.leader_epoch)
         except CorruptData:
-            found = RecordTime(header.max_timestamp, header.base_offset)
-        if found is None:
-            return None
-        return found.timestamp, found.offset, header.leader_epoch
+            return found
+        return latest
 
     def _start(self) -> BatchWalk:
         """Before it no batch is later than the one there, as long as both are readable."""

@@ -6,6 +6,7 @@ import logging
 
 import pytest
 
+from tarry.base.errors import StorageError
 from tarry.log.epoch_index import EPOCH_FILE
 
 LOG_0 = "orders-0/00000000000000000000.log"
@@ -350,3 +351,33 @@ def test_with_damaged_recovery_points_only_the_last_segment_may_be_torn(world, c
     log = world.open_logs()
     assert log.flaw_offset == 1
     assert log.recovery_report.torn_bytes == 0
+
+
+def test_a_file_that_cannot_be_opened_refuses_the_start_and_is_no_flaw(world, covered):
+    world.disk.kill()
+    disk_open = world.disk.open
+
+    def refuse(path, *, create=False):
+        if path.endswith(".log"):
+            raise StorageError(f"{path}: too many open files")
+        return disk_open(path, create=create)
+
+    world.disk.open = refuse
+    with pytest.raises(StorageError, match="too many open files"):
+        world.open_logs()
+    del world.disk.open
+
+    log = world.open_logs()
+    assert (log.flaw_offset, log.log_end_offset) == (-1, 60)
+
+
+def test_a_device_that_fails_on_the_walk_for_a_lost_snapshot_is_a_flaw(world, covered):
+    world.logs.close_cleanly()
+    for name in world.names(".snapshot"):
+        world.disk.remove(f"orders-0/{name}")
+    world.disk.fail_reads(1, f"{covered.segments[2].base_offset:020d}.log")
+
+    log = world.open_logs()
+
+    assert log.flaw_offset == covered.segments[2].base_offset
+    assert "failed to read" in log.recovery_report.flaw_reason

@@ -177,3 +177,16 @@ def test_a_search_reads_little_of_a_long_segment(world):
 
     assert log.offset_for_time(1371, 400) == (1371, 371, 0)
     assert sum(reads) < log.size_bytes
+
+
+def test_batches_that_claim_later_times_than_they_have_cost_a_bounded_search(world):
+    log = world.open()
+    world.config.index_interval_bytes = 0
+    lying = bytearray(world.batch(*[1000] * 30, value=b"v" * 100_000, codec=1))
+    lying[35:43] = (9000).to_bytes(8, "big")
+    for _ in range(20):
+        log.append_bytes(bytes(lying), 0, 1)
+    log.write()
+
+    # Two are opened, the third would exceed what one search may open.
+    assert log.offset_for_time(5000, 600) == (9000, 60, 0)
