@@ -129,9 +129,7 @@ class CheckpointWriter:
         """A whole round over all logs that have changed, waiting for the flushes; at stop."""
         self._end()
         # What a failed write left was cut off, and that cut may be all there is to flush.
-        changed = [
-            log for log in self.logs.values() if log.has_changed or not log.unflushed.is_empty
-        ]
+        changed = [log for log in self.logs.values() if log.has_changed or log.unflushed.segments]
         directories: dict[str, None] = {}
         for log in changed:
             if len(self._unflushed) >= FILES_PER_ROUND_MAX:

@@ -252,6 +252,9 @@ class Log:
         point = self.recovery_point
         if self.recovery_limit >= 0:
             return point.offset_max > self.recovery_limit
+        if point.offset < 0 and self.written_end_offset == 0:
+            # Nothing was ever written: without a row it is found as it is.
+            return False
         return (
             self.written_end_offset != point.offset
             or self.coming_start_offset != point.log_start_offset

@@ -368,3 +368,19 @@ def test_a_clean_stop_makes_the_cut_after_a_failed_write_durable(world):
     world.disk.crash()
 
     assert world.open_logs().recovery_report.is_quiet
+
+
+def test_a_log_that_was_never_written_costs_a_clean_stop_nothing(world):
+    world.open_logs()
+
+    assert world.checkpoint_round(10 * CHECKPOINT_AGE_MS) == 0
+    world.logs.close_cleanly()
+
+    assert world.names() == []
+    assert CHECKPOINT_FILE not in world.disk.paths()
+    log = world.open_logs()
+    assert world.logs.was_clean
+    assert log.recovery_report.is_quiet
+    world.fill(log, 2)
+    world.disk.crash()
+    assert world.open_logs().log_end_offset == 2
