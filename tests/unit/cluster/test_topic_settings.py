@@ -36,12 +36,16 @@ def test_kafkas_34_topic_keys_are_known_with_a_sentence_each():
     assert all(row.sentence.endswith(".") for row in TOPIC_SETTINGS.values())
 
 
-@pytest.mark.parametrize("key", sorted(TOPIC_SETTINGS))
+# A key whose default is that it is not set has no text to be accepted.
+KEYS_WITH_DEFAULT = [
+    key for key in sorted(TOPIC_SETTINGS) if value_text(default_value(key, Settings())) is not None
+]
+
+
+@pytest.mark.parametrize("key", KEYS_WITH_DEFAULT)
 def test_every_key_is_accepted_at_its_default(key):
     settings = Settings()
     text = value_text(default_value(key, settings))
-    if text is None:
-        pytest.skip("the default is that it is not set")
 
     assert checked_configs({key: text}, settings) == {key: text}
 

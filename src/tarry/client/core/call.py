@@ -114,11 +114,13 @@ class _Attempts:
         if self.call.is_done:
             return
         self.call.last_error = error
-        if error.is_retriable and now_ms < self.call.deadline_ms:
+        if not error.is_retriable:
+            self.finish(None, error)
+        elif now_ms < self.call.deadline_ms:
             self.owner.refresh.want(now_ms)
             self._pause(now_ms)
         else:
-            self.finish(None, error)
+            self._give_up(now_ms)
 
     def on_response(self, response: Any, version: int, now_ms: int) -> None:
         if self.call.is_done:
