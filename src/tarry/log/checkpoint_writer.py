@@ -39,7 +39,7 @@ CHECKPOINT_AGE_MS: Final = 60_000
 LOGS_PER_ROUND_MAX: Final = 64
 # Files in one round, the last log's beyond it: each is opened and written in the turn that begins
 # it and stays open until it is flushed.  A log that rolled often has many.
-FILES_PER_ROUND_MAX: Final = 128
+FILES_PER_ROUND_MAX: Final = 64
 
 _TEMPORARY_SUFFIX: Final = ".tmp"
 _NO_FLUSH: Final = -1
