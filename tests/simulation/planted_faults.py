@@ -14,12 +14,10 @@ from tarry.broker.delayed.fetch import DelayedFetch
 from tarry.broker.metadata_writes import MetadataLogOwner
 from tarry.cluster.state import ClusterState
 from tarry.log import batch_walk, recovery
-from tarry.log.checkpoint import CLEAN_MARKER
 from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.segment_indexes import SegmentIndexes
 from tarry.log.sparse_index import SparseIndex
-from tarry.log.unflushed import Unflushed
 from tarry.partition import producers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
@@ -150,29 +148,6 @@ def show_a_log_start_that_is_not_durable() -> None:
     Log.delete_old_segments = delete_old_segments
 
 
-def forget_that_a_cut_needs_a_flush() -> None:
-    honest = Unflushed.add
-
-    def add(self: Unflushed, segment: object) -> None:
-        if segment.written_size > segment.flushed_size or not segment.flushed_size:
-            honest(self, segment)
-
-    Unflushed.add = add
-
-
-def follow_recovery_points_that_are_not_durable() -> None:
-    honest = Logs.load
-
-    def load(self: Logs) -> None:
-        flush = self.disk.flush
-        if not self.disk.exists(CLEAN_MARKER):
-            self.disk.flush = lambda files, directories: None
-        honest(self)
-        self.disk.flush = flush
-
-    Logs.load = load
-
-
 def start_uncleanly_without_taking_the_marker_away() -> None:
     honest = Logs.load
 
@@ -215,8 +190,6 @@ FAULTS: dict[str, Callable[[], None]] = {
         apply_metadata_before_it_is_durable,
         answer_a_duplicate_before_the_original_is_durable,
         show_a_log_start_that_is_not_durable,
-        forget_that_a_cut_needs_a_flush,
-        follow_recovery_points_that_are_not_durable,
         start_uncleanly_without_taking_the_marker_away,
         count_a_stop_of_the_process_as_waiting,
         forget_the_names_of_a_killed_life,

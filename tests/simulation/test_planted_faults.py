@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from tarry.simulation.run import run_seed
+
 SEEDS = 200
 PROGRAM = Path(__file__).with_name("planted_faults.py")
 
@@ -65,3 +67,4 @@ def test_a_planted_fault_is_found(name: str, searches: dict[str, Future[str]]) -
 
     assert int(seed) >= 1, f"{SEEDS} seeds do not find it"
     assert sentence
+    assert run_seed(int(seed)).failure == "", "the seed fails without the fault as well"

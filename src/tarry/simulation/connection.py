@@ -19,6 +19,7 @@ from tarry.base.doors import (
     received,
 )
 from tarry.base.errors import StorageError
+from tarry.protocol.api_keys import PRODUCE
 from tarry.simulation.exchange import AnswerCounter, Exchange
 
 if TYPE_CHECKING:
@@ -131,6 +132,13 @@ class ClientSocket:
     def head(self) -> Exchange | None:
         """The oldest request that is to be answered and is not."""
         return self._unanswered[0] if self._unanswered else None
+
+    def has_unanswered_produce(self) -> bool:
+        """Whether the broker has a produce of this connection that it has not answered."""
+        return any(
+            exchange.api_key == PRODUCE and exchange.delivered_ms >= 0
+            for exchange in self._unanswered
+        )
 
     def _deliver_to_broker(self) -> None:
         if not self._to_broker or self.is_gone_for_broker:

@@ -14,6 +14,8 @@ POWER: Final = "power"
 KILL: Final = "kill"
 POWER_IN_TURN: Final = "power in a turn"
 KILL_IN_TURN: Final = "kill in a turn"
+POWER_IN_FLUSH: Final = "power in a flush"
+KILL_IN_FLUSH: Final = "kill in a flush"
 CLEAN: Final = "clean stop"
 POWER_AFTER_CLEAN: Final = "clean stop, then power"
 _ENDS: Final = (
@@ -22,9 +24,10 @@ _ENDS: Final = (
     KILL,
     POWER_IN_TURN,
     POWER_IN_TURN,
-    POWER_IN_TURN,
     KILL_IN_TURN,
-    KILL_IN_TURN,
+    POWER_IN_FLUSH,
+    KILL_IN_FLUSH,
+    KILL_IN_FLUSH,
     CLEAN,
     POWER_AFTER_CLEAN,
 )
@@ -36,6 +39,9 @@ _PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-de
 _LAST_ENDS: Final = ("", POWER, POWER, KILL, POWER_AFTER_CLEAN)
 
 _FLUSHES_MS_MAX: Final = (3, 3, 80, 600)
+
+# After these the page cache is there, durable or not.
+KILLS: Final = (KILL, KILL_IN_TURN, KILL_IN_FLUSH)
 
 CUT: Final = "cut"
 STALL: Final = "stall"
@@ -92,13 +98,13 @@ def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
         plan.pieces_per_mille = 600
     if random.randrange(3) == 0:
         plan.crash_in_start_per_mille = 300
-    _add(plan, random, duration_ms, 850, 4, _ENDS)
+    _add(plan, random, duration_ms, 900, 6, _ENDS)
     _add(plan, random, duration_ms, 500, 6, (CUT,))
-    _add(plan, random, duration_ms, 150, 2, (STALL,))
+    _add(plan, random, duration_ms, 250, 3, (STALL,))
     _add(plan, random, duration_ms, 100, 2, (CLOCK_JUMP,))
     _add(plan, random, duration_ms, 200, 4, (WRITE_FAULT,))
     _add(plan, random, duration_ms, 100, 3, (READ_FAULT,))
-    _add(plan, random, duration_ms, 150, 2, (FLUSH_FAULT,))
+    _add(plan, random, duration_ms, 250, 2, (FLUSH_FAULT,))
     _add(plan, random, duration_ms, 100, 2, (SPACE_FAULT,))
     _add(plan, random, duration_ms, 150, 2, (SLOW_READERS,))
     return plan
@@ -111,6 +117,8 @@ def without_loss_of_power(plan: FaultPlan) -> None:
             fault.kind = KILL
         elif fault.kind == POWER_IN_TURN:
             fault.kind = KILL_IN_TURN
+        elif fault.kind == POWER_IN_FLUSH:
+            fault.kind = KILL_IN_FLUSH
     plan.faults = [fault for fault in plan.faults if fault.kind != FLUSH_FAULT]
     plan.crash_in_start_per_mille = 0
     plan.may_lose_power = False
@@ -133,7 +141,8 @@ def _add(
         kind = kinds[random.randrange(len(kinds))]
         fault = Fault(random.randrange(duration_ms), kind)
         if kind == STALL:
-            fault.number = 1_100 + random.randrange(30_000)
+            # Clients give up after some seconds; a shorter stop finds them still there.
+            fault.number = 1_100 + random.randrange(30_000 if random.randrange(4) == 0 else 3_000)
         elif kind == CLOCK_JUMP:
             fault.number = _JUMPS_MS[random.randrange(len(_JUMPS_MS))]
         elif kind in (SPACE_FAULT, SLOW_READERS):

@@ -60,8 +60,8 @@ def _draw_topic(random: Random, name: str, *, is_lasting: bool) -> TopicPlan:
         configs["segment.index.bytes"] = str(8 * (3 + random.randrange(8)))
     if random.randrange(4) == 0:
         configs["segment.ms"] = str(200 + random.randrange(2_000))
-    if random.randrange(5) == 0:
-        configs["retention.bytes"] = str(500 + random.randrange(5_000))
+    if random.randrange(5) < 2:
+        configs["retention.bytes"] = str(random.randrange(4_000))
     if random.randrange(5) == 0:
         configs["message.timestamp.type"] = "LogAppendTime"
     return plan
@@ -73,8 +73,9 @@ def _draw_producer(random: Random, number: int, slowness: int) -> ProducerPlan:
     plan.pause_ms_max = 1 + random.randrange(300 * slowness)
     plan.in_flight_max = 1 + random.randrange(5)
     plan.timeout_ms = (1_000, 3_000, 30_000)[random.randrange(3)]
-    if random.randrange(5) < 2:
-        plan.value_bytes_max = 1_500
+    if random.randrange(2) == 0:
+        # Several sectors, so that a crash may lose the middle of a batch.
+        plan.value_bytes_max = 2_000
     if number > 0 and random.randrange(2) == 0:
         plan.is_idempotent = False
         plan.acks = (-1, 1, 1, 0)[random.randrange(4)]

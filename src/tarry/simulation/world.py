@@ -72,7 +72,8 @@ class World:
         self._turn_due_ms = self.clock.now_ms
         self._busy_until_ms = 0
         self._end_after_stop = ""
-        self._end_in_turn = faults.POWER
+        self._end_in_turn = faults.POWER if self.faults.may_lose_power else faults.KILL
+        self._end_in_flush = ""
         self._stop_deadline_ms = 0
         self._had_turn = False
         self._may_disk_fail = any(fault.kind in faults.OF_THE_DISK for fault in self.faults.faults)
@@ -117,6 +118,7 @@ class World:
         """Nothing goes wrong from here on, and nothing new is begun."""
         self._note("all heals")
         self.stage.is_quiet = True
+        self._end_in_flush = ""
         self.disk.heal()
         self.faults.flush_ms_max = 3
         self.faults.crash_in_start_per_mille = 0
@@ -128,7 +130,7 @@ class World:
                 actor.socket.resume_reading()
         if any(fault.kind == faults.READ_FAULT for fault in self.faults.faults):
             # What could not be read counts as damaged until the next start.
-            self._lose_broker(faults.KILL)
+            self.lose_broker(faults.KILL)
 
     def _is_at_rest(self) -> bool:
         return (
@@ -152,7 +154,7 @@ class World:
     def _end_life_for_the_last_time(self) -> None:
         kind = self.faults.last_end
         if kind in (faults.POWER, faults.KILL):
-            self._lose_broker(kind)
+            self.lose_broker(kind)
         elif kind:
             self._request_stop(kind)
         self._run_until(self.clock.now_ms + _QUIET_MS_MAX, self._is_at_rest)
@@ -201,7 +203,7 @@ class World:
         try:
             broker.turn(events, clock.now_ms, clock.now_wall_ms)
         except PowerLoss:
-            self._lose_broker(self._end_in_turn)
+            self.lose_broker(self._end_in_turn)
             return
         self._trace_turn(len(events))
         self._plan_flushes()
@@ -225,6 +227,10 @@ class World:
             if flush_id > self._planned_flush_id:
                 self._planned_flush_id = flush_id
                 delay_ms = self.random.randrange(self.faults.flush_ms_max + 1)
+                if self._end_in_flush:
+                    when_ms = self.random.randrange(delay_ms + 1)
+                    self.clock.after(when_ms, _EndOfLife(self, self._end_in_flush).happen)
+                    self._end_in_flush = ""
                 self.clock.after(delay_ms, _FlushEnd(self, flush_id).happen)
         if self.disk.defers_removals and self.random.randrange(4) == 0:
             self.disk.complete_removals()
@@ -254,8 +260,7 @@ class World:
                 clock.now_wall_ms,
             )
         except PowerLoss:
-            self._note("power fails in a start")
-            self._forget_broker(faults.POWER)
+            self._forget_broker(self._end_in_turn)
             return False
         except TarryError as error:
             self._note(f"the start is refused: {error}")
@@ -285,14 +290,14 @@ class World:
             if not self._may_disk_fail:
                 self.stage.history.violate(f"the broker stopped by itself: {broker.stop_reason}")
             is_power = self.faults.may_lose_power and self.random.randrange(2) == 0
-            self._lose_broker(faults.POWER if is_power else faults.KILL)
+            self.lose_broker(faults.POWER if is_power else faults.KILL)
             return
         self._note("the broker stopped cleanly")
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
         self._forget_broker(faults.POWER if is_power else faults.KILL)
         self._plan_start()
 
-    def _lose_broker(self, kind: str) -> None:
+    def lose_broker(self, kind: str) -> None:
         """This life ends uncleanly."""
         if self.broker is None:
             return
@@ -307,7 +312,7 @@ class World:
         self.broker = None
         self._end_after_stop = ""
         self.network.lose_broker()
-        if kind in (faults.KILL, faults.KILL_IN_TURN):
+        if kind in faults.KILLS:
             self.disk.kill()
             self._maybe_follow_with_power()
         else:
@@ -325,10 +330,12 @@ class World:
         kind = fault.kind
         self._note(f"fault: {kind} {fault.number} {fault.path_part}")
         if kind in (faults.POWER, faults.KILL):
-            self._lose_broker(kind)
+            self.lose_broker(kind)
         elif kind in (faults.POWER_IN_TURN, faults.KILL_IN_TURN):
             self._end_in_turn = kind
             self.disk.crash_after(fault.number, fault.path_part)
+        elif kind in (faults.POWER_IN_FLUSH, faults.KILL_IN_FLUSH):
+            self._end_in_flush = kind
         elif kind in (faults.CLEAN, faults.POWER_AFTER_CLEAN):
             self._request_stop(kind)
         elif kind == faults.CUT:
@@ -352,12 +359,16 @@ class World:
 
     def _maybe_follow_with_power(self) -> None:
         """What a failed write or a killed process leaves behind is at the mercy of the power."""
-        if self.faults.may_lose_power and self.random.randrange(3) == 0:
+        if self.faults.may_lose_power and self.random.randrange(2) == 0:
             delay_ms = 50 + self.random.randrange(600)
             self.clock.after(delay_ms, _Strike(self, Fault(0, faults.POWER)).happen)
 
     def _cut(self) -> None:
         sockets = self.network.sockets()
+        busy = [socket for socket in sockets if socket.has_unanswered_produce()]
+        if busy and self.random.randrange(2) == 0:
+            # Whoever produced comes again, perhaps before the first try is durable.
+            sockets = busy
         if sockets:
             sockets[self.random.randrange(len(sockets))].cut(self.random)
 
@@ -403,6 +414,19 @@ class _Strike:
 
     def happen(self) -> None:
         self._world.strike(self._fault)
+
+
+class _EndOfLife:
+    """The end of the life that runs now in the agenda."""
+
+    def __init__(self, world: World, kind: str) -> None:
+        self._world = world
+        self._kind = kind
+        self._life = world.stage.life
+
+    def happen(self) -> None:
+        if self._world.stage.life == self._life:
+            self._world.lose_broker(self._kind)
 
 
 class _FlushEnd:
