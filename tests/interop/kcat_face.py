@@ -101,7 +101,7 @@ class KcatFace:
         return KcatProducer([*self.command, *words])
 
     def read(self, topic: str, partition: int, offset: int, count: int) -> list[ReadRecord]:
-        words = ["-C", "-q", "-t", topic, "-p", str(partition), "-o", str(offset)]
+        words = ["-C", "-E", "-q", "-t", topic, "-p", str(partition), "-o", str(offset)]
         command = [*self.command, *words, "-c", str(count), "-f", FORMAT]
         with subprocess.Popen(command, stdout=subprocess.PIPE) as run:
             assert run.stdout is not None

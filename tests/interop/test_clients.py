@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from client_face import CODECS, ClientFace
+from client_face import CODECS, STEP_SECONDS_MAX, ClientFace
 from records_sent import (
     LARGEST_VALUE,
     START_MS,
@@ -20,7 +21,8 @@ from records_sent import (
 from broker_process import BrokerProcess
 from tarry.records.batch import decode_batch_header
 
-CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "kcat", "java")
+CLIENTS_WITH_ADMIN = ("confluent-kafka", "kafka-python", "aiokafka", "java")
+CLIENTS = (*CLIENTS_WITH_ADMIN, "kcat")
 
 # Above the largest value with its key, headers and batch header.
 TOPIC_BYTES_MAX = {"max.message.bytes": str(LARGEST_VALUE + 10_000)}
@@ -166,9 +168,8 @@ def test_every_client_reads_what_the_others_wrote(shared_broker, make_client):
         assert found == read_by[0], client.name
 
 
+@pytest.mark.parametrize("client", CLIENTS_WITH_ADMIN, indirect=True)
 def test_a_topic_is_created_with_settings_and_deleted(client, shared_broker):
-    if not client.has_admin:
-        pytest.skip(f"{client.name} administers nothing")
     topic = create(client, f"deleted-{client.name.replace(' ', '-')}", partitions=3)
     produce(client, topic, numbered(0, 3))
     directories = sorted(Path(shared_broker.directory, "data").glob(f"{topic}-*"))
@@ -209,3 +210,27 @@ def test_restarts_in_the_middle_of_producing_lose_and_double_nothing(
         assert client.end_offset("numbers", partition) == len(expected)
         if offsets is not None:
             assert offsets[partition::partitions] == list(range(len(expected)))
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_a_reader_goes_on_over_a_kill_and_a_restart(name, make_broker, make_client):
+    broker = make_broker()
+    writer = make_client("aiokafka", broker.address)
+    reader = make_client(name, broker.address)
+    writer.create_topic("numbers", 1, {})
+    sent = numbered(0, 300)
+    producer = writer.producer()
+
+    with ThreadPoolExecutor(1) as pool:
+        reading = pool.submit(reader.read, "numbers", 0, 0, len(sent))
+        for number, record in enumerate(sent):
+            producer.send("numbers", 0, record)
+            if number % 100 == 50:
+                producer.flush()
+                broker.kill()
+                broker.start()
+        producer.flush()
+        found = reading.result(STEP_SECONDS_MAX)
+    producer.close()
+
+    assert without_times([one.record for one in found]) == sent

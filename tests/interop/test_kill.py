@@ -23,6 +23,10 @@ PARTITIONS = 3
 # Under way at once: enough that every kill meets requests in every stage.
 UNDER_WAY_MAX = 600
 
+# Kafka's smallest segment, and records that fill some of them, so that kills meet rolls too.
+TOPIC_CONFIGS = {"segment.bytes": "1048576"}
+PADDING = b"." * 300
+
 # From the first acknowledgement to the kill, drawn anew for each round.
 ROUND_SECONDS = (0.0, 0.3)
 # Every third restart is killed as well, most often before it is ready.
@@ -72,7 +76,7 @@ class Load:
     def send(self) -> None:
         number = sum(len(values) for values in self.sent)
         partition = number % PARTITIONS
-        value = b"%d of partition %d" % (number, partition)
+        value = b"%d of partition %d" % (number, partition) + PADDING
         self.sent[partition].append(value)
         self.producer.produce(TOPIC, value, partition=partition, on_delivery=self.on_delivery)
 
@@ -136,7 +140,7 @@ def read_partition(address: str, partition: int) -> list[bytes]:
 def broker(make_broker: MakeBroker) -> BrokerProcess:
     broker = make_broker()
     admin = confluent_kafka.admin.AdminClient({"bootstrap.servers": broker.address})
-    wanted = confluent_kafka.admin.NewTopic(TOPIC, PARTITIONS)
+    wanted = confluent_kafka.admin.NewTopic(TOPIC, PARTITIONS, config=TOPIC_CONFIGS)
     admin.create_topics([wanted])[TOPIC].result(READ_SECONDS_MAX)
     return broker
 
