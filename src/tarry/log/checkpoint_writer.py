@@ -132,7 +132,7 @@ class CheckpointWriter:
         changed = [log for log in self.logs.values() if log.has_changed or log.unflushed.segments]
         directories: dict[str, None] = {}
         for log in changed:
-            if len(self._unflushed) >= FILES_PER_ROUND_MAX:
+            if len(self._unflushed) + len(directories) >= FILES_PER_ROUND_MAX:
                 self._flush(directories)
                 directories = {}
             self._save(log, self._unflushed, directories)
@@ -140,7 +140,10 @@ class CheckpointWriter:
         self._flush(directories)
         if not self._saved and self.forgotten == self._forgotten_in_file:
             return
-        self.disk.flush(*self._write())
+        files, renamed = self._write()
+        for start in range(0, len(renamed), FILES_PER_ROUND_MAX):
+            self.disk.flush([], renamed[start : start + FILES_PER_ROUND_MAX])
+        self.disk.flush(files, [])
         self._rename()
         self.disk.flush([], [""])
         self._finish()
