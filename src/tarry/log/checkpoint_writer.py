@@ -85,6 +85,8 @@ class CheckpointWriter:
         # Written for a round and not flushed yet.  A round that is given up leaves them to the
         # next one: their indexes do not know that they were not.
         self._unflushed: list[LogFile] = []
+        # Why a log could not be saved last.
+        self._save_failure = ""
 
     def add(self, log: Log, row: LogCheckpoint | None) -> None:
         """A log was opened, with the recovery point it was opened by."""
@@ -126,8 +128,12 @@ class CheckpointWriter:
         return self._begin_round()
 
     def write_all(self) -> None:
-        """A whole round over all logs that have changed, waiting for the flushes; at stop."""
+        """A whole round over all logs that have changed, waiting for the flushes; at stop.
+
+        `StorageError` if any log has none: then the next start has to scan it.
+        """
         self._end()
+        self._save_failure = ""
         # What a failed write left was cut off, and that cut may be all there is to flush.
         changed = [log for log in self.logs.values() if log.has_changed or log.unflushed.segments]
         directories: dict[str, None] = {}
@@ -136,6 +142,8 @@ class CheckpointWriter:
                 self._flush(directories)
                 directories = {}
             self._save(log, self._unflushed, directories)
+        if self._save_failure:
+            raise StorageError(self._save_failure)
         self._mark_flawed(self._unflushed, directories)
         self._flush(directories)
         if not self._saved and self.forgotten == self._forgotten_in_file:
@@ -202,6 +210,7 @@ class CheckpointWriter:
             log.note_flaw(flaw)
         except StorageError as error:
             logger.warning("no recovery point for %s: %s", log.directory, error)
+            self._save_failure = str(error)
 
     def _begin_writing(self) -> int:
         self._flush_id = self.disk.begin_flush(*self._write())

@@ -17,7 +17,6 @@ from tarry.log.checkpoint import (
     CLEAN_MARKER,
     LogCheckpoint,
     decode_checkpoints,
-    read_file,
     write_file,
 )
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CheckpointWriter
@@ -52,11 +51,16 @@ class Logs:
         self._unsettled: list[Log] = []
 
     def load(self) -> None:
-        """Read the recovery points and take the clean marker away, durably."""
+        """Read the recovery points and take the clean marker away, durably.
+
+        `StorageError` if the device fails: nothing was changed, and another start may succeed.
+        """
         self.was_clean = self.disk.exists(CLEAN_MARKER)
         if self.disk.exists(CHECKPOINT_FILE):
-            content = read_file(self.disk, CHECKPOINT_FILE)
-            self._loaded = decode_checkpoints(content) if content is not None else None
+            # A device that cannot read them now says nothing about damage: the start is refused.
+            file = self.disk.open(CHECKPOINT_FILE)
+            self._loaded = decode_checkpoints(file.read(0, file.size))
+            file.close()
             if self._loaded is None:
                 logger.error("%s is damaged: all logs are read from their start", CHECKPOINT_FILE)
         if self.was_clean:
