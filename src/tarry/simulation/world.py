@@ -41,6 +41,7 @@ StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker
 _STOP_MS_MAX: Final = 5_500
 # When all is healed, everything that is under way ends within this time.
 _QUIET_MS_MAX: Final = 60_000
+_LAST_WORDS_MS: Final = 200
 
 
 class World:
@@ -76,6 +77,7 @@ class World:
         self._end_in_flush = ""
         self._stop_deadline_ms = 0
         self._had_turn = False
+        self._is_clean_start = False
         self._may_disk_fail = any(fault.kind in faults.OF_THE_DISK for fault in self.faults.faults)
         self._producers: list[Producer] = []
         self._readers: list[Reader] = []
@@ -94,6 +96,9 @@ class World:
         if not history.violations and not self._is_at_rest():
             self._complain_of_unrest()
         if not history.violations:
+            # Whoever hung up last is heard of.
+            self._run_until(self.clock.now_ms + _LAST_WORDS_MS, self._never)
+            self._check_nothing_waits()
             self._end_life_for_the_last_time()
             self._collect()
         return check_history(history)
@@ -118,6 +123,7 @@ class World:
         """Nothing goes wrong from here on, and nothing new is begun."""
         self._note("all heals")
         self.stage.is_quiet = True
+        self._busy_until_ms = self.clock.now_ms
         self._end_in_flush = ""
         self.disk.heal()
         self.faults.flush_ms_max = 3
@@ -250,6 +256,8 @@ class World:
             self.disk.crash_after(self.random.randrange(30))
         self.stage.life += 1
         self._had_turn = False
+        is_clean_start = self._is_clean_start
+        self._is_clean_start = False
         try:
             broker = self._start_broker(
                 self.disk,
@@ -267,6 +275,8 @@ class World:
             self._forget_broker(faults.KILL)
             return False
         self._note(f"life {self.stage.life} begins")
+        if is_clean_start:
+            self._check_clean_start(broker)
         broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
         self.broker = broker
         self._turn_due_ms = clock.now_ms
@@ -274,6 +284,32 @@ class World:
         self.network.is_accepting = True
         self._plan_flushes()
         return True
+
+    def _check_clean_start(self, broker: Broker) -> None:
+        """After a clean stop nothing is scanned."""
+        for hosted in broker.topics.values():
+            for partition in hosted.partitions:
+                report = partition.log.recovery_report
+                if report.scanned_bytes or report.torn_bytes:
+                    self.stage.history.violate(
+                        f"{report.scanned_bytes} bytes of {partition.name} were scanned after a "
+                        "clean stop"
+                    )
+
+    def _check_nothing_waits(self) -> None:
+        """When all clients have their answers, no operation is left in a purgatory."""
+        broker = self.broker
+        assert broker is not None
+        for purgatory in (
+            broker.produce_purgatory,
+            broker.fetch_purgatory,
+            broker.metadata_purgatory,
+        ):
+            if purgatory.delayed:
+                self.stage.history.violate(
+                    f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "
+                    "every client has its answers"
+                )
 
     def _request_stop(self, end: str) -> None:
         if self.broker is None or self._end_after_stop:
@@ -293,6 +329,7 @@ class World:
             self.lose_broker(faults.POWER if is_power else faults.KILL)
             return
         self._note("the broker stopped cleanly")
+        self._is_clean_start = True
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
         self._forget_broker(faults.POWER if is_power else faults.KILL)
         self._plan_start()
