@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 from aiokafka.record.memory_records import MemoryRecords as AioRecords
 from hypothesis import given, settings
@@ -176,7 +177,10 @@ def test_a_broken_batch_is_refused_or_read_and_nothing_else(records, codec, edit
         read = decode_records(window.data, size_max=SIZE_MAX, position=window.start)
         assert [one.offset for one in read] == list(range(check.header.record_count))
         assert max(-1, *(one.timestamp for one in read)) == check.header.max_timestamp
-        assert len(list(AioRecords(window.to_bytes()).next_batch())) == len(read)
+        # The names of headers are the client's: brokers do not look whether they are UTF-8, and
+        # this reader raises where they are not.
+        with contextlib.suppress(UnicodeDecodeError):
+            assert len(list(AioRecords(window.to_bytes()).next_batch())) == len(read)
 
 
 def codec_of(check) -> int:
