@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+
 from aiokafka.record.default_records import DefaultRecordBatchBuilder as AioBuilder
 from aiokafka.record.memory_records import MemoryRecords as AioRecords
 from hypothesis import given, settings
