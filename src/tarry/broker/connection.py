@@ -23,7 +23,7 @@ from tarry.base.limits import (
 )
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
-from tarry.timer.wheel import TimerEntry
+from tarry.timer.entry import TimerEntry
 
 # The longest of the beginnings by which foreign protocols are known, and the shortest header.
 HEADER_BYTES_MIN: Final = 8

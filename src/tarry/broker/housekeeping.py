@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tarry.broker.flush_rounds import FlushListener
-from tarry.timer.wheel import TimerEntry
+from tarry.timer.entry import TimerEntry
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker

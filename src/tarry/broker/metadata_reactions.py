@@ -25,7 +25,7 @@ from tarry.cluster.topic_settings import log_config
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
 from tarry.partition.topic import HostedTopic
-from tarry.timer.wheel import TimerEntry
+from tarry.timer.entry import TimerEntry
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker

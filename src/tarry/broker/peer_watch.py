@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.limits import FRAME_AGE_MS_MAX
-from tarry.timer.wheel import TimerEntry
+from tarry.timer.entry import TimerEntry
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from mypy_extensions import mypyc_attr
 
-from tarry.timer.wheel import TimerEntry
+from tarry.timer.entry import TimerEntry
 
 if TYPE_CHECKING:
     from tarry.purgatory.purgatory import Purgatory

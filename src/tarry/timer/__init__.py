@@ -1,7 +1,32 @@
-"""The hierarchical timing wheel; time is an argument, so it runs in any loop."""
+"""Timers over a hierarchical timing wheel, usable in any Python program.
+
+Pure, with the time as an argument: `TimingWheel`, and under the same contract `HeapTimer` and
+`RoundsTimer` to compare with; their entries are `TimerEntry` and `PeriodicEntry`.  With a clock
+of their own: `SystemTimer` for threads, `AsyncioTimer` for an event loop.
+"""
 
 from __future__ import annotations
 
-from tarry.timer.wheel import TimerEntry, TimingWheel
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["TimerEntry", "TimingWheel"]
+if TYPE_CHECKING:
+    from tarry.timer.entry import TimerEntry, TimerShutDown
+    from tarry.timer.wheel import TimingWheel
+
+__all__ = ["TimerEntry", "TimerShutDown", "TimingWheel"]
+
+# Imported when asked for: who wants the wheel alone, as the broker does, pays for no threads and
+# no event loop at its start.
+_MODULES: Final[dict[str, str]] = {
+    "TimerEntry": "entry",
+    "TimerShutDown": "entry",
+    "TimingWheel": "wheel",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)

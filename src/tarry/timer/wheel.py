@@ -15,7 +15,7 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from mypy_extensions import mypyc_attr
+from tarry.timer.entry import Holder, TimerEntry, check_ms, why_not_added, why_not_moved
 
 # A place in the queue of buckets is one int, the expiration and below it the level; 64 levels
 # of at least two buckets reach farther than any 64-bit time.
@@ -26,91 +26,138 @@ LEVEL_MASK: Final = 63
 # "No limit": more moves than memory has entries.
 MOVES_UNLIMITED: Final = 1 << 60
 
+# What one sweep of holes or one step of `advance` may have to look at; 4 to 8 KiB of list.
+CHUNK_ENTRIES_MAX: Final = 1024
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class TimerEntry:
-    """Something that is due at a deadline.  To be subclassed; only its wheel moves it."""
-
-    __slots__ = ("_bucket", "_place", "deadline_ms")
-
-    def __init__(self, deadline_ms: int) -> None:
-        self.deadline_ms = deadline_ms
-        self._bucket: _Bucket | None = None
-        self._place = 0
-
-    @property
-    def is_pending(self) -> bool:
-        """True while the entry lies in a wheel."""
-        return self._bucket is not None
-
-    def expire(self) -> None:
-        """What is to be done at the deadline; called by the owner of the wheel."""
+# Chunks of a bucket below which nobody looks for emptied ones.
+CHUNKS_MIN: Final = 16
 
 
-class _Bucket:
-    """The entries of one tick of one level, in the order in which they came.
+class _Chunk(Holder):
+    """A stretch of a bucket: its entries in the order in which they came.
 
     A cancelled entry leaves a hole, which costs no look at any other entry: of a million pending
     the oldest is cancelled in 36 ns, where filling the hole with the last one took 75 and a
-    linked list 126.  Holes are swept out once they are three quarters.  `taken` counts what left
-    at the front, so that the places of the others stay right.
+    linked list 126.  Holes are swept out once they are three quarters.  A bucket is made of
+    chunks so that neither sweeping nor taking the first few of ten million touches the rest.
     """
 
-    __slots__ = ("entries", "expiration_ms", "holes", "is_queued", "is_sorted", "level", "taken")
+    __slots__ = ("bucket",)
 
-    def __init__(self, level: _Level) -> None:
-        self.level = level
-        self.entries: list[TimerEntry | None] = []
-        self.holes = 0
-        self.taken = 0
-        self.expiration_ms = 0
-        self.is_queued = False
-        self.is_sorted = False
+    def __init__(self, owner: object, bucket: _Bucket) -> None:
+        super().__init__(owner)
+        self.bucket = bucket
 
-    def sweep(self) -> None:
-        """Drop the holes; those at the front without a look at any entry."""
-        entries = self.entries
-        front = 0
-        while front < len(entries) and entries[front] is None:
-            front += 1
-        del entries[:front]
-        self.taken += front
-        self.holes -= front
-        if self.holes * 4 > len(entries) * 3:
-            self.arrange([entry for entry in entries if entry is not None])
+    def is_empty(self) -> bool:
+        return len(self.entries) == self.holes
 
-    def sort(self) -> None:
-        """Order by exact deadline; stable.  Once is enough: nothing comes to a due bucket."""
-        entries = [entry for entry in self.entries if entry is not None]
-        entries.sort(key=_deadline_of)
-        self.arrange(entries)
-        self.is_sorted = True
-
-    def arrange(self, entries: list[TimerEntry]) -> None:
+    def hold(self, entries: list[TimerEntry]) -> None:
         """Hold these entries, in this order, and no holes."""
         self.entries = [*entries]
         self.holes = 0
         self.taken = 0
         for place, entry in enumerate(entries):
+            entry._holder = self
             entry._place = place
 
-    def take(self, count_max: int) -> list[TimerEntry]:
-        """Take entries from the front; they still name this bucket as theirs."""
+    def live(self) -> list[TimerEntry]:
+        """What is not a hole, in order."""
+        return [entry for entry in self.entries if entry is not None]
+
+    def take_first(self, count: int) -> list[TimerEntry]:
+        """Take some of the entries from the front; they still name this chunk as theirs."""
         entries = self.entries
-        if len(entries) - self.holes <= count_max:
-            self.arrange([])
-            return [entry for entry in entries if entry is not None]
-        front: list[TimerEntry] = []
+        first: list[TimerEntry] = []
         end = 0
-        while len(front) < count_max:
+        while len(first) < count:
             entry = entries[end]
             end += 1
             if entry is not None:
-                front.append(entry)
+                first.append(entry)
         del entries[:end]
         self.taken += end
-        self.holes -= end - count_max
-        return front
+        self.holes -= end - count
+        return first
+
+
+class _Bucket:
+    """The entries of one tick of one level: full chunks, and the tail that new ones go to."""
+
+    __slots__ = ("chunks", "chunks_max", "expiration_ms", "is_queued", "is_sorted", "level", "tail")
+
+    def __init__(self, owner: object, level: _Level) -> None:
+        self.level = level
+        self.tail = _Chunk(owner, self)
+        self.chunks: list[_Chunk] = []
+        self.chunks_max = CHUNKS_MIN
+        self.expiration_ms = 0
+        self.is_queued = False
+        self.is_sorted = False
+
+    def grow(self) -> _Chunk:
+        """Begin a new tail.  Chunks that cancelling emptied go when the others have doubled."""
+        chunks = self.chunks
+        if len(chunks) >= self.chunks_max:
+            chunks = [chunk for chunk in chunks if not chunk.is_empty()]
+            self.chunks = chunks
+            self.chunks_max = max(CHUNKS_MIN, 2 * len(chunks))
+        chunks.append(self.tail)
+        self.tail = _Chunk(self.tail.owner, self)
+        return self.tail
+
+    def is_empty(self) -> bool:
+        """Whether nothing is left; drops the chunks at the front that cancelling emptied."""
+        chunks = self.chunks
+        if chunks:
+            front = 0
+            while front < len(chunks) and chunks[front].is_empty():
+                front += 1
+            if front:
+                del chunks[:front]
+            if chunks:
+                return False
+        return self.tail.is_empty()
+
+    def clear(self) -> None:
+        """Make an empty bucket ready for its next turn, without the holes and the space."""
+        self.tail.hold([])
+        self.chunks_max = CHUNKS_MIN
+        self.is_queued = False
+        self.is_sorted = False
+
+    def sort(self) -> None:
+        """Order by exact deadline; stable.  Once is enough: nothing comes to a due bucket."""
+        entries: list[TimerEntry] = []
+        for chunk in self.chunks:
+            entries.extend(chunk.live())
+        entries.extend(self.tail.live())
+        entries.sort(key=_deadline_of)
+        self.chunks = []
+        self.tail.hold(entries[:CHUNK_ENTRIES_MAX])
+        for start in range(CHUNK_ENTRIES_MAX, len(entries), CHUNK_ENTRIES_MAX):
+            self.grow().hold(entries[start : start + CHUNK_ENTRIES_MAX])
+        self.is_sorted = True
+
+    def take(self, count_max: int) -> list[TimerEntry]:
+        """Take entries from the front; they still name their chunk as theirs."""
+        taken: list[TimerEntry] = []
+        chunks = self.chunks
+        used_up = 0
+        while len(taken) < count_max:
+            is_tail = used_up == len(chunks)
+            chunk = self.tail if is_tail else chunks[used_up]
+            wanted = count_max - len(taken)
+            if len(chunk.entries) - chunk.holes > wanted:
+                taken.extend(chunk.take_first(wanted))
+                break
+            taken.extend(chunk.live())
+            chunk.hold([])
+            if is_tail:
+                break
+            used_up += 1
+        if used_up:
+            del chunks[:used_up]
+        return taken
 
 
 class _Level:
@@ -118,14 +165,16 @@ class _Level:
 
     __slots__ = ("buckets", "end_ms", "interval_ms", "number", "overflow", "start_ms", "tick_ms")
 
-    def __init__(self, number: int, tick_ms: int, wheel_size: int, now_ms: int) -> None:
+    def __init__(
+        self, owner: object, number: int, tick_ms: int, wheel_size: int, now_ms: int
+    ) -> None:
         self.number = number
         self.tick_ms = tick_ms
         self.interval_ms = tick_ms * wheel_size
         self.start_ms = now_ms - now_ms % tick_ms
         self.end_ms = self.start_ms + self.interval_ms
         self.overflow: _Level | None = None
-        self.buckets: list[_Bucket] = [_Bucket(self) for _ in range(wheel_size)]
+        self.buckets: list[_Bucket] = [_Bucket(owner, self) for _ in range(wheel_size)]
 
 
 class TimingWheel:
@@ -134,13 +183,15 @@ class TimingWheel:
     __slots__ = ("_levels", "_lowest", "_pending", "_queue", "_tick_ms", "_wheel_size")
 
     def __init__(self, now_ms: int, tick_ms: int = 1, wheel_size: int = 20) -> None:
+        for number in (now_ms, tick_ms, wheel_size):
+            check_ms(number)
         if tick_ms < 1:
             raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
         if wheel_size < 2:
             raise ValueError(f"a wheel of {wheel_size} buckets; it must have at least 2")
         self._tick_ms = tick_ms
         self._wheel_size = wheel_size
-        self._lowest = _Level(0, tick_ms, wheel_size, now_ms)
+        self._lowest = _Level(self, 0, tick_ms, wheel_size, now_ms)
         self._levels: list[_Level] = [self._lowest]
         self._queue: list[int] = []
         self._pending = 0
@@ -155,7 +206,8 @@ class TimingWheel:
 
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and the caller runs it now."""
-        assert entry._bucket is None, "an entry lies in one wheel at a time"
+        if entry._holder is not None:
+            raise why_not_added(entry, self)
         if self._round_up(entry.deadline_ms) <= self._lowest.start_ms:
             return False
         self._link(entry)
@@ -164,35 +216,44 @@ class TimingWheel:
 
     def cancel(self, entry: TimerEntry) -> bool:
         """Take the entry out; False: it was not pending."""
-        bucket = entry._bucket
-        if bucket is None:
+        holder = entry._holder
+        if holder is None:
             return False
-        entries = bucket.entries
-        index = entry._place - bucket.taken
+        if holder.owner is not self:
+            raise why_not_moved()
+        entries = holder.entries
+        index = entry._place - holder.taken
         if index == len(entries) - 1:
             entries.pop()
         else:
             entries[index] = None
-            holes = bucket.holes + 1
-            bucket.holes = holes
+            holes = holder.holes + 1
+            holder.holes = holes
             if holes * 4 > len(entries) * 3:
-                bucket.sweep()
-        entry._bucket = None
+                assert isinstance(holder, _Chunk)
+                holder.hold(holder.live())
+        entry._holder = None
         self._pending -= 1
         return True
 
     def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
         """Move the deadline of an entry, pending or not; False: it is due, as with `add`."""
-        bucket = entry._bucket
-        if bucket is None:
+        check_ms(deadline_ms)
+        holder = entry._holder
+        if holder is None:
             entry.deadline_ms = deadline_ms
             return self.add(entry)
+        if holder.owner is not self:
+            raise why_not_moved()
+        assert isinstance(holder, _Chunk)
+        bucket = holder.bucket
         first_ms = bucket.expiration_ms
-        if first_ms > self._lowest.start_ms:
-            rounded_ms = self._round_up(deadline_ms)
-            if first_ms <= rounded_ms < first_ms + bucket.level.tick_ms:
-                entry.deadline_ms = deadline_ms  # the common case of a heartbeat: same bucket
-                return True
+        rounded_ms = self._round_up(deadline_ms)
+        stays = first_ms <= rounded_ms < first_ms + bucket.level.tick_ms
+        if stays and first_ms > self._lowest.start_ms:
+            entry.deadline_ms = deadline_ms  # the common case of a heartbeat
+            return True
+        self._level_of(rounded_ms)  # refuses before the entry has left its place
         self.cancel(entry)
         entry.deadline_ms = deadline_ms
         return self.add(entry)
@@ -203,6 +264,7 @@ class TimingWheel:
         With a limit at most so many entries are moved, a fall to a lower level counted; what is
         left keeps `next_due_ms() <= now_ms` and comes with the next calls.
         """
+        check_ms(now_ms)
         due: list[TimerEntry] = []
         moves = MOVES_UNLIMITED if limit is None else limit
         while True:
@@ -219,7 +281,7 @@ class TimingWheel:
             taken = bucket.take(moves)
             if is_due:
                 for entry in taken:
-                    entry._bucket = None
+                    entry._holder = None
                 self._pending -= len(taken)
                 due.extend(taken)
             else:
@@ -241,10 +303,7 @@ class TimingWheel:
     def _link(self, entry: TimerEntry) -> None:
         """Put the entry into its bucket; the bucket into the queue if it is not there yet."""
         deadline_ms = self._round_up(entry.deadline_ms)
-        level = self._lowest
-        while deadline_ms >= level.end_ms:
-            overflow = level.overflow
-            level = self._make_overflow(level) if overflow is None else overflow
+        level = self._level_of(deadline_ms)
         tick_ms = level.tick_ms
         tick = deadline_ms // tick_ms
         bucket = level.buckets[tick % self._wheel_size]
@@ -254,16 +313,30 @@ class TimingWheel:
             # The higher level comes first, so that what falls to a bucket that expires at the
             # same time is there before that one is emptied.
             heappush(self._queue, bucket.expiration_ms << LEVEL_BITS | LEVEL_MASK - level.number)
-        entries = bucket.entries
-        entry._bucket = bucket
-        entry._place = bucket.taken + len(entries)
+        chunk = bucket.tail
+        entries = chunk.entries
+        count = len(entries)
+        if count >= CHUNK_ENTRIES_MAX:
+            chunk = bucket.grow()
+            entries = chunk.entries
+            count = 0
+        entry._holder = chunk
+        entry._place = chunk.taken + count
         entries.append(entry)
+
+    def _level_of(self, deadline_ms: int) -> _Level:
+        """The lowest level whose interval reaches the deadline; made if there is none."""
+        level = self._lowest
+        while deadline_ms >= level.end_ms:
+            overflow = level.overflow
+            level = self._make_overflow(level) if overflow is None else overflow
+        return level
 
     def _make_overflow(self, level: _Level) -> _Level:
         number = level.number + 1
         if number >= LEVELS_MAX:
-            raise ValueError("a deadline farther away than the wheel's levels reach")
-        overflow = _Level(number, level.interval_ms, self._wheel_size, level.start_ms)
+            raise ValueError("the deadline is farther away than the wheel's levels reach")
+        overflow = _Level(self, number, level.interval_ms, self._wheel_size, level.start_ms)
         level.overflow = overflow
         self._levels.append(overflow)
         return overflow
@@ -277,12 +350,10 @@ class TimingWheel:
             expiration_ms = place >> LEVEL_BITS
             bucket = level.buckets[expiration_ms // level.tick_ms % self._wheel_size]
             assert bucket.expiration_ms == expiration_ms
-            if len(bucket.entries) > bucket.holes:
+            if not bucket.is_empty():
                 return bucket
             heappop(queue)
-            bucket.is_queued = False
-            bucket.is_sorted = False
-            bucket.arrange([])
+            bucket.clear()
         return None
 
     def _move_to(self, now_ms: int) -> None:

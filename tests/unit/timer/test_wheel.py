@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from tarry.timer import TimerEntry, TimingWheel
+from tarry.timer.wheel import CHUNKS_MIN
 
 
 class Named(TimerEntry):
@@ -149,7 +152,7 @@ def test_a_cancelled_entry_never_comes_and_holds_nothing() -> None:
     assert not wheel.cancel(second)
 
     assert not second.is_pending
-    assert second._bucket is None
+    assert second._holder is None
     assert wheel.advance(10) == [first, third]
 
 
@@ -174,8 +177,8 @@ def test_cancelling_keeps_the_memory_of_a_bucket_bounded() -> None:
         wheel.cancel(first)
         wheel.cancel(second)
 
-    assert held._bucket is not None
-    assert len(held._bucket.entries) < 10
+    assert held._holder is not None
+    assert len(held._holder.entries) < 10
 
 
 def test_an_emptied_bucket_does_not_wake_anybody() -> None:
@@ -210,12 +213,15 @@ def test_an_entry_may_be_added_again_after_it_came() -> None:
     assert wheel.advance(9) == [entry]
 
 
-def test_adding_a_pending_entry_is_our_mistake() -> None:
+def test_adding_a_pending_entry_is_refused_and_the_wheel_stays_whole() -> None:
     wheel = TimingWheel(0)
     (entry,) = added(wheel, 3)
 
-    with pytest.raises(AssertionError):
+    with pytest.raises(ValueError, match="pending already"):
         wheel.add(entry)
+
+    assert len(wheel) == 1
+    assert wheel.advance(3) == [entry]
 
 
 def test_a_rescheduled_entry_comes_at_its_new_deadline_only() -> None:
@@ -341,3 +347,96 @@ def test_an_interpreted_subclass_expires_by_its_own_method() -> None:
         entry.expire()
 
     assert ran == [3]
+
+
+def test_a_bucket_of_many_chunks_keeps_the_order_of_ties_whatever_is_cancelled() -> None:
+    wheel = TimingWheel(0)
+    entries = added(wheel, *[350] * 5000)
+    for number, entry in enumerate(entries):
+        if number % 7 or 1024 <= number < 3072:
+            wheel.cancel(entry)
+
+    parts = [wheel.advance(350, 100) for _ in range(20)]
+
+    left = [entry for number, entry in enumerate(entries) if not (number % 7)]
+    left = [entry for entry in left if entry not in entries[1024:3072]]
+    assert [entry for part in parts for entry in part] == left
+    assert len(wheel) == 0
+
+
+def test_a_part_of_a_large_bucket_is_taken_without_a_look_at_the_rest() -> None:
+    wheel = TimingWheel(0)
+    entries = added(wheel, *[15] * 5000)
+
+    first = wheel.advance(15, 10)
+
+    assert first == entries[:10]
+    assert entries[1023]._place == 1023
+    assert [entry._place for entry in entries[1024:1027]] == [0, 1, 2]
+
+
+def test_adding_and_cancelling_for_ever_leaves_no_empty_chunks_behind() -> None:
+    wheel = TimingWheel(0)
+    (held,) = added(wheel, 10**9)
+    for _ in range(100):
+        for entry in added(wheel, *[10**9] * 1024):
+            wheel.cancel(entry)
+
+    bucket = wheel._levels[-1].buckets[10**9 // wheel._levels[-1].tick_ms % 20]
+    assert held.is_pending
+    assert len(bucket.chunks) <= 2 * CHUNKS_MIN
+
+
+def test_exact_deadlines_of_many_chunks_are_in_order_within_one_tick() -> None:
+    wheel = TimingWheel(0, tick_ms=10_000)
+    wanted = [(number * 7919) % 10_000 + 1 for number in range(5000)]
+    added(wheel, *wanted)
+
+    due = wheel.advance(10_000, 3000) + wheel.advance(10_000, 3000)
+
+    assert deadlines(due) == sorted(wanted)
+
+
+def test_an_entry_of_another_wheel_is_refused_and_stays_where_it_is() -> None:
+    wheel, other = TimingWheel(0), TimingWheel(0)
+    (entry,) = added(other, 5)
+
+    with pytest.raises(ValueError, match="another timer"):
+        wheel.cancel(entry)
+    with pytest.raises(ValueError, match="another timer"):
+        wheel.reschedule(entry, 9)
+    with pytest.raises(ValueError, match="another timer"):
+        wheel.add(entry)
+
+    assert (len(wheel), len(other)) == (0, 1)
+    assert other.advance(5) == [entry]
+
+
+def test_a_deadline_beyond_all_levels_is_refused_and_the_entry_stays_where_it_is() -> None:
+    wheel = TimingWheel(0, wheel_size=2)
+    (entry,) = added(wheel, 5)
+
+    with pytest.raises(ValueError, match="farther away"):
+        wheel.reschedule(entry, 2**70)
+    with pytest.raises(ValueError, match="farther away"):
+        wheel.add(TimerEntry(2**70))
+
+    assert len(wheel) == 1
+    assert wheel.advance(5) == [entry]
+
+
+@pytest.mark.parametrize("wrong", [1.5, "5", None, float("nan"), float("inf")])
+def test_a_time_that_is_no_int_is_refused_and_the_wheel_stays_whole(wrong: Any) -> None:
+    wheel = TimingWheel(0)
+    (entry,) = added(wheel, 5)
+
+    with pytest.raises(TypeError, match="int"):
+        TimerEntry(wrong)
+    with pytest.raises(TypeError, match="int"):
+        wheel.reschedule(entry, wrong)
+    with pytest.raises(TypeError, match="int"):
+        wheel.advance(wrong)
+    with pytest.raises(TypeError, match="int"):
+        TimingWheel(wrong)
+
+    assert wheel.advance(5) == [entry]

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tarry.timer.wheel import TimerEntry, TimingWheel
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import TimingWheel
 
 
 class Task(TimerEntry):
