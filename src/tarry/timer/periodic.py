@@ -1,0 +1,89 @@
+"""Periodic entry: something that is due again and again, on any timer of the contract.
+
+Invariants: beats of one entry never overlap, because the owner adds the entry again only after
+its beat; nothing drifts, because a fixed rate keeps to the grid `first_deadline_ms + n *
+period_ms` whatever a beat takes; and there is no burst after a pause, because of several beats
+that are due one runs and the others are told as missed.  Rate and delay are meant as in the JDK's
+`ScheduledExecutorService`, which however makes up for missed beats in a burst.
+
+The entry knows no timer and no clock.  Its owner does three steps for one beat, and may have them
+done by `run_beat`; on a pure timer that is
+
+    for entry in timer.advance(now_ms):
+        entry.run_beat(now_ms)
+        timer.add(entry)        # False: the next beat is due already
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import mypyc_attr
+
+from tarry.timer.entry import TimerEntry, check_ms
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PeriodicEntry(TimerEntry):
+    """A timer entry with a period.  A subclass defines `beat`, and `on_missed` if it cares.
+
+    `first_deadline_ms` and `period_ms` are ints on the clock of the timer; a period is at least
+    1 ms.  With a fixed rate (the default) a beat is due every `period_ms` from the first deadline
+    on; with `fixed_delay` it is due `period_ms` after the end of the one before, and none is ever
+    missed.  `missed_total` counts what was told to `on_missed`.
+    """
+
+    __slots__ = ("fixed_delay", "is_stopped", "missed_total", "period_ms")
+
+    def __init__(self, first_deadline_ms: int, period_ms: int, fixed_delay: bool = False) -> None:
+        check_ms(period_ms)
+        if period_ms < 1:
+            raise ValueError(f"a period of {period_ms} ms; it must be at least 1")
+        super().__init__(first_deadline_ms)
+        self.period_ms = period_ms
+        self.fixed_delay = fixed_delay
+        self.missed_total = 0
+        self.is_stopped = False
+
+    def beat(self) -> None:
+        """What is to be done at every deadline; to be overridden."""
+
+    def on_missed(self, beats: int) -> None:
+        """Told before the beat: so many whole beats after the due one have passed unrun."""
+
+    def stop(self) -> None:
+        """No beat comes after this one.  The owner must not add the entry again."""
+        self.is_stopped = True
+
+    def begin_beat(self, now_ms: int) -> int:
+        """How many beats were missed; for a fixed rate the deadline moves to the next beat.
+
+        That is the first point of the grid after `now_ms`.  A beat that runs before its deadline
+        counts as the one that was due then.
+        """
+        if self.is_pending:
+            raise ValueError("the entry is pending still; a beat begins when its timer gave it out")
+        if self.fixed_delay:
+            return 0
+        late_ms = now_ms - self.deadline_ms
+        missed = late_ms // self.period_ms if late_ms > 0 else 0
+        self.deadline_ms += (missed + 1) * self.period_ms
+        self.missed_total += missed
+        return missed
+
+    def end_beat(self, now_ms: int) -> None:
+        """For a fixed delay the deadline moves to a period after `now_ms`, the beat's end."""
+        if self.fixed_delay:
+            self.deadline_ms = now_ms + self.period_ms
+
+    def run_beat(self, now_ms: int) -> None:
+        """One beat that takes no time, for an owner whose clock is an argument.
+
+        An error in `on_missed` or `beat` comes through; the entry is ready to be added again all
+        the same.
+        """
+        missed = self.begin_beat(now_ms)
+        try:
+            if missed > 0:
+                self.on_missed(missed)
+            self.beat()
+        finally:
+            self.end_beat(now_ms)
