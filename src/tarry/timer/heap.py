@@ -1,0 +1,150 @@
+"""Binary heap under the contract of the timing wheel: to compare with, and its oracle.
+
+So wait `java.util.Timer`, `ScheduledThreadPoolExecutor` and asyncio: an add and an expiry cost
+O(log n), and cancelling is lazy, for what lies in the middle of a heap cannot be taken out
+cheaply.  The heap holds keys, not entries: the deadline and below it a number that counts the
+adds, so that ties come in the order of adding.  A cancelled entry is forgotten at once; only its
+key stays behind, until it comes to the top or more than half of all keys are stale and one
+cleaning, paid for by as many cancels, drops them.  Invariant: every entry has one key.
+"""
+
+from __future__ import annotations
+
+from heapq import heapify, heappop, heappush
+from typing import Final
+
+from tarry.timer.entry import Holder, TimerEntry, check_ms, why_not_added, why_not_moved
+
+# Below the deadline in a key; no program adds 2^64 times.
+NUMBER_BITS: Final = 64
+NUMBER_MASK: Final = (1 << NUMBER_BITS) - 1
+
+# Stale keys that nobody cleans away, as in asyncio: a heap of a few is not worth the look.
+STALE_KEYS_MIN: Final = 100
+
+# "No limit": more moves than memory has entries.
+MOVES_UNLIMITED: Final = 1 << 60
+
+
+class HeapTimer:
+    """The contract of `TimingWheel` on a heap.  `now_ms` is any clock; going back is not followed.
+
+    Times are ints of milliseconds; deadlines round up to a multiple of `tick_ms`.
+    """
+
+    __slots__ = ("_adds", "_current_ms", "_entries", "_heap", "_holder", "_tick_ms")
+
+    def __init__(self, now_ms: int, tick_ms: int = 1) -> None:
+        for number in (now_ms, tick_ms):
+            check_ms(number)
+        if tick_ms < 1:
+            raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
+        self._tick_ms = tick_ms
+        self._current_ms = now_ms - now_ms % tick_ms
+        self._holder = Holder(self)
+        self._heap: list[int] = []
+        self._entries: dict[int, TimerEntry] = {}
+        self._adds = 0
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def current_ms(self) -> int:
+        """The timer's time, a multiple of the tick; with a limit that of the last entry given."""
+        return self._current_ms
+
+    def add(self, entry: TimerEntry) -> bool:
+        """Take the entry in; False: it is due already and the caller runs it now.
+
+        ValueError: it is pending already, here or in another timer.
+        """
+        if entry._holder is not None:
+            raise why_not_added(entry, self)
+        deadline_ms = entry.deadline_ms
+        if self._round_up(deadline_ms) <= self._current_ms:
+            return False
+        number = self._adds
+        heappush(self._heap, deadline_ms << NUMBER_BITS | number)
+        self._entries[number] = entry
+        self._adds = number + 1
+        entry._holder = self._holder
+        entry._place = number
+        return True
+
+    def cancel(self, entry: TimerEntry) -> bool:
+        """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
+        holder = entry._holder
+        if holder is None:
+            return False
+        if holder is not self._holder:
+            raise why_not_moved()
+        del self._entries[entry._place]
+        entry._holder = None
+        stale = len(self._heap) - len(self._entries)
+        if stale > STALE_KEYS_MIN and stale * 2 > len(self._heap):
+            self._clean()
+        return True
+
+    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+        """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
+
+        Among ties a moved entry is the last.
+        """
+        check_ms(deadline_ms)
+        self.cancel(entry)
+        entry.deadline_ms = deadline_ms
+        return self.add(entry)
+
+    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
+        """The entries that are due by now, in order of exact deadline, then of adding.
+
+        With a limit at most so many come; cleaning is not counted.  What is left keeps
+        `next_due_ms() <= now_ms` and comes with the next calls.
+        """
+        check_ms(now_ms)
+        until_ms = now_ms - now_ms % self._tick_ms
+        moves = MOVES_UNLIMITED if limit is None else limit
+        due: list[TimerEntry] = []
+        while True:
+            key = self._first_key()
+            if key is None or key >> NUMBER_BITS > until_ms:
+                self._current_ms = max(self._current_ms, until_ms)
+                return due
+            if moves <= 0:
+                return due
+            heappop(self._heap)
+            entry = self._entries.pop(key & NUMBER_MASK)
+            entry._holder = None
+            self._current_ms = self._round_up(key >> NUMBER_BITS)
+            due.append(entry)
+            moves -= 1
+
+    def next_due_ms(self) -> int | None:
+        """When the first entry is due, rounded up to the tick; None: nothing is pending."""
+        key = self._first_key()
+        return None if key is None else self._round_up(key >> NUMBER_BITS)
+
+    def _round_up(self, deadline_ms: int) -> int:
+        tick_ms = self._tick_ms
+        if tick_ms == 1:
+            return deadline_ms
+        return -(-deadline_ms // tick_ms) * tick_ms
+
+    def _first_key(self) -> int | None:
+        """The key of the entry that is due first; stale ones above it go."""
+        heap = self._heap
+        while heap:
+            key = heap[0]
+            if key & NUMBER_MASK in self._entries:
+                return key
+            heappop(heap)
+        return None
+
+    def _clean(self) -> None:
+        """Drop the stale keys; the order stays, for no two keys are equal."""
+        entries = self._entries
+        self._heap = [key for key in self._heap if key & NUMBER_MASK in entries]
+        heapify(self._heap)
+        # A copy has the space of what is left, the original that of all there ever was.
+        self._entries = dict(entries)

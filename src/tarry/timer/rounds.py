@@ -1,0 +1,235 @@
+"""One wheel with rounds under the contract of the hierarchical wheel: to compare with.
+
+So waits Netty's `HashedWheelTimer`: an entry lies in bucket `tick % wheel_size` however far its
+deadline is, and waits there for as many rounds of the wheel as are between.  Adding and
+cancelling is O(1) as with levels; but who empties a bucket looks at everything in it, also at
+what waits for a later round, so much pending far away makes every round dear.  The rounds are
+not counted down: they follow from the deadline.  Each bucket knows a tick before which it has
+nothing to give, so a jump skips rounds, and costs by the entries, not by the ticks passed.
+
+Invariants: no bucket's `first_tick` is later than what it holds; what a limit left over of a tick
+lies in `_due` alone, and is given before anything else.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.timer.entry import Holder, TimerEntry, check_ms, why_not_added, why_not_moved
+
+# "No limit": more moves than memory has entries.
+MOVES_UNLIMITED: Final = 1 << 60
+
+
+class _Bucket(Holder):
+    """The entries of every `wheel_size`-th tick in the order in which they came.
+
+    Cancelling leaves a hole; holes are swept out once they are three quarters, as in the wheel.
+    Only at the end may entries leave without a sweep, so `taken` stays 0.
+    """
+
+    __slots__ = ("first_tick",)
+
+    def __init__(self, owner: object) -> None:
+        super().__init__(owner)
+        self.first_tick = 0
+
+    def is_empty(self) -> bool:
+        return len(self.entries) == self.holes
+
+    def live(self) -> list[TimerEntry]:
+        """What is not a hole, in order."""
+        return [entry for entry in self.entries if entry is not None]
+
+    def hold(self, entries: list[TimerEntry]) -> None:
+        """Hold these entries, in this order, and no holes."""
+        self.entries = [*entries]
+        self.holes = 0
+        for place, entry in enumerate(entries):
+            entry._holder = self
+            entry._place = place
+
+
+class RoundsTimer:
+    """The contract of `TimingWheel` on one wheel; 512 buckets are Netty's default.
+
+    Times are ints of milliseconds; deadlines round up to a multiple of `tick_ms`.  `now_ms` is
+    any clock; going back is not followed.
+    """
+
+    __slots__ = ("_buckets", "_current_tick", "_due", "_pending", "_tick_ms", "_wheel_size")
+
+    def __init__(self, now_ms: int, tick_ms: int = 1, wheel_size: int = 512) -> None:
+        for number in (now_ms, tick_ms, wheel_size):
+            check_ms(number)
+        if tick_ms < 1:
+            raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
+        if wheel_size < 2:
+            raise ValueError(f"a wheel of {wheel_size} buckets; it must have at least 2")
+        self._tick_ms = tick_ms
+        self._wheel_size = wheel_size
+        self._current_tick = now_ms // tick_ms
+        self._buckets: list[_Bucket] = [_Bucket(self) for _ in range(wheel_size)]
+        # What is due and was left over by a limit, the next one last.
+        self._due = _Bucket(self)
+        self._pending = 0
+
+    def __len__(self) -> int:
+        return self._pending
+
+    @property
+    def current_ms(self) -> int:
+        """The timer's time, a multiple of the tick; with a limit that of the last entry given."""
+        return self._current_tick * self._tick_ms
+
+    def add(self, entry: TimerEntry) -> bool:
+        """Take the entry in; False: it is due already and the caller runs it now.
+
+        ValueError: it is pending already, here or in another timer.
+        """
+        if entry._holder is not None:
+            raise why_not_added(entry, self)
+        tick = self._tick_of(entry.deadline_ms)
+        if tick <= self._current_tick:
+            return False
+        bucket = self._buckets[tick % self._wheel_size]
+        if bucket.is_empty():
+            bucket.hold([])
+            bucket.first_tick = tick
+        elif tick < bucket.first_tick:
+            bucket.first_tick = tick
+        entries = bucket.entries
+        entry._holder = bucket
+        entry._place = len(entries)
+        entries.append(entry)
+        self._pending += 1
+        return True
+
+    def cancel(self, entry: TimerEntry) -> bool:
+        """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
+        holder = entry._holder
+        if holder is None:
+            return False
+        if holder.owner is not self:
+            raise why_not_moved()
+        entries = holder.entries
+        place = entry._place
+        if place == len(entries) - 1:
+            entries.pop()
+        else:
+            entries[place] = None
+            holes = holder.holes + 1
+            holder.holes = holes
+            if holes * 4 > len(entries) * 3:
+                assert isinstance(holder, _Bucket)
+                holder.hold(holder.live())
+        entry._holder = None
+        self._pending -= 1
+        return True
+
+    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+        """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
+
+        Among ties a moved entry is the last.
+        """
+        check_ms(deadline_ms)
+        self.cancel(entry)
+        entry.deadline_ms = deadline_ms
+        return self.add(entry)
+
+    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
+        """The entries that are due by now, in order of exact deadline, then of adding.
+
+        With a limit at most so many come; looks at entries that wait for a later round are not
+        counted.  What is left keeps `next_due_ms() <= now_ms` and comes with the next calls.
+        """
+        check_ms(now_ms)
+        now_tick = now_ms // self._tick_ms
+        moves = MOVES_UNLIMITED if limit is None else limit
+        due: list[TimerEntry] = []
+        if now_tick < self._current_tick:
+            return due
+        while True:
+            if self._due.is_empty():
+                bucket = self._first_bucket(now_tick)
+                if bucket is None:
+                    self._current_tick = now_tick
+                    return due
+                if moves <= 0:
+                    return due
+                self._gather(bucket)
+            elif moves <= 0:
+                return due
+            else:
+                entry = self._due.entries.pop()
+                if entry is None:
+                    self._due.holes -= 1
+                    continue
+                entry._holder = None
+                self._pending -= 1
+                due.append(entry)
+                moves -= 1
+
+    def next_due_ms(self) -> int | None:
+        """When `advance` has something to do next, be it only a look; None: nothing is pending."""
+        if not self._due.is_empty():
+            return self._current_tick * self._tick_ms
+        bucket = self._first_bucket(None)
+        return None if bucket is None else bucket.first_tick * self._tick_ms
+
+    def _tick_of(self, deadline_ms: int) -> int:
+        """The first tick that is not before the deadline."""
+        return -(-deadline_ms // self._tick_ms)
+
+    def _first_bucket(self, last_tick: int | None) -> _Bucket | None:
+        """The bucket that may give something first; None: not up to this tick.
+
+        Goes round once at most, and ends early at what is due in this round: the buckets before
+        it have something for later rounds only.
+        """
+        if self._pending == 0:
+            return None
+        first: _Bucket | None = None
+        tick = self._current_tick
+        for _ in range(self._wheel_size):
+            tick += 1
+            if last_tick is not None and tick > last_tick:
+                return None
+            bucket = self._buckets[tick % self._wheel_size]
+            if bucket.is_empty():
+                continue
+            if bucket.first_tick <= tick:
+                return bucket
+            if first is None or bucket.first_tick < first.first_tick:
+                first = bucket
+        if first is None or (last_tick is not None and first.first_tick > last_tick):
+            return None
+        return first
+
+    def _gather(self, bucket: _Bucket) -> None:
+        """Move the time to the first tick of the bucket, and what is due then out of it."""
+        tick = max(self._current_tick, bucket.first_tick)
+        self._current_tick = tick
+        due: list[TimerEntry] = []
+        later: list[TimerEntry] = []
+        first_tick = 0
+        for entry in bucket.entries:
+            if entry is None:
+                continue
+            entry_tick = self._tick_of(entry.deadline_ms)
+            if entry_tick <= tick:
+                due.append(entry)
+                continue
+            if not later or entry_tick < first_tick:
+                first_tick = entry_tick
+            later.append(entry)
+        bucket.hold(later)
+        bucket.first_tick = first_tick
+        if self._tick_ms > 1:
+            due.sort(key=_deadline_of)
+        due.reverse()
+        self._due.hold(due)
+
+
+def _deadline_of(entry: TimerEntry) -> int:
+    return entry.deadline_ms
