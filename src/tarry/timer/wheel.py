@@ -64,16 +64,19 @@ class _Chunk(Holder):
         """What is not a hole, in order."""
         return [entry for entry in self.entries if entry is not None]
 
-    def take_first(self, count: int) -> list[TimerEntry]:
-        """Take some of the entries from the front; they still name this chunk as theirs."""
+    def take(self, count_max: int) -> list[TimerEntry | None]:
+        """Take entries from the front, holes among them; they still name this chunk as theirs."""
         entries = self.entries
-        first: list[TimerEntry] = []
+        if len(entries) - self.holes <= count_max:
+            self.hold([])
+            return entries
+        count = 0
         end = 0
-        while len(first) < count:
-            entry = entries[end]
+        while count < count_max:
+            if entries[end] is not None:
+                count += 1
             end += 1
-            if entry is not None:
-                first.append(entry)
+        first = entries[:end]
         del entries[:end]
         self.taken += end
         self.holes -= end - count
@@ -138,26 +141,10 @@ class _Bucket:
             self.grow().hold(entries[start : start + CHUNK_ENTRIES_MAX])
         self.is_sorted = True
 
-    def take(self, count_max: int) -> list[TimerEntry]:
-        """Take entries from the front; they still name their chunk as theirs."""
-        taken: list[TimerEntry] = []
+    def first_chunk(self) -> _Chunk:
+        """Where the oldest entry lies, if the bucket is not empty."""
         chunks = self.chunks
-        used_up = 0
-        while len(taken) < count_max:
-            is_tail = used_up == len(chunks)
-            chunk = self.tail if is_tail else chunks[used_up]
-            wanted = count_max - len(taken)
-            if len(chunk.entries) - chunk.holes > wanted:
-                taken.extend(chunk.take_first(wanted))
-                break
-            taken.extend(chunk.live())
-            chunk.hold([])
-            if is_tail:
-                break
-            used_up += 1
-        if used_up:
-            del chunks[:used_up]
-        return taken
+        return chunks[0] if chunks else self.tail
 
 
 class _Level:
@@ -271,23 +258,24 @@ class TimingWheel:
             bucket = self._first_bucket()
             if bucket is None or bucket.expiration_ms > now_ms:
                 self._move_to(now_ms)
-                return due
+                break
             if moves <= 0:
-                return due
+                break
             self._move_to(bucket.expiration_ms)
             is_due = bucket.level.number == 0
             if is_due and self._tick_ms > 1 and not bucket.is_sorted:
                 bucket.sort()
-            taken = bucket.take(moves)
-            if is_due:
-                for entry in taken:
+            for entry in bucket.first_chunk().take(moves):
+                if entry is None:
+                    continue
+                moves -= 1
+                if is_due:
                     entry._holder = None
-                self._pending -= len(taken)
-                due.extend(taken)
-            else:
-                for entry in taken:
+                    due.append(entry)
+                else:
                     self._link(entry)
-            moves -= len(taken)
+        self._pending -= len(due)
+        return due
 
     def next_due_ms(self) -> int | None:
         """When `advance` has something to do next, be it only a fall; None: nothing is pending."""
