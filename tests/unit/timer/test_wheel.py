@@ -1,21 +1,14 @@
-"""The wheel's edges, one sentence each; the laws stand in tests/model."""
+"""What is the wheel's own: levels, falls, buckets and their chunks.
+
+What it shares with the other timers stands in tests/contracts, the laws in tests/model.
+"""
 
 from __future__ import annotations
-
-from typing import Any
 
 import pytest
 
 from tarry.timer import TimerEntry, TimingWheel
-from tarry.timer.wheel import CHUNKS_MIN
-
-
-class Named(TimerEntry):
-    """An entry that a test can recognise."""
-
-    def __init__(self, deadline_ms: int, name: str = "") -> None:
-        super().__init__(deadline_ms)
-        self.name = name
+from tarry.timer.wheel import CHUNKS_MIN, _Chunk
 
 
 def added(wheel: TimingWheel, *deadlines_ms: int) -> list[TimerEntry]:
@@ -29,75 +22,63 @@ def deadlines(entries: list[TimerEntry]) -> list[int]:
     return [entry.deadline_ms for entry in entries]
 
 
-def test_an_entry_within_the_interval_is_taken_and_counted() -> None:
+def lies(entry: TimerEntry) -> tuple[int, int, int]:
+    """Which level and which slot of it an entry lies in, and when that bucket expires."""
+    chunk = entry._holder
+    assert isinstance(chunk, _Chunk)
+    bucket = chunk.bucket
+    return bucket.level.number, bucket.level.buckets.index(bucket), bucket.expiration_ms
+
+
+def test_an_entry_due_in_445_ms_lies_where_the_example_says_at_every_step() -> None:
+    wheel = TimingWheel(0)
+    (entry,) = added(wheel, 445)
+
+    places = [lies(entry)]
+    for now_ms in (399, 400, 439, 440, 444):
+        assert wheel.advance(now_ms) == []
+        places.append(lies(entry))
+
+    third, second, first = (2, 1, 400), (1, 2, 440), (0, 5, 445)
+    assert places == [third, third, second, second, first, first]
+    assert wheel.advance(445) == [entry]
+
+
+@pytest.mark.parametrize(
+    ("deadline_ms", "level"),
+    [(1, 0), (19, 0), (20, 1), (399, 1), (400, 2), (7_999, 2), (8_000, 3), (159_999, 3)],
+)
+def test_the_edges_of_an_interval_belong_to_the_next_level(deadline_ms: int, level: int) -> None:
     wheel = TimingWheel(0)
 
-    (entry,) = added(wheel, 5)
+    (entry,) = added(wheel, deadline_ms)
 
-    assert len(wheel) == 1
-    assert entry.is_pending
-    assert wheel.next_due_ms() == 5
-
-
-@pytest.mark.parametrize("deadline_ms", [-5, 0, 999, 1000])
-def test_an_entry_that_is_due_is_left_to_the_caller(deadline_ms: int) -> None:
-    wheel = TimingWheel(1000)
-    entry = TimerEntry(deadline_ms)
-
-    taken = wheel.add(entry)
-
-    assert not taken
-    assert not entry.is_pending
-    assert len(wheel) == 0
+    assert lies(entry)[0] == level
+    assert wheel.advance(deadline_ms - 1) == []
+    assert wheel.advance(deadline_ms) == [entry]
 
 
-def test_an_entry_due_one_tick_from_now_is_not_due_now() -> None:
-    wheel = TimingWheel(1000)
+def test_a_level_is_made_when_the_first_entry_needs_it() -> None:
+    wheel = TimingWheel(0)
 
-    added(wheel, 1001)
+    levels = []
+    for deadline_ms in (19, 20, 399, 5, 400, 8_000):
+        added(wheel, deadline_ms)
+        levels.append(len(wheel._levels))
 
-    assert wheel.advance(1000) == []
-    assert deadlines(wheel.advance(1001)) == [1001]
-
-
-def test_a_deadline_rounds_up_to_the_tick_so_that_nothing_is_early() -> None:
-    wheel = TimingWheel(0, tick_ms=10)
-
-    added(wheel, 5, 11)
-
-    assert wheel.advance(9) == []
-    assert deadlines(wheel.advance(10)) == [5]
-    assert wheel.advance(19) == []
-    assert deadlines(wheel.advance(20)) == [11]
+    assert levels == [1, 2, 2, 2, 3, 4]
 
 
-def test_an_entry_in_the_current_tick_waits_for_the_next_one() -> None:
-    wheel = TimingWheel(15, tick_ms=10)
+def test_slots_are_used_again_after_the_wheel_has_gone_round() -> None:
+    wheel = TimingWheel(0)
+    came = []
 
-    assert wheel.current_ms == 10
-    assert not wheel.add(TimerEntry(10))
-    assert wheel.add(TimerEntry(11))
+    for now_ms in range(0, 200, 5):
+        added(wheel, now_ms + 19)
+        came += deadlines(wheel.advance(now_ms + 5))
 
-
-def test_advancing_within_a_tick_does_not_move_the_time() -> None:
-    wheel = TimingWheel(0, tick_ms=10)
-
-    wheel.advance(9)
-    within = wheel.current_ms
-    wheel.advance(29)
-
-    assert within == 0
-    assert wheel.current_ms == 20
-
-
-def test_going_back_in_time_does_nothing() -> None:
-    wheel = TimingWheel(100)
-    added(wheel, 105)
-
-    due = wheel.advance(50)
-
-    assert due == []
-    assert wheel.current_ms == 100
+    assert came == list(range(19, 201, 5))
+    assert len(wheel._levels) == 1
 
 
 def test_an_entry_due_in_445_ms_falls_through_three_wheels() -> None:
@@ -112,51 +93,7 @@ def test_an_entry_due_in_445_ms_falls_through_three_wheels() -> None:
     assert seen == [(400, []), (440, []), (445, [445])]
 
 
-def test_what_is_due_comes_in_order_of_deadline_over_six_levels() -> None:
-    wheel = TimingWheel(0, tick_ms=1, wheel_size=3)
-    wanted = [*range(1, 5), *range(1, 5), *range(10, 100), *range(10, 100), *range(100, 500)]
-    added(wheel, *wanted)
-
-    due = wheel.advance(1000)
-
-    assert deadlines(due) == sorted(wanted)
-    assert len(wheel) == 0
-    assert wheel.next_due_ms() is None
-
-
-def test_exact_deadlines_within_one_tick_are_in_order_too() -> None:
-    wheel = TimingWheel(0, tick_ms=100)
-    added(wheel, 399, 301, 350, 400, 302)
-
-    due = wheel.advance(400)
-
-    assert deadlines(due) == [301, 302, 350, 399, 400]
-
-
-def test_ties_come_in_the_order_in_which_they_were_added() -> None:
-    wheel = TimingWheel(0)
-    entries = [Named(7, name) for name in "abcdef"]
-    for entry in entries:
-        wheel.add(entry)
-
-    due = wheel.advance(7)
-
-    assert due == entries
-
-
-def test_a_cancelled_entry_never_comes_and_holds_nothing() -> None:
-    wheel = TimingWheel(0)
-    first, second, third = added(wheel, 5, 5, 5)
-
-    assert wheel.cancel(second)
-    assert not wheel.cancel(second)
-
-    assert not second.is_pending
-    assert second._holder is None
-    assert wheel.advance(10) == [first, third]
-
-
-def test_ties_keep_their_order_whatever_is_cancelled_between_them() -> None:
+def test_ties_keep_their_order_through_a_fall_whatever_is_cancelled_between_them() -> None:
     wheel = TimingWheel(0)
     entries = added(wheel, *[350] * 100)
 
@@ -202,78 +139,6 @@ def test_a_bucket_that_was_emptied_and_filled_again_is_queued_once() -> None:
     assert len(wheel._queue) == 1
 
 
-def test_an_entry_may_be_added_again_after_it_came() -> None:
-    wheel = TimingWheel(0)
-    (entry,) = added(wheel, 3)
-    wheel.advance(3)
-
-    entry.deadline_ms = 9
-
-    assert wheel.add(entry)
-    assert wheel.advance(9) == [entry]
-
-
-def test_adding_a_pending_entry_is_refused_and_the_wheel_stays_whole() -> None:
-    wheel = TimingWheel(0)
-    (entry,) = added(wheel, 3)
-
-    with pytest.raises(ValueError, match="pending already"):
-        wheel.add(entry)
-
-    assert len(wheel) == 1
-    assert wheel.advance(3) == [entry]
-
-
-def test_a_rescheduled_entry_comes_at_its_new_deadline_only() -> None:
-    wheel = TimingWheel(0)
-    later, sooner, near = added(wheel, 10, 9000, 30)
-
-    assert wheel.reschedule(later, 9500)
-    assert wheel.reschedule(sooner, 20)
-    assert wheel.reschedule(near, 31)
-
-    assert wheel.advance(19) == []
-    assert wheel.advance(30) == [sooner]
-    assert wheel.advance(31) == [near]
-    assert wheel.advance(9499) == []
-    assert wheel.advance(9500) == [later]
-    assert len(wheel) == 0
-
-
-def test_rescheduling_to_the_past_leaves_the_entry_to_the_caller() -> None:
-    wheel = TimingWheel(100)
-    (entry,) = added(wheel, 200)
-
-    kept = wheel.reschedule(entry, 100)
-
-    assert not kept
-    assert not entry.is_pending
-    assert len(wheel) == 0
-
-
-def test_rescheduling_adds_an_entry_that_is_not_pending() -> None:
-    wheel = TimingWheel(0)
-    entry = TimerEntry(0)
-
-    assert wheel.reschedule(entry, 8)
-
-    assert wheel.advance(8) == [entry]
-
-
-def test_a_limit_hands_out_the_rest_with_the_next_calls() -> None:
-    wheel = TimingWheel(0)
-    entries = added(wheel, *[5] * 10)
-
-    first = wheel.advance(100, 4)
-    due_ms = wheel.next_due_ms()
-    second = wheel.advance(100, 4)
-    third = wheel.advance(100, 4)
-
-    assert due_ms == 5
-    assert [first, second, third] == [entries[:4], entries[4:8], entries[8:]]
-    assert wheel.current_ms == 100
-
-
 def test_a_limit_counts_the_falls_to_lower_levels() -> None:
     wheel = TimingWheel(0)
     added(wheel, 445, 446)
@@ -283,70 +148,6 @@ def test_a_limit_counts_the_falls_to_lower_levels() -> None:
     assert wheel.advance(445, 2) == []
     assert deadlines(wheel.advance(445, 2)) == [445]
     assert deadlines(wheel.advance(446, 2)) == [446]
-
-
-def test_a_limit_of_nothing_moves_nothing() -> None:
-    wheel = TimingWheel(0)
-    added(wheel, 5)
-
-    assert wheel.advance(9, 0) == []
-    assert wheel.next_due_ms() == 5
-
-
-def test_an_entry_left_by_a_limit_may_be_cancelled_or_rescheduled() -> None:
-    wheel = TimingWheel(0)
-    a, b, c, d = added(wheel, 5, 5, 5, 5)
-    assert wheel.advance(50, 1) == [a]
-
-    wheel.cancel(b)
-    wheel.reschedule(d, 60)
-
-    assert wheel.advance(50) == [c]
-    assert wheel.advance(60) == [d]
-
-
-def test_a_jump_over_a_year_with_two_entries_takes_no_steps_between() -> None:
-    wheel = TimingWheel(0)
-    year_ms = 365 * 86_400_000
-    added(wheel, 1, year_ms * 1000)
-
-    first = wheel.advance(year_ms)
-    second = wheel.advance(year_ms * 1000)
-
-    assert deadlines(first) == [1]
-    assert deadlines(second) == [year_ms * 1000]
-
-
-def test_time_may_be_negative() -> None:
-    wheel = TimingWheel(-1000, tick_ms=7)
-    added(wheel, -500, -3)
-
-    assert wheel.advance(-501) == []
-    assert deadlines(wheel.advance(-490)) == [-500]
-    assert deadlines(wheel.advance(0)) == [-3]
-
-
-def test_a_wheel_needs_a_tick_and_two_buckets() -> None:
-    with pytest.raises(ValueError, match="tick"):
-        TimingWheel(0, tick_ms=0)
-    with pytest.raises(ValueError, match="buckets"):
-        TimingWheel(0, wheel_size=1)
-
-
-def test_an_interpreted_subclass_expires_by_its_own_method() -> None:
-    ran = []
-
-    class Task(TimerEntry):
-        def expire(self) -> None:
-            ran.append(self.deadline_ms)
-
-    wheel = TimingWheel(0)
-    wheel.add(Task(3))
-
-    for entry in wheel.advance(3):
-        entry.expire()
-
-    assert ran == [3]
 
 
 def test_a_bucket_of_many_chunks_keeps_the_order_of_ties_whatever_is_cancelled() -> None:
@@ -397,21 +198,6 @@ def test_exact_deadlines_of_many_chunks_are_in_order_within_one_tick() -> None:
     assert deadlines(due) == sorted(wanted)
 
 
-def test_an_entry_of_another_wheel_is_refused_and_stays_where_it_is() -> None:
-    wheel, other = TimingWheel(0), TimingWheel(0)
-    (entry,) = added(other, 5)
-
-    with pytest.raises(ValueError, match="another timer"):
-        wheel.cancel(entry)
-    with pytest.raises(ValueError, match="another timer"):
-        wheel.reschedule(entry, 9)
-    with pytest.raises(ValueError, match="another timer"):
-        wheel.add(entry)
-
-    assert (len(wheel), len(other)) == (0, 1)
-    assert other.advance(5) == [entry]
-
-
 def test_a_deadline_beyond_all_levels_is_refused_and_the_entry_stays_where_it_is() -> None:
     wheel = TimingWheel(0, wheel_size=2)
     (entry,) = added(wheel, 5)
@@ -422,21 +208,4 @@ def test_a_deadline_beyond_all_levels_is_refused_and_the_entry_stays_where_it_is
         wheel.add(TimerEntry(2**70))
 
     assert len(wheel) == 1
-    assert wheel.advance(5) == [entry]
-
-
-@pytest.mark.parametrize("wrong", [1.5, "5", None, float("nan"), float("inf")])
-def test_a_time_that_is_no_int_is_refused_and_the_wheel_stays_whole(wrong: Any) -> None:
-    wheel = TimingWheel(0)
-    (entry,) = added(wheel, 5)
-
-    with pytest.raises(TypeError, match="int"):
-        TimerEntry(wrong)
-    with pytest.raises(TypeError, match="int"):
-        wheel.reschedule(entry, wrong)
-    with pytest.raises(TypeError, match="int"):
-        wheel.advance(wrong)
-    with pytest.raises(TypeError, match="int"):
-        TimingWheel(wrong)
-
     assert wheel.advance(5) == [entry]
