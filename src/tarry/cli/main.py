@@ -47,6 +47,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.simulate:simulate",
         "Run the broker in a simulated world, with crashes, and check its promises.",
     ),
+    "timer": ("tarry.cli.timer:timer", "Draw timing wheels."),
     "version": (
         "tarry.cli.version:version",
         "Show the version, the form of the hot modules, Python and the platform.",

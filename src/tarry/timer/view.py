@@ -1,0 +1,106 @@
+"""What lies where in a timing wheel: a copy to look at, for pictures, tests and curiosity.
+
+`look_at` copies levels, buckets and the queue of buckets; nothing of the wheel changes, and the
+copy does not follow it.  It costs a step for every bucket and entry, so it is not for every turn.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import LEVEL_BITS, LEVEL_MASK, TimingWheel
+
+
+@dataclass(frozen=True)
+class BucketView:
+    """A bucket: slot `slot` of level `level` is for deadlines from `first_ms` to `last_ms`.
+
+    Both ends are included.  `expiration_ms` is when `advance` meets it, and `entries` are in the
+    order in which they came.  `is_queued` says whether the bucket is in the queue, where one that
+    cancelling emptied stays until it is met.
+    """
+
+    level: int
+    slot: int
+    expiration_ms: int
+    first_ms: int
+    last_ms: int
+    entries: tuple[TimerEntry, ...]
+    is_queued: bool
+
+
+@dataclass(frozen=True)
+class LevelView:
+    """A level: `buckets` by slot, `tick_ms` each; its time reaches from `start_ms` to `end_ms`.
+
+    `start_ms` is a multiple of the tick, and `end_ms` is the first time that is out of reach.
+    """
+
+    number: int
+    tick_ms: int
+    start_ms: int
+    end_ms: int
+    buckets: tuple[BucketView, ...]
+
+    @property
+    def current_slot(self) -> int:
+        """The slot that the level's time stands at."""
+        return self.start_ms // self.tick_ms % len(self.buckets)
+
+
+@dataclass(frozen=True)
+class WheelView:
+    """A wheel: `levels` from the lowest up, `queue` in the order in which its buckets expire."""
+
+    current_ms: int
+    tick_ms: int
+    wheel_size: int
+    levels: tuple[LevelView, ...]
+    queue: tuple[BucketView, ...]
+
+    def __len__(self) -> int:
+        """How many entries are pending."""
+        return sum(len(bucket.entries) for level in self.levels for bucket in level.buckets)
+
+    def bucket_of(self, entry: TimerEntry) -> BucketView | None:
+        """Where the entry lies; None: it is not pending."""
+        for level in self.levels:
+            for bucket in level.buckets:
+                if any(one is entry for one in bucket.entries):
+                    return bucket
+        return None
+
+
+def look_at(wheel: TimingWheel) -> WheelView:
+    """Copy what lies where in the wheel at this moment."""
+    size = wheel._wheel_size
+    levels: list[LevelView] = []
+    for level in wheel._levels:
+        first_tick = level.start_ms // level.tick_ms
+        buckets: list[BucketView] = []
+        for slot, bucket in enumerate(level.buckets):
+            # An empty bucket stands for the first time ahead that would be put into it.
+            ahead_ms = (first_tick + (slot - first_tick) % size) * level.tick_ms
+            expiration_ms = bucket.expiration_ms if bucket.is_queued else ahead_ms
+            chunks = [*bucket.chunks, bucket.tail]
+            buckets.append(
+                BucketView(
+                    level=level.number,
+                    slot=slot,
+                    expiration_ms=expiration_ms,
+                    # Deadlines round up: those of a tick before the expiration belong to it.
+                    first_ms=expiration_ms - wheel._tick_ms + 1,
+                    last_ms=expiration_ms + level.tick_ms - wheel._tick_ms,
+                    entries=tuple(entry for chunk in chunks for entry in chunk.live()),
+                    is_queued=bucket.is_queued,
+                )
+            )
+        levels.append(
+            LevelView(level.number, level.tick_ms, level.start_ms, level.end_ms, tuple(buckets))
+        )
+    queue: list[BucketView] = []
+    for place in sorted(wheel._queue):
+        view = levels[LEVEL_MASK - (place & LEVEL_MASK)]
+        queue.append(view.buckets[(place >> LEVEL_BITS) // view.tick_ms % size])
+    return WheelView(wheel.current_ms, wheel._tick_ms, size, tuple(levels), tuple(queue))
