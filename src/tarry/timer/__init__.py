@@ -12,13 +12,26 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tarry.timer.entry import TimerEntry, TimerShutDown
+    from tarry.timer.heap import HeapTimer
+    from tarry.timer.periodic import PeriodicEntry
+    from tarry.timer.rounds import RoundsTimer
     from tarry.timer.wheel import TimingWheel
 
-__all__ = ["TimerEntry", "TimerShutDown", "TimingWheel"]
+__all__ = [
+    "HeapTimer",
+    "PeriodicEntry",
+    "RoundsTimer",
+    "TimerEntry",
+    "TimerShutDown",
+    "TimingWheel",
+]
 
 # Imported when asked for: who wants the wheel alone, as the broker does, pays for no threads and
 # no event loop at its start.
 _MODULES: Final[dict[str, str]] = {
+    "HeapTimer": "heap",
+    "PeriodicEntry": "periodic",
+    "RoundsTimer": "rounds",
     "TimerEntry": "entry",
     "TimerShutDown": "entry",
     "TimingWheel": "wheel",

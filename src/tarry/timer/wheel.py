@@ -97,6 +97,14 @@ class _Bucket:
         self.is_queued = False
         self.is_sorted = False
 
+    def pending(self) -> list[TimerEntry]:
+        """A copy of what lies here, in order."""
+        entries: list[TimerEntry] = []
+        for chunk in self.chunks:
+            entries.extend(chunk.live())
+        entries.extend(self.tail.live())
+        return entries
+
     def grow(self) -> _Chunk:
         """Begin a new tail.  Chunks that cancelling emptied go when the others have doubled."""
         chunks = self.chunks
@@ -130,10 +138,7 @@ class _Bucket:
 
     def sort(self) -> None:
         """Order by exact deadline; stable.  Once is enough: nothing comes to a due bucket."""
-        entries: list[TimerEntry] = []
-        for chunk in self.chunks:
-            entries.extend(chunk.live())
-        entries.extend(self.tail.live())
+        entries = self.pending()
         entries.sort(key=_deadline_of)
         self.chunks = []
         self.tail.hold(entries[:CHUNK_ENTRIES_MAX])
@@ -195,9 +200,10 @@ class TimingWheel:
         """Take the entry in; False: it is due already and the caller runs it now."""
         if entry._holder is not None:
             raise why_not_added(entry, self)
-        if self._round_up(entry.deadline_ms) <= self._lowest.start_ms:
+        due_ms = self._round_up(entry.deadline_ms)
+        if due_ms <= self._lowest.start_ms:
             return False
-        self._link(entry)
+        self._link(entry, due_ms)
         self._pending += 1
         return True
 
@@ -225,7 +231,8 @@ class TimingWheel:
 
     def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
         """Move the deadline of an entry, pending or not; False: it is due, as with `add`."""
-        check_ms(deadline_ms)
+        if not isinstance(deadline_ms, int):
+            check_ms(deadline_ms)
         holder = entry._holder
         if holder is None:
             entry.deadline_ms = deadline_ms
@@ -235,12 +242,12 @@ class TimingWheel:
         assert isinstance(holder, _Chunk)
         bucket = holder.bucket
         first_ms = bucket.expiration_ms
-        rounded_ms = self._round_up(deadline_ms)
-        stays = first_ms <= rounded_ms < first_ms + bucket.level.tick_ms
+        due_ms = self._round_up(deadline_ms)
+        stays = first_ms <= due_ms < first_ms + bucket.level.tick_ms
         if stays and first_ms > self._lowest.start_ms:
             entry.deadline_ms = deadline_ms  # the common case of a heartbeat
             return True
-        self._level_of(rounded_ms)  # refuses before the entry has left its place
+        self._reach(due_ms)  # refuses before the entry has left its place
         self.cancel(entry)
         entry.deadline_ms = deadline_ms
         return self.add(entry)
@@ -273,7 +280,7 @@ class TimingWheel:
                     entry._holder = None
                     due.append(entry)
                 else:
-                    self._link(entry)
+                    self._link(entry, self._round_up(entry.deadline_ms))
         self._pending -= len(due)
         return due
 
@@ -288,12 +295,14 @@ class TimingWheel:
             return deadline_ms
         return -(-deadline_ms // tick_ms) * tick_ms
 
-    def _link(self, entry: TimerEntry) -> None:
+    def _link(self, entry: TimerEntry, due_ms: int) -> None:
         """Put the entry into its bucket; the bucket into the queue if it is not there yet."""
-        deadline_ms = self._round_up(entry.deadline_ms)
-        level = self._level_of(deadline_ms)
+        level = self._lowest
+        while due_ms >= level.end_ms:
+            overflow = level.overflow
+            level = self._make_overflow(level) if overflow is None else overflow
         tick_ms = level.tick_ms
-        tick = deadline_ms // tick_ms
+        tick = due_ms // tick_ms
         bucket = level.buckets[tick % self._wheel_size]
         if not bucket.is_queued:
             bucket.is_queued = True
@@ -312,13 +321,10 @@ class TimingWheel:
         entry._place = chunk.taken + count
         entries.append(entry)
 
-    def _level_of(self, deadline_ms: int) -> _Level:
-        """The lowest level whose interval reaches the deadline; made if there is none."""
-        level = self._lowest
-        while deadline_ms >= level.end_ms:
-            overflow = level.overflow
-            level = self._make_overflow(level) if overflow is None else overflow
-        return level
+    def _reach(self, due_ms: int) -> None:
+        """Make the levels that a deadline needs."""
+        while due_ms >= self._levels[-1].end_ms:
+            self._make_overflow(self._levels[-1])
 
     def _make_overflow(self, level: _Level) -> _Level:
         number = level.number + 1
