@@ -10,6 +10,7 @@ from __future__ import annotations
 from mypy_extensions import mypyc_attr
 
 
+@mypyc_attr(native_class=False)
 class TimerShutDown(RuntimeError):
     """The timer was shut down or closed, and takes nothing any more."""
 
