@@ -5,7 +5,7 @@ ARGS ?=
 
 BIN := .venv/bin
 
-.PHONY: help setup environment serve test quick check bench clean
+.PHONY: help setup environment serve test quick check bench bench-timer bench-purgatory dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -13,7 +13,10 @@ help:
 	@echo "make quick    every test that needs no other process, under a minute"
 	@echo "make test     all tests, in both forms of the hot modules; ARGS='tests/unit -k wheel'"
 	@echo "make check    format, lint, types, layers, generated files"
-	@echo "make bench    timing wheel, and the broker's CPU beside Apache Kafka"
+	@echo "make bench    the broker's start, and its CPU beside Apache Kafka"
+	@echo "make bench-timer      the timers beside Kafka's, Netty's, the JDK's, asyncio's; ARGS=--quick"
+	@echo "make bench-purgatory  the purgatory beside Kafka's; ARGS=--short"
+	@echo "make dist     dist/: a pure wheel, and one compiled for this Python and platform"
 	@echo "make clean    remove what was built, .venv too; data stays"
 
 setup:
@@ -37,8 +40,18 @@ check: environment
 
 bench: setup
 	@$(BIN)/python bench/start.py
-	@$(BIN)/python bench/timer.py
 	@$(BIN)/python bench/brokers.py $(ARGS)
+
+bench-timer:
+	@PYTHON='$(PYTHON)' tools/setup.sh --bench
+	@$(BIN)/python bench/timer.py $(ARGS)
+
+bench-purgatory: setup
+	@$(BIN)/python bench/purgatory.py $(ARGS)
+
+# A pure wheel, which runs everywhere, and a compiled one for this interpreter and platform.
+dist: environment
+	@tools/dist.sh
 
 clean:
 	@rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -2,7 +2,9 @@
 # Makes .venv with everything that developing needs and compiles the hot modules in place.
 # Costs a third of a second when nothing has changed.  What is missing is said in one sentence.
 #
-#     tools/setup.sh [--interpreted]      --interpreted: compile nothing
+#     tools/setup.sh [--interpreted | --bench]
+#
+# --interpreted: compile nothing.  --bench: the libraries that `make bench-timer` compares with, too.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -43,6 +45,12 @@ if [ "$(cat .venv/tarry-installed 2>/dev/null)" != "$wanted" ] || ! [ -x .venv/b
     .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]' ||
         stop "pip could not install what pyproject.toml names, see above; it needs a package index (network or PIP_INDEX_URL)"
     echo "$wanted" >.venv/tarry-installed
+fi
+
+if [ "${1:-}" = --bench ] && [ "$(cat .venv/tarry-bench-installed 2>/dev/null)" != "$wanted" ]; then
+    .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[bench]' ||
+        stop "pip could not install what the extra \`bench\` of pyproject.toml names, see above"
+    echo "$wanted" >.venv/tarry-bench-installed
 fi
 
 [ "${1:-}" = --interpreted ] || .venv/bin/python tools/compile_hot.py
