@@ -51,6 +51,18 @@ class _Chunk(Holder):
     def is_empty(self) -> bool:
         return len(self.entries) == self.holes
 
+    def sweep(self) -> None:
+        """Drop the holes; those at the front, where time-outs are cancelled, without a look back."""
+        entries = self.entries
+        front = 0
+        while front < len(entries) and entries[front] is None:
+            front += 1
+        del entries[:front]
+        self.taken += front
+        self.holes -= front
+        if self.holes * 4 > len(entries) * 3:
+            self.hold(self.live())
+
     def hold(self, entries: list[TimerEntry]) -> None:
         """Hold these entries, in this order, and no holes."""
         self.entries = [*entries]
@@ -224,7 +236,7 @@ class TimingWheel:
             holder.holes = holes
             if holes * 4 > len(entries) * 3:
                 assert isinstance(holder, _Chunk)
-                holder.hold(holder.live())
+                holder.sweep()
         entry._holder = None
         self._pending -= 1
         return True
