@@ -52,7 +52,7 @@ class _Chunk(Holder):
         return len(self.entries) == self.holes
 
     def sweep(self) -> None:
-        """Drop the holes; those at the front, where time-outs are cancelled, without a look back."""
+        """Drop the holes; those at the front, the most of time-outs, without a look at the rest."""
         entries = self.entries
         front = 0
         while front < len(entries) and entries[front] is None:
