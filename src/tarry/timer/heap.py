@@ -62,7 +62,7 @@ class HeapTimer:
         if entry._holder is not None:
             raise why_not_added(entry, self)
         deadline_ms = entry.deadline_ms
-        if self._round_up(deadline_ms) <= self._current_ms:
+        if deadline_ms <= self._current_ms:  # a multiple of the tick: rounding changes nothing
             return False
         number = self._adds
         heappush(self._heap, deadline_ms << NUMBER_BITS | number)

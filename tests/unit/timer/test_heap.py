@@ -42,6 +42,18 @@ def test_the_heap_is_cleaned_once_more_than_half_of_its_keys_are_stale() -> None
     assert timer.advance(1000) == entries[501:]
 
 
+def test_cleaning_leaves_a_heap() -> None:
+    timer = HeapTimer(0)
+    entries = added(timer, *[number * 7919 % 10_007 + 1 for number in range(1000)])
+
+    for entry in entries[::3] + entries[1::3]:
+        timer.cancel(entry)
+
+    left = sorted(entries[2::3], key=lambda entry: entry.deadline_ms)
+    assert len(timer._heap) < 500
+    assert timer.advance(10_007) == left
+
+
 def test_rescheduling_for_ever_keeps_the_heap_bounded() -> None:
     timer = HeapTimer(0)
     moved, _other = added(timer, 5, 10**9)

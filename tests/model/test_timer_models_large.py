@@ -1,0 +1,104 @@
+"""Ten million pending entries on each timer: all come, once, in order, none early, none late.
+
+Compiled the wheel has 10,000,000 entries, heap and wheel with rounds, whose entries take more
+memory or time, 2,000,000; interpreted it is a twentieth.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import pytest
+
+import tarry
+from tarry.timer.entry import TimerEntry
+from tarry.timer.heap import HeapTimer
+from tarry.timer.rounds import RoundsTimer
+from tarry.timer.wheel import TimingWheel
+
+AnyTimer = TimingWheel | HeapTimer | RoundsTimer
+
+# Requests wait for a minute at most, sessions for some; a few for a year.
+MINUTE_MS = 60_000
+YEAR_MS = 365 * 86_400_000
+
+STEP_MS = 997
+PART_ENTRIES = 10_000
+
+COUNTS: dict[Callable[[int], AnyTimer], int] = {
+    TimingWheel: 10_000_000,
+    HeapTimer: 2_000_000,
+    RoundsTimer: 2_000_000,
+}
+
+# What has come gets this deadline, so that it is known if it comes again.
+CAME_MS = -1
+
+
+@pytest.fixture
+def _no_collector() -> Iterator[None]:
+    """So many entries are looked at for garbage again and again; there is none."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def deadline_of(number: int) -> int:
+    """A deadline that looks drawn; one of a thousand is within a year, the others in a minute."""
+    drawn = (number * 2_654_435_761 + 12_345) % 4_294_967_291
+    return 1 + drawn % (YEAR_MS if number % 1000 == 0 else MINUTE_MS)
+
+
+def is_cancelled(number: int) -> bool:
+    return number % 16 == 5
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.usefixtures("_no_collector")
+@pytest.mark.parametrize("make", COUNTS)
+def test_millions_of_entries_all_come_once_and_in_their_time(
+    make: Callable[[int], AnyTimer],
+) -> None:
+    count = COUNTS[make] if tarry.FORM == "compiled" else COUNTS[make] // 20
+    timer = make(0)
+    deadlines_sum = 0
+    wanted = 0
+    for number in range(count):
+        entry = TimerEntry(deadline_of(number))
+        assert timer.add(entry)
+        if is_cancelled(number):
+            assert timer.cancel(entry)
+        else:
+            wanted += 1
+            deadlines_sum += entry.deadline_ms
+    assert len(timer) == wanted
+
+    came = 0
+    came_sum = 0
+    last_ms = 0
+    for before_ms, now_ms in pairwise(steps_ms()):
+        while (due_ms := timer.next_due_ms()) is not None and due_ms <= now_ms:
+            for entry in timer.advance(now_ms, PART_ENTRIES):
+                deadline_ms = entry.deadline_ms
+                assert before_ms < deadline_ms <= now_ms
+                assert deadline_ms >= last_ms
+                last_ms = deadline_ms
+                came += 1
+                came_sum += deadline_ms
+                entry.deadline_ms = CAME_MS
+        assert len(timer) == wanted - came
+
+    assert came == wanted
+    assert came_sum == deadlines_sum
+    assert timer.next_due_ms() is None
+
+
+def steps_ms() -> list[int]:
+    """The times to advance to: through the minute in steps, through the year in twelve."""
+    return [
+        *range(0, MINUTE_MS + STEP_MS, STEP_MS),
+        *range(YEAR_MS // 12, YEAR_MS + 12, YEAR_MS // 12),
+    ]
