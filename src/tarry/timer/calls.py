@@ -1,0 +1,51 @@
+"""Entries that call a function with its arguments: what `call_later` and `call_every` make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tarry.timer.entry import TimerEntry
+from tarry.timer.periodic import PeriodicEntry
+
+
+class CallEntry(TimerEntry):
+    """Calls a function once.  What it holds on to, it holds as long as the entry is kept."""
+
+    __slots__ = ("args", "function")
+
+    def __init__(
+        self, deadline_ms: int, function: Callable[..., object], args: tuple[object, ...]
+    ) -> None:
+        super().__init__(deadline_ms)
+        self.function = function
+        self.args = args
+
+    def expire(self) -> None:
+        self.function(*self.args)
+
+
+class CallEveryEntry(PeriodicEntry):
+    """Calls a function at every beat, and another one with the number of missed beats."""
+
+    __slots__ = ("args", "function", "told")
+
+    def __init__(
+        self,
+        period_ms: int,
+        fixed_delay: bool,
+        function: Callable[..., object],
+        args: tuple[object, ...],
+        told: Callable[[int], object] | None,
+    ) -> None:
+        super().__init__(0, period_ms, fixed_delay)
+        self.function = function
+        self.args = args
+        self.told = told
+
+    def beat(self) -> None:
+        self.function(*self.args)
+
+    def on_missed(self, beats: int) -> None:
+        told = self.told
+        if told is not None:
+            told(beats)

@@ -1,0 +1,487 @@
+"""Thread-safe timer: a pure timer, a thread that turns it, an executor that runs what is due.
+
+The reaper thread sleeps until the next bucket and is woken only for a deadline that is earlier;
+an idle timer costs no CPU.  Invariants: an entry whose `cancel` answered True never runs, one
+whose `cancel` answered False has run or will run exactly once; nothing runs before its deadline;
+no lock is held while tasks, the executor's `submit`, `on_error`, a `clock` of yours or logging
+run.  A clock that jumped and a process that was stopped are caught up in parts of
+PART_MOVES_MAX moves, between which others get the lock.  The shape is Kafka's `SystemTimer`, with
+the reaper of its purgatory.
+
+What it does not do: a lock that is not reentrant guards the timer, so neither a signal handler
+nor a finalizer (`__del__`, a callback of `weakref`) may call it; such code appends to a `deque`
+that a task looks at.  A fork takes no threads along: make the timer after the fork.  A program
+that ends does not wait for what is pending; it does wait for tasks that run, as it does for every
+`ThreadPoolExecutor`.
+"""
+
+from __future__ import annotations
+
+import atexit
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Final, Protocol
+
+from librt.threading import Lock
+
+from tarry.timer.calls import CallEntry, CallEveryEntry
+from tarry.timer.entry import TimerEntry, TimerShutDown, check_ms
+from tarry.timer.periodic import PeriodicEntry
+from tarry.timer.task_runner import BeatOwner, Flight, TaskRunner
+from tarry.timer.wheel import TimingWheel
+
+# What is moved under one hold of the lock: well below a millisecond.
+PART_MOVES_MAX: Final = 1000
+
+# Between two parts of a long way to catch up, so that whoever waits for the lock or for the
+# interpreter gets it: neither is handed over in order, and the reaper would take both again.
+PART_PAUSE_S: Final = 0.00005
+
+# `_wake_ms` beside a time: nothing to wake for, and awake already.
+WAKE_NEVER: Final = 1 << 60
+WAKE_NOW: Final = -(1 << 60)
+
+# A longer wait than this some platforms refuse; the reaper looks once a day, then.
+SLEEP_S_MAX: Final = 86_400.0
+
+# After an error of the timer or the clock itself, lest it fill the log.
+ERROR_PAUSE_S: Final = 0.1
+
+# What the end of a program waits for the reaper, which an executor of the user's may hold up.
+LEAVE_S_MAX: Final = 1.0
+
+# Later than every deadline that is meant: a million years on.
+END_OF_TIME_MS: Final = 1 << 55
+
+NS_PER_MS: Final = 1_000_000
+
+
+class PureTimer(Protocol):
+    """What `TimingWheel`, `HeapTimer` and `RoundsTimer` have in common."""
+
+    def add(self, entry: TimerEntry) -> bool: ...
+    def cancel(self, entry: TimerEntry) -> bool: ...
+    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool: ...
+    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]: ...
+    def next_due_ms(self) -> int | None: ...
+    def __len__(self) -> int: ...
+
+
+class SystemTimer(BeatOwner):
+    """A timer for threads; every method may be called from any of them, and from within a task.
+
+    `timer`: a pure timer whose time is on this one's clock, by default a `TimingWheel` of 1 ms
+    ticks.  `executor`: who runs what is due; by default a thread of its own, one task after
+    another.  An executor of yours stays yours to shut down.  `on_error(entry, error)` is told
+    what tasks raise and what executors refuse (`entry` is None for an error of the timer or the
+    clock); by default it is logged as `tarry.timer`.  `clock`: milliseconds as an int, by default
+    those of `time.monotonic`.  With `reaper=False` no thread turns the timer; `advance` does.
+    """
+
+    __slots__ = (
+        "_alarm",
+        "_clock",
+        "_closer_ident",
+        "_drained",
+        "_is_shut_down",
+        "_lock",
+        "_reaper",
+        "_runner",
+        "_timer",
+        "_wake_ms",
+        "_wheel",
+        "name",
+    )
+
+    def __init__(
+        self,
+        name: str = "timer",
+        *,
+        timer: PureTimer | None = None,
+        executor: Executor | None = None,
+        on_error: Callable[[TimerEntry | None, BaseException], object] | None = None,
+        clock: Callable[[], int] | None = None,
+        reaper: bool = True,
+    ) -> None:
+        self.name = name
+        self._clock = clock
+        # The same timer twice: calls of a wheel that is known as one are not looked up by name.
+        self._wheel: TimingWheel | None = None
+        if timer is None:
+            self._wheel = TimingWheel(self.now_ms())
+        elif isinstance(timer, TimingWheel):
+            self._wheel = timer
+        self._timer: PureTimer = self._wheel if timer is None else timer  # type: ignore[assignment]
+        self._runner = TaskRunner(name, self, executor, on_error)
+        self._lock = Lock()
+        self._is_shut_down = False
+        self._drained = threading.Event()
+        self._closer_ident = 0
+        # Until when the reaper sleeps.  Whoever sets it to WAKE_NOW opens the alarm, under the
+        # lock: so it is never opened twice, and no waking is lost.
+        self._wake_ms = WAKE_NEVER
+        self._alarm = threading.Lock()
+        self._alarm.acquire()
+        self._reaper: threading.Thread | None = None
+        if reaper:
+            self._wake_ms = WAKE_NOW
+            self._reaper = threading.Thread(target=self._reap, name=f"{name}-reaper", daemon=True)
+            self._reaper.start()
+            atexit.register(self._leave)
+
+    def __len__(self) -> int:
+        with self._lock:
+            return len(self._timer)
+
+    @property
+    def size(self) -> int:
+        """How many entries are pending; beats and tasks that run are not."""
+        return len(self)
+
+    def now_ms(self) -> int:
+        """The timer's clock, which deadlines are on; rounded down."""
+        clock = self._clock
+        if clock is None:
+            return time.monotonic_ns() // NS_PER_MS
+        return clock()
+
+    def add(self, entry: TimerEntry) -> bool:
+        """Take the entry in; False: it is due already and was handed to the executor.
+
+        ValueError: it is pending, here or in another timer.
+        """
+        if entry.deadline_ms < self._wake_ms:
+            return self._add_early(entry)
+        with self._lock:
+            if self._is_shut_down:
+                raise self._why_shut_down()
+            wheel = self._wheel
+            taken = self._timer.add(entry) if wheel is None else wheel.add(entry)
+            if taken:
+                # The reaper may have gone to sleep since the look before the lock.
+                if entry.deadline_ms < self._wake_ms:
+                    self._rouse()
+                return True
+            self._depart(entry)
+        self._runner.hand_over([entry])
+        return False
+
+    def cancel(self, entry: TimerEntry) -> bool:
+        """Take the entry out; False: it was not pending, or it is too late.
+
+        True for a periodic entry whose beat is under way: that one ends, and none comes after.
+        """
+        with self._lock:
+            holder = entry._holder
+            if holder is not None and holder.owner is self:
+                entry._holder = None
+                return not self._is_shut_down
+            wheel = self._wheel
+            return self._timer.cancel(entry) if wheel is None else wheel.cancel(entry)
+
+    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+        """Move the deadline of an entry; False: it is due already and was handed to the executor.
+
+        An entry that is not pending is added; if it is due and waits for the executor it runs for
+        that, and again at the new deadline.  A beat under way has its next one then.
+        """
+        check_ms(deadline_ms)
+        is_early = deadline_ms < self._wake_ms
+        now_ms = self.now_ms() if is_early else deadline_ms - 1
+        with self._lock:
+            if self._is_shut_down:
+                raise self._why_shut_down()
+            holder = entry._holder
+            if holder is not None and holder.owner is self:
+                assert isinstance(holder, Flight)
+                holder.next_ms = deadline_ms
+                return True
+            wheel = self._wheel
+            if wheel is None:
+                taken = self._timer.reschedule(entry, deadline_ms)
+            else:
+                taken = wheel.reschedule(entry, deadline_ms)
+            if taken:
+                if deadline_ms > now_ms:
+                    if deadline_ms < self._wake_ms:
+                        self._rouse()
+                    return True
+                self._timer.cancel(entry)
+            self._depart(entry)
+        self._runner.hand_over([entry])
+        return False
+
+    def call_later(
+        self, delay_ms: int, function: Callable[..., object], *args: object
+    ) -> CallEntry:
+        """Call the function once, `delay_ms` from now or a little later."""
+        check_ms(delay_ms)
+        entry = CallEntry(self._start_ms(delay_ms) + delay_ms, function, args)
+        self.add(entry)
+        return entry
+
+    def call_every(
+        self,
+        period_ms: int,
+        function: Callable[..., object],
+        *args: object,
+        fixed_delay: bool = False,
+        on_missed: Callable[[int], object] | None = None,
+    ) -> CallEveryEntry:
+        """Call the function again and again, first a period from now, until the entry is cancelled.
+
+        Calls never overlap.  `on_missed(beats)` is told how many beats passed unrun; how rate and
+        delay are meant stands with `PeriodicEntry`.
+        """
+        entry = CallEveryEntry(period_ms, fixed_delay, function, args, on_missed)
+        entry.deadline_ms = self._start_ms(period_ms) + period_ms
+        self.add(entry)
+        return entry
+
+    def next_due_ms(self) -> int | None:
+        """When there is something to do next, be it only inside the timer; None: never."""
+        with self._lock:
+            return self._timer.next_due_ms()
+
+    def advance(self) -> int:
+        """Hand over what is due by now, as the reaper does; how many that were."""
+        now_ms = self.now_ms()
+        count = 0
+        while True:
+            due = self._take_due(now_ms)
+            if due is None:
+                return count
+            count += len(due)
+            self._runner.hand_over(due)
+
+    def shutdown(self, run_pending: bool = False, wait: bool = True) -> int:
+        """End it: how many entries were pending, and are dropped or, if told so, run now.
+
+        They run before their deadlines then, in that order, periodic ones for one last beat.
+        With `wait` this returns when the timer's threads have ended, that is after the tasks; the
+        thread that calls it, if it is one of these, ends after its task.  An executor of yours
+        is not waited for.  Once more is no error and answers 0.
+        """
+        with self._lock:
+            is_first = not self._is_shut_down
+            if is_first:
+                self._is_shut_down = True
+                self._closer_ident = threading.get_ident()
+                self._rouse()
+        count = 0
+        if is_first:
+            atexit.unregister(self._leave)
+            count = self._drain(run_pending)
+            self._runner.shutdown(wait=False)
+            self._drained.set()
+        if wait:
+            self._wait_for_threads()
+        return count
+
+    def __enter__(self) -> SystemTimer:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Shut down; what is pending is dropped."""
+        self.shutdown()
+
+    # -- adding ------------------------------------------------------------------------------
+
+    def _start_ms(self, delay_ms: int) -> int:
+        """Where a delay counts from: rounded up, lest the deadline come a fraction early."""
+        if self._clock is None and delay_ms > 0:
+            return -(-time.monotonic_ns() // NS_PER_MS)
+        return self.now_ms()
+
+    def _add_early(self, entry: TimerEntry) -> bool:
+        """Add what the reaper would have to be woken for, unless it is due this moment."""
+        now_ms = self.now_ms()
+        with self._lock:
+            if self._is_shut_down:
+                raise self._why_shut_down()
+            if self._timer.add(entry):
+                if entry.deadline_ms > now_ms:
+                    self._rouse()
+                    return True
+                self._timer.cancel(entry)
+            self._depart(entry)
+        self._runner.hand_over([entry])
+        return False
+
+    def _rouse(self) -> None:
+        """Wake the reaper if there is something to do before it wakes by itself.  Lock held."""
+        if self._reaper is None or self._wake_ms == WAKE_NOW:
+            return
+        if not self._is_shut_down:
+            # A deadline within the tick of the next one is earlier, but not due earlier.
+            next_ms = self._timer.next_due_ms()
+            if next_ms is None or next_ms >= self._wake_ms:
+                return
+        self._wake_ms = WAKE_NOW
+        self._alarm.release()
+
+    def _why_shut_down(self) -> TimerShutDown:
+        return TimerShutDown(
+            f"the timer {self.name!r} was shut down and takes nothing any more; make a new one"
+        )
+
+    def is_closed(self) -> bool:
+        """Whether the timer was shut down."""
+        return self._is_shut_down
+
+    # -- the reaper --------------------------------------------------------------------------
+
+    def _reap(self) -> None:
+        """The reaper thread, until the timer is shut down."""
+        while True:
+            try:
+                if not self._reap_part():
+                    return
+            except BaseException as error:
+                self._runner.report(None, error)
+                with self._lock:
+                    self._wake_up()
+                time.sleep(ERROR_PAUSE_S)
+
+    def _reap_part(self) -> bool:
+        """Hand over a part of what is due, or sleep; False: the timer was shut down."""
+        now_ms = self.now_ms()
+        wake_ms = WAKE_NOW
+        with self._lock:
+            if self._is_shut_down:
+                return False
+            due = self._timer.advance(now_ms, PART_MOVES_MAX)
+            self._depart_all(due)
+            next_ms = self._timer.next_due_ms()
+            is_behind = next_ms is not None and next_ms <= now_ms
+            if not due and not is_behind:
+                wake_ms = WAKE_NEVER if next_ms is None else next_ms
+                self._wake_ms = wake_ms
+        if due:
+            self._runner.hand_over(due)
+        if is_behind:
+            time.sleep(PART_PAUSE_S)
+        elif wake_ms != WAKE_NOW:
+            self._sleep_until(wake_ms)
+        return True
+
+    def _sleep_until(self, wake_ms: int) -> None:
+        """Wait for the time or the alarm, whatever comes first."""
+        if wake_ms == WAKE_NEVER:
+            self._alarm.acquire()
+            return
+        if self._clock is None:
+            left_s = (wake_ms * NS_PER_MS - time.monotonic_ns()) / 1e9
+        else:
+            left_s = (wake_ms - self.now_ms()) / 1e3
+        if self._alarm.acquire(True, min(max(left_s, 0.0), SLEEP_S_MAX)):
+            return
+        with self._lock:
+            self._wake_up()
+
+    def _wake_up(self) -> None:
+        """Be awake without having been woken; the alarm may have been opened since.  Lock held."""
+        self._alarm.acquire(False)
+        self._wake_ms = WAKE_NOW
+
+    def _take_due(self, now_ms: int) -> list[TimerEntry] | None:
+        """A part of what is due, which may be empty; None: nothing is left."""
+        with self._lock:
+            next_ms = self._timer.next_due_ms()
+            if self._is_shut_down or next_ms is None or next_ms > now_ms:
+                return None
+            due = self._timer.advance(now_ms, PART_MOVES_MAX)
+            self._depart_all(due)
+            return due
+
+    def _depart_all(self, entries: list[TimerEntry]) -> None:
+        for entry in entries:
+            self._depart(entry)
+
+    def _depart(self, entry: TimerEntry) -> None:
+        """Note that a beat is on its way; of other entries nothing needs to be known."""
+        if isinstance(entry, PeriodicEntry):
+            entry._holder = Flight(self)
+
+    # -- beats ------------------------------------------------------------------------------
+
+    def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
+        """None: it was cancelled on its way, or another departure of it runs already."""
+        now_ms = self.now_ms()
+        with self._lock:
+            flight = entry._holder
+            if not isinstance(flight, Flight) or flight.owner is not self or flight.has_begun:
+                return None
+            entry._holder = None
+            if entry.is_stopped:
+                return None
+            flight.has_begun = True
+            flight.missed = entry.begin_beat(now_ms)
+            entry._holder = flight
+            return flight
+
+    def end_beat(self, entry: PeriodicEntry, flight: Flight) -> None:
+        """Add the entry again, unless it was cancelled during its beat."""
+        now_ms = self.now_ms()
+        with self._lock:
+            if entry._holder is not flight:
+                return
+            entry._holder = None
+            entry.end_beat(now_ms)
+            if flight.next_ms is not None:
+                entry.deadline_ms = flight.next_ms
+            if entry.is_stopped or self._is_shut_down:
+                return
+            if self._timer.add(entry):
+                if entry.deadline_ms < self._wake_ms:
+                    self._rouse()
+                return
+            self._depart(entry)
+        self._runner.hand_over([entry])
+
+    # -- the end -----------------------------------------------------------------------------
+
+    def _drain(self, run_pending: bool) -> int:
+        """Take everything out, part by part, and hand it over if it is to run."""
+        count = 0
+        while True:
+            part = self._take_pending(run_pending)
+            if part is None:
+                return count
+            count += len(part)
+            if run_pending:
+                self._runner.hand_over(part)
+
+    def _take_pending(self, run_pending: bool) -> list[TimerEntry] | None:
+        """A part of what is pending, which may be empty; None: nothing is left."""
+        with self._lock:
+            next_ms = self._timer.next_due_ms()
+            if next_ms is None:
+                return None
+            part = self._timer.advance(max(next_ms, END_OF_TIME_MS), PART_MOVES_MAX)
+            if run_pending:
+                self._depart_all(part)
+            return part
+
+    def _wait_for_threads(self) -> None:
+        """Until the timer's threads have ended; not for the one that runs this."""
+        ident = threading.get_ident()
+        if ident == self._runner.worker_ident:
+            return
+        if ident != self._closer_ident:
+            self._drained.wait()
+        reaper = self._reaper
+        if reaper is not None and reaper.ident != ident:
+            reaper.join()
+        self._runner.shutdown(wait=True)
+
+    def _leave(self) -> None:
+        """The program ends: have no thread die with the lock in its hand."""
+        with self._lock:
+            self._is_shut_down = True
+            self._rouse()
+        reaper = self._reaper
+        if reaper is not None:
+            reaper.join(LEAVE_S_MAX)

@@ -1,0 +1,174 @@
+"""Task runner: it takes what is due to an executor, and its errors to whoever is to be told.
+
+Invariants: what was handed over runs exactly once, or the executor's refusal is told; nothing
+that goes wrong in a task, in the executor or in `on_error` comes back to the caller.  No lock of
+the timer is held here.  When a periodic entry goes back into its timer is the timer's to say.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Final
+
+from tarry.timer.entry import Holder, TimerEntry
+from tarry.timer.periodic import PeriodicEntry
+
+LOG: Final = logging.getLogger("tarry.timer")
+
+
+class Flight(Holder):
+    """Where a periodic entry lies from the moment it is due until its beat has ended."""
+
+    __slots__ = ("has_begun", "missed", "next_ms")
+
+    def __init__(self, owner: object) -> None:
+        super().__init__(owner)
+        self.has_begun = False
+        self.missed = 0
+        self.next_ms: int | None = None  # set if the entry is rescheduled meanwhile
+
+
+class BeatOwner:
+    """The timer, as its runner sees it."""
+
+    __slots__ = ()
+
+    def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
+        """None: there is to be no beat."""
+        raise NotImplementedError
+
+    def end_beat(self, entry: PeriodicEntry, flight: Flight) -> None:
+        """The beat is over, the entry may go back."""
+        raise NotImplementedError
+
+    def is_closed(self) -> bool:
+        """Whether the timer was shut down."""
+        raise NotImplementedError
+
+
+class TaskRunner:
+    """Runs entries in an executor, by default in a thread of its own, one after another."""
+
+    __slots__ = ("executor", "name", "on_error", "owner", "owns_executor", "worker_ident")
+
+    def __init__(
+        self,
+        name: str,
+        owner: BeatOwner,
+        executor: Executor | None,
+        on_error: Callable[[TimerEntry | None, BaseException], object] | None,
+    ) -> None:
+        self.name = name
+        self.owner = owner
+        self.owns_executor = executor is None
+        self.executor: Executor = (
+            ThreadPoolExecutor(1, f"{name}-worker") if executor is None else executor
+        )
+        self.on_error = on_error
+        self.worker_ident = 0  # the thread of one's own executor while it runs something
+
+    def hand_over(self, entries: list[TimerEntry]) -> None:
+        """Give entries to the executor; one's own takes them all as one task of its queue."""
+        if not self.owns_executor:
+            for entry in entries:
+                self._submit(entry)
+            return
+        try:
+            self.executor.submit(self._run_all, entries)
+        except BaseException as error:
+            if self.owner.is_closed():
+                # Taken out while another thread shut down: whoever took them runs them.
+                for entry in entries:
+                    self.run(entry)
+            elif "interpreter shutdown" not in str(error):  # the end of a program is no error
+                for entry in entries:
+                    self.refuse(entry, error)
+
+    def run(self, entry: TimerEntry) -> None:
+        """Run one entry, here; lets no error through."""
+        try:
+            if isinstance(entry, PeriodicEntry):
+                self._run_beat(entry)
+            else:
+                entry.expire()
+        except BaseException as error:
+            self.report(entry, error)
+
+    def refuse(self, entry: TimerEntry, error: BaseException) -> None:
+        """The executor did not take the entry, or died over it; a periodic one goes on."""
+        self.report(entry, error)
+        if isinstance(entry, PeriodicEntry):
+            flight = self.owner.begin_beat(entry)
+            if flight is not None:
+                self.owner.end_beat(entry, flight)
+
+    def report(self, entry: TimerEntry | None, error: BaseException) -> None:
+        """Tell `on_error`, or the log; an error of `on_error` is logged beside the first one."""
+        on_error = self.on_error
+        try:
+            if on_error is not None:
+                on_error(entry, error)
+                return
+        except BaseException as second:
+            with suppress(BaseException):
+                LOG.error("on_error of timer %s failed", self.name, exc_info=second)
+        what = "timer %s failed" if entry is None else "a task of timer %s failed"
+        with suppress(BaseException):
+            LOG.error(what, self.name, exc_info=error)
+
+    def shutdown(self, wait: bool) -> None:
+        """End one's own executor; what it was given runs still."""
+        if self.owns_executor:
+            self.executor.shutdown(wait)
+
+    def _submit(self, entry: TimerEntry) -> None:
+        job = _Job(self, entry)
+        try:
+            self.executor.submit(job.run).add_done_callback(job.done)
+        except BaseException as error:
+            self.refuse(entry, error)
+
+    def _run_all(self, entries: list[TimerEntry]) -> None:
+        self.worker_ident = threading.get_ident()
+        for entry in entries:
+            self.run(entry)
+        self.worker_ident = 0
+
+    def _run_beat(self, entry: PeriodicEntry) -> None:
+        flight = self.owner.begin_beat(entry)
+        if flight is None:
+            return
+        if flight.missed > 0:
+            try:
+                entry.on_missed(flight.missed)
+            except BaseException as error:
+                self.report(entry, error)
+        try:
+            entry.beat()
+        except BaseException as error:
+            self.report(entry, error)
+        self.owner.end_beat(entry, flight)
+
+
+class _Job:
+    """One entry in an executor of the user's, which may die before or while it runs."""
+
+    __slots__ = ("entry", "runner")
+
+    def __init__(self, runner: TaskRunner, entry: TimerEntry) -> None:
+        self.runner = runner
+        self.entry = entry
+
+    def run(self) -> None:
+        self.runner.run(self.entry)
+
+    def done(self, future: Future[None]) -> None:
+        """`run` lets no error through: one that the future holds is the executor's."""
+        try:
+            future.result()
+        except BaseException as error:
+            self.runner.refuse(self.entry, error)
