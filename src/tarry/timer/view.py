@@ -14,11 +14,11 @@ from tarry.timer.wheel import LEVEL_BITS, LEVEL_MASK, TimingWheel
 
 @dataclass(frozen=True)
 class BucketView:
-    """A bucket: slot `slot` of level `level` is for deadlines from `first_ms` to `last_ms`.
+    """A bucket at one moment, in slot `slot` of level `level`.
 
-    Both ends are included.  `expiration_ms` is when `advance` meets it, and `entries` are in the
-    order in which they came.  `is_queued` says whether the bucket is in the queue, where one that
-    cancelling emptied stays until it is met.
+    It is for deadlines from `first_ms` to `last_ms`, both included.  `expiration_ms` is when
+    `advance` meets it, and `entries` are in the order in which they came.  `is_queued` says
+    whether the bucket is in the queue, where one that cancelling emptied stays until it is met.
     """
 
     level: int
@@ -32,9 +32,10 @@ class BucketView:
 
 @dataclass(frozen=True)
 class LevelView:
-    """A level: `buckets` by slot, `tick_ms` each; its time reaches from `start_ms` to `end_ms`.
+    """A level at one moment: `buckets` by slot, `tick_ms` each.
 
-    `start_ms` is a multiple of the tick, and `end_ms` is the first time that is out of reach.
+    Its time stands at `start_ms`, a multiple of the tick; `end_ms` is the first time that is out
+    of its reach.
     """
 
     number: int
@@ -51,7 +52,10 @@ class LevelView:
 
 @dataclass(frozen=True)
 class WheelView:
-    """A wheel: `levels` from the lowest up, `queue` in the order in which its buckets expire."""
+    """What lay where in a wheel at one moment.
+
+    `levels` are from the lowest up, `queue` is in the order in which its buckets expire.
+    """
 
     current_ms: int
     tick_ms: int
@@ -83,7 +87,6 @@ def look_at(wheel: TimingWheel) -> WheelView:
             # An empty bucket stands for the first time ahead that would be put into it.
             ahead_ms = (first_tick + (slot - first_tick) % size) * level.tick_ms
             expiration_ms = bucket.expiration_ms if bucket.is_queued else ahead_ms
-            chunks = [*bucket.chunks, bucket.tail]
             buckets.append(
                 BucketView(
                     level=level.number,
@@ -92,7 +95,7 @@ def look_at(wheel: TimingWheel) -> WheelView:
                     # Deadlines round up: those of a tick before the expiration belong to it.
                     first_ms=expiration_ms - wheel._tick_ms + 1,
                     last_ms=expiration_ms + level.tick_ms - wheel._tick_ms,
-                    entries=tuple(entry for chunk in chunks for entry in chunk.live()),
+                    entries=tuple(bucket.pending()),
                     is_queued=bucket.is_queued,
                 )
             )

@@ -1,0 +1,124 @@
+"""The examples of the documentation: each one runs, and prints what its page says.
+
+A page's blocks marked `python` run from top to bottom in one namespace, as a reader would type
+them.  What a block prints stands in the block marked `text` right below it; a block without one
+prints nothing.  A command that draws a picture stands in a block marked `sh`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import shlex
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from tarry.cli.timer import picture
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = sorted(path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*.md"))
+# Its other examples need a broker, and tests/interop and tests/meta look after them.
+README = "README.md"
+LIBRARIES = ("tarry.timer", "tarry.purgatory")
+
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+
+
+@dataclass
+class Example:
+    line: int
+    source: str
+    printed: str
+
+
+def examples_of(page: str) -> list[Example]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = list(FENCED.finditer(text))
+    found = []
+    for place, block in enumerate(blocks):
+        kind, source = block.groups()
+        if kind != "python" or (page == README and not any(one in source for one in LIBRARIES)):
+            continue
+        line = text[: block.start()].count("\n") + 2
+        after = blocks[place + 1] if place + 1 < len(blocks) else None
+        printed = after[2] if after is not None and after[1] == "text" else ""
+        found.append(Example(line, source, printed))
+    return found
+
+
+def pictures_of(page: str) -> list[list[str]]:
+    """The arguments of every `tarry timer picture` of a page that names a file."""
+    found = []
+    for block in FENCED.finditer((ROOT / page).read_text(encoding="utf-8")):
+        commands = block[2].replace("\\\n", " ").splitlines() if block[1] == "sh" else []
+        for command in commands:
+            words = shlex.split(command, comments=True)
+            if words[:3] == ["tarry", "timer", "picture"] and "--output" in words:
+                found.append(words[3:])
+    return found
+
+
+@pytest.mark.parametrize("page", [README, *PAGES])
+def test_every_example_prints_what_its_page_says(page: str) -> None:
+    names: dict[str, Any] = {"__name__": "__example__"}
+    threads = threading.active_count()
+
+    for example in examples_of(page):
+        # Counted from the top of the page, so that an error names the right line.
+        code = compile("\n" * (example.line - 1) + example.source, page, "exec")
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(code, names)
+        assert printed.getvalue() == example.printed, f"{page}:{example.line}"
+
+    assert threading.active_count() == threads, f"{page} leaves a thread behind"
+
+
+def test_the_pages_that_teach_have_examples() -> None:
+    teaching = [page for page in PAGES if page.startswith("docs/how-to/")]
+
+    assert len(teaching) >= 4
+    assert [page for page in teaching if not examples_of(page)] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if pictures_of(page)])
+def test_every_picture_is_what_its_command_draws_now(page: str, tmp_path: Path) -> None:
+    for arguments in pictures_of(page):
+        file = arguments[arguments.index("--output") + 1]
+        drawn = tmp_path / Path(file).name
+
+        words = [str(drawn) if word == file else word for word in arguments]
+        result = CliRunner().invoke(picture, words)
+
+        assert result.exit_code == 0, result.output
+        again = f"draw it again: tarry timer picture {shlex.join(arguments)}"
+        assert drawn.read_bytes() == (ROOT / file).read_bytes(), again
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
+    prose = FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
+
+    lost = []
+    for link in LINK.findall(prose):
+        target, _, heading = link.partition("#")
+        if "://" in target:
+            continue
+        path = (ROOT / page).parent / target if target else ROOT / page
+        if not path.exists() or (heading and heading not in headings_of(path)):
+            lost.append(link)
+    assert lost == []
+
+
+def headings_of(path: Path) -> list[str]:
+    """The names that a page's headings have in links to them."""
+    prose = FENCED.sub("", path.read_text(encoding="utf-8"))
+    titles = re.findall(r"^#+ (.*)$", prose, re.MULTILINE)
+    return [re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-") for title in titles]

@@ -1,0 +1,117 @@
+"""The generator of the reference: what it writes of a signature, and what it refuses."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+TOOL = Path(__file__).resolve().parents[2] / "tools" / "generate_reference.py"
+
+SOURCE = '''
+class Base:
+    def kept(self) -> None:
+        """Told here."""
+
+class Inner:
+    def plumbing(self) -> None:
+        """For the package's own modules."""
+
+class Shown(Base, Inner):
+    """A class.  With more to say.
+
+    `size`: how large.
+    """
+
+    def __init__(self, size: int, *, name: str = 'x', _secret: int = 0) -> None:
+        self.size = size
+        self.is_open = True
+        self._hidden = 0
+
+    def kept(self) -> None: ...
+    def plumbing(self) -> None: ...
+
+    def run(self, first: module.Thing, *rest: object, limit: int | None = None) -> list[int]:
+        """Run it."""
+
+    @property
+    def count(self) -> int:
+        """How many."""
+
+    def __len__(self) -> int: ...
+'''
+
+
+@pytest.fixture(scope="module")
+def tool() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("generate_reference", TOOL)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["generate_reference"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def library_of(tool: ModuleType, source: str, exported: set[str]) -> object:
+    tree = ast.parse(source)
+    definitions = {node.name: node for node in tree.body if isinstance(node, tool.Definition)}
+    modules = dict.fromkeys(definitions, "timer/shown.py")
+    return tool.Library(definitions, modules, exported)
+
+
+def page_of(tool: ModuleType, source: str, exported: set[str]) -> str:
+    page = tool.Page("timer.md", "timer", "See also.", {"Things": ("Shown",)})
+    library = library_of(tool, source, exported)
+    return str(tool.page_text(page, library, "Introduction.", sorted(exported & {"Shown", "More"})))
+
+
+def test_a_class_is_shown_with_what_its_users_need(tool: ModuleType) -> None:
+    text = page_of(tool, SOURCE, {"Shown"})
+
+    assert "| [Shown](#shown) | A class |" in text
+    assert 'from tarry.timer import Shown\nShown(size: int, *, name: str = "x"' in text
+    assert "* Attributes: `size: int`, `is_open: bool`." in text
+    assert "run(first: Thing, *rest: object, limit: int | None = None) -> list[int]" in text
+    assert "count: int  # read only" in text
+    assert "`len()` of it" in text
+
+
+def test_what_only_the_modules_of_the_package_call_is_left_out(tool: ModuleType) -> None:
+    text = page_of(tool, SOURCE, {"Shown"})
+
+    assert "plumbing" not in text
+    assert "_hidden" not in text
+
+
+def test_a_public_method_without_a_docstring_is_refused_by_name(tool: ModuleType) -> None:
+    source = SOURCE.replace('"""Run it."""', "...")
+
+    with pytest.raises(tool.Unwritable, match=r"Shown\.run is public and has no docstring"):
+        page_of(tool, source, {"Shown"})
+
+
+def test_what_is_exported_and_on_no_page_is_refused_by_name(tool: ModuleType) -> None:
+    with pytest.raises(tool.Unwritable, match="exports More: name it in PAGES"):
+        page_of(tool, SOURCE + "\nclass More: ...\n", {"Shown", "More"})
+
+
+def test_a_long_signature_has_a_line_for_each_parameter(tool: ModuleType) -> None:
+    node = ast.parse(
+        "def reschedule_everything(first_entry: TimerEntry, second_entry: TimerEntry,"
+        " deadline_ms: int) -> bool: ..."
+    ).body[0]
+
+    lines = tool.headline(node)
+
+    assert lines[0] == "reschedule_everything("
+    assert lines[1:] == [
+        "    first_entry: TimerEntry,",
+        "    second_entry: TimerEntry,",
+        "    deadline_ms: int,",
+        ") -> bool",
+    ]
