@@ -1,29 +1,34 @@
 #!/usr/bin/env bash
-# Makes the packages in dist/: the source, a pure wheel that runs everywhere, and a wheel compiled
-# for this interpreter and platform.  Each wheel is unpacked and asked which form it runs.  Where
-# there is no C compiler the compiled wheel is left out, with the reason.
+# Makes the packages: the source, a pure wheel that runs everywhere, and a wheel compiled for this
+# interpreter and platform.  Each wheel is unpacked and asked which form it runs.  Where there is
+# no C compiler the compiled wheel is left out, with the reason.
+#
+#     tools/dist.sh [DIRECTORY]      dist if none is named; what lies in it is removed
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PYTHON=.venv/bin/python
+DIST=${1:-dist}
+
+unpacked=$(mktemp -d)
+trap 'rm -rf "$unpacked"' EXIT
 
 # The form that a wheel runs in, unpacked into a folder of its own.
 form_of() {
-    rm -rf build/unpacked
-    $PYTHON -m pip install --quiet --disable-pip-version-check --no-deps --target build/unpacked "$1"
-    env -u TARRY_PURE PYTHONPATH=build/unpacked $PYTHON -c '
-import os, tarry, tarry.purgatory, tarry.timer
+    rm -rf "${unpacked:?}"/*
+    $PYTHON -m pip install --quiet --disable-pip-version-check --no-deps --target "$unpacked" "$1"
+    env -u TARRY_PURE PYTHONPATH="$unpacked" $PYTHON -c '
+import sys, tarry, tarry.purgatory
 from tarry.timer import TimerEntry, TimingWheel
-assert os.path.abspath(tarry.__file__).startswith(os.path.abspath("build/unpacked")), tarry.__file__
+assert tarry.__file__.startswith(sys.argv[1]), tarry.__file__
 wheel = TimingWheel(0)
 assert wheel.add(TimerEntry(445)) and len(wheel.advance(445)) == 1
-print(tarry.FORM)'
-    rm -rf build/unpacked
+print(tarry.FORM)' "$unpacked"
 }
 
-rm -rf dist
-env -u TARRY_COMPILE $PYTHON -m hatchling build -t sdist -t wheel -d dist >/dev/null
-pure=$(ls dist/*-py3-none-any.whl)
+rm -rf "$DIST"
+env -u TARRY_COMPILE $PYTHON -m hatchling build -t sdist -t wheel -d "$DIST" >/dev/null
+pure=$(ls "$DIST"/*-py3-none-any.whl)
 [ "$(form_of "$pure")" = interpreted ]
 echo "$pure: interpreted, for any platform"
 
@@ -36,7 +41,7 @@ if [ -n "$missing" ]; then
     echo "no compiled wheel: $missing"
     exit 0
 fi
-TARRY_COMPILE=1 $PYTHON -m hatchling build -t wheel -d dist >/dev/null
-compiled=$(ls dist/*.whl | grep -v -- '-py3-none-any.whl')
+TARRY_COMPILE=1 $PYTHON -m hatchling build -t wheel -d "$DIST" >/dev/null
+compiled=$(ls "$DIST"/*.whl | grep -v -- '-py3-none-any.whl')
 [ "$(form_of "$compiled")" = compiled ]
 echo "$compiled: compiled, for this Python and platform"
