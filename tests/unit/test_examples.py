@@ -81,6 +81,16 @@ def test_every_example_prints_what_its_page_says(page: str) -> None:
     assert threading.active_count() == threads, f"{page} leaves a thread behind"
 
 
+@pytest.mark.parametrize("page", PAGES)
+def test_no_example_hides_from_the_tests(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+
+    # Signatures of the reference are marked `py`, for they are no examples.
+    marks = r"python|pycon" if page.startswith("docs/reference/") else r"python|pycon|py"
+    marked = re.findall(rf"^\s*(?:```|~~~)\s*(?:{marks})\b", text, re.MULTILINE)
+    assert len(marked) == len(examples_of(page))
+
+
 def test_the_pages_that_teach_have_examples() -> None:
     teaching = [page for page in PAGES if page.startswith("docs/how-to/")]
 
