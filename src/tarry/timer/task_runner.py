@@ -84,7 +84,7 @@ class TaskRunner:
                 # Taken out while another thread shut down: whoever took them runs them.
                 for entry in entries:
                     self.run(entry)
-            elif "interpreter shutdown" not in str(error):  # the end of a program is no error
+            elif not is_the_end(error):
                 for entry in entries:
                     self.refuse(entry, error)
 
@@ -152,6 +152,11 @@ class TaskRunner:
         except BaseException as error:
             self.report(entry, error)
         self.owner.end_beat(entry, flight)
+
+
+def is_the_end(error: BaseException) -> bool:
+    """Whether a pool that nobody shut down refuses because the program ends: no error, then."""
+    return "cannot schedule new futures" in str(error)
 
 
 class _Job:
