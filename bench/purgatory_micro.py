@@ -1,0 +1,131 @@
+"""What one call to Tarry's purgatories costs, in ns of CPU; one line of JSON.
+
+    purgatory_micro.py OPERATIONS REPEATS loop|threads
+
+The operations lie under 1024 keys, one key each or three neighbouring ones.  The collector is
+off, the calling loop is included, each figure is the best of the repeats; the condition and the
+completion are interpreted Python in either form, as those of a library's user are.
+"""
+
+from __future__ import annotations
+
+import gc
+import json
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from tarry.purgatory import DelayedOperation, Purgatory
+from tarry.timer import TimingWheel
+
+if TYPE_CHECKING:
+    from tarry.purgatory import ThreadedPurgatory
+    from tarry.timer import SystemTimer
+
+KEYS: Final = 1024
+TIMEOUT_MS: Final = 600_000
+
+
+class Waiting(DelayedOperation):
+    """Completes when it is told that it may."""
+
+    __slots__ = ("is_ready",)
+
+    def __init__(self, deadline_ms: int) -> None:
+        super().__init__(deadline_ms)
+        self.is_ready = False
+
+    def try_complete(self) -> bool:
+        return self.is_ready and self.force_complete()
+
+
+class Micro:
+    """The best figures so far, by name."""
+
+    def __init__(self, operations: int, driver: str) -> None:
+        self.operations = operations
+        self.driver = driver
+        self.best: dict[str, float] = {}
+        self.space = [("topic", number) for number in range(KEYS)]
+        self._started_ns = 0
+
+    def measure(self, keys: int) -> None:
+        """Every row once, with so many keys an operation."""
+        suffix = ", 1 key" if keys == 1 else f", {keys} keys"
+        lists = [
+            [self.space[(number + following) % KEYS] for following in range(keys)]
+            for number in range(KEYS)
+        ]
+        purgatory, deadline_ms, timer = self._make()
+        waiting = [Waiting(deadline_ms) for _ in range(self.operations)]
+        self._begin()
+        self._watch(purgatory, waiting, lists)
+        self._end("watch" + suffix, self.operations)
+
+        self._begin()
+        for key in self.space:
+            purgatory.check_and_complete(key)
+        self._end("check, a key waited under" + suffix, self.operations * keys)
+
+        for each in waiting:
+            each.is_ready = True
+        self._begin()
+        completed = 0
+        for key in self.space:
+            completed += purgatory.check_and_complete(key)
+        self._end("check and complete" + suffix, self.operations)
+        assert completed == self.operations
+
+        waiting = [Waiting(deadline_ms) for _ in range(self.operations)]
+        self._watch(purgatory, waiting, lists)
+        self._begin()
+        for each in waiting:
+            each.force_complete()
+        self._end("force complete" + suffix, self.operations)
+        if timer is not None:
+            purgatory.shutdown()
+            timer.shutdown()
+
+    def _watch(
+        self,
+        purgatory: Purgatory | ThreadedPurgatory,
+        waiting: list[Waiting],
+        lists: Sequence[list[tuple[str, int]]],
+    ) -> None:
+        number = 0
+        for each in waiting:
+            purgatory.try_complete_else_watch(each, lists[number % KEYS])
+            number += 1  # noqa: SIM113 -- the same loop as in Java
+
+    def _make(self) -> tuple[Purgatory | ThreadedPurgatory, int, SystemTimer | None]:
+        if self.driver == "loop":
+            return Purgatory(TimingWheel(0), "bench"), TIMEOUT_MS, None
+        from tarry.purgatory import ThreadedPurgatory
+        from tarry.timer import SystemTimer
+
+        timer = SystemTimer("bench")
+        return ThreadedPurgatory(timer, "bench"), timer.now_ms() + TIMEOUT_MS, timer
+
+    def _begin(self) -> None:
+        gc.collect()
+        gc.disable()
+        self._started_ns = time.process_time_ns()
+
+    def _end(self, name: str, count: int) -> None:
+        figure = (time.process_time_ns() - self._started_ns) / count
+        gc.enable()
+        self.best[name] = min(figure, self.best.get(name, figure))
+
+
+def main() -> None:
+    operations, repeats, driver = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
+    micro = Micro(operations, driver)
+    for _ in range(repeats):
+        micro.measure(1)
+        micro.measure(3)
+    print(json.dumps(micro.best))
+
+
+if __name__ == "__main__":
+    main()
