@@ -19,6 +19,7 @@ check types-of-tools .venv/bin/mypy --no-error-summary tools
 check layers .venv/bin/lint-imports --no-logo
 check source .venv/bin/python tools/check_source.py
 check generated .venv/bin/python tools/generate_messages.py --check
+check reference .venv/bin/python tools/generate_reference.py --check
 
 if [ ${#failed[@]} -ne 0 ]; then
     echo "make check: failed: ${failed[*]}" >&2

@@ -3,11 +3,18 @@
 # interpreter and platform.  Each wheel is unpacked and asked which form it runs.  Where there is
 # no C compiler the compiled wheel is left out, with the reason.
 #
-#     tools/dist.sh [DIRECTORY]      dist if none is named; what lies in it is removed
+#     tools/dist.sh [--pure] [DIRECTORY]
+#
+# DIRECTORY is dist if none is named; what lies in it is removed.  --pure: no compiled wheel.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 PYTHON=.venv/bin/python
+pure_only=
+if [ "${1:-}" = --pure ]; then
+    pure_only=yes
+    shift
+fi
 DIST=${1:-dist}
 
 unpacked=$(mktemp -d)
@@ -31,6 +38,8 @@ env -u TARRY_COMPILE $PYTHON -m hatchling build -t sdist -t wheel -d "$DIST" >/d
 pure=$(ls "$DIST"/*-py3-none-any.whl)
 [ "$(form_of "$pure")" = interpreted ]
 echo "$pure: interpreted, for any platform"
+
+[ -z "$pure_only" ] || exit 0
 
 missing=$($PYTHON -c '
 import sys

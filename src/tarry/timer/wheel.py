@@ -182,7 +182,13 @@ class _Level:
 
 
 class TimingWheel:
-    """The wheel.  `now_ms` is any clock that does not go back; one that does is not followed."""
+    """Hierarchical timing wheel: what is added comes back from `advance` once it is due.
+
+    `now_ms` is any clock in ints of milliseconds; when it goes back it is not followed.
+    Deadlines round up to a multiple of `tick_ms`; a level has `wheel_size` buckets.  After
+    Varghese and Lauck, "Hashed and hierarchical timing wheels", 1987, with Kafka's queue of
+    buckets.  Not thread-safe; `SystemTimer` is.
+    """
 
     __slots__ = ("_levels", "_lowest", "_pending", "_queue", "_tick_ms", "_wheel_size")
 
@@ -209,7 +215,10 @@ class TimingWheel:
         return self._lowest.start_ms
 
     def add(self, entry: TimerEntry) -> bool:
-        """Take the entry in; False: it is due already and the caller runs it now."""
+        """Take the entry in; False: it is due already and the caller runs it now.
+
+        ValueError: it is pending already, here or in another timer.
+        """
         if entry._holder is not None:
             raise why_not_added(entry, self)
         due_ms = self._round_up(entry.deadline_ms)
@@ -220,7 +229,7 @@ class TimingWheel:
         return True
 
     def cancel(self, entry: TimerEntry) -> bool:
-        """Take the entry out; False: it was not pending."""
+        """Take the entry out; False: it was not pending.  ValueError: another timer has it."""
         holder = entry._holder
         if holder is None:
             return False
@@ -242,7 +251,10 @@ class TimingWheel:
         return True
 
     def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
-        """Move the deadline of an entry, pending or not; False: it is due, as with `add`."""
+        """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
+
+        ValueError: another timer has it, or the deadline is beyond all levels; it stays then.
+        """
         if not isinstance(deadline_ms, int):
             check_ms(deadline_ms)
         holder = entry._holder

@@ -13,6 +13,7 @@ NAMES = [
     [],
     *([name] for name in main.COMMANDS),
     *(["topics", name] for name in ("list", "create", "describe", "delete")),
+    ["timer", "picture"],
 ]
 
 
