@@ -3,8 +3,8 @@
     purgatory_micro.py OPERATIONS REPEATS loop|threads
 
 The operations lie under 1024 keys, one key each or three neighbouring ones.  The collector is
-off, the calling loop is included, each figure is the best of the repeats; the condition and the
-completion are interpreted Python in either form, as those of a library's user are.
+off, the calling loop (a `map`) is included, each figure is the best of the repeats.  Condition
+and completion are interpreted Python in either form, as those of a library's user are.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import gc
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections import deque
+from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
 from tarry.purgatory import DelayedOperation, Purgatory
@@ -60,43 +61,28 @@ class Micro:
         purgatory, deadline_ms, timer = self._make()
         waiting = [Waiting(deadline_ms) for _ in range(self.operations)]
         self._begin()
-        self._watch(purgatory, waiting, lists)
+        deque(map(purgatory.try_complete_else_watch, waiting, cycle(lists)), 0)
         self._end("watch" + suffix, self.operations)
 
         self._begin()
-        for key in self.space:
-            purgatory.check_and_complete(key)
+        deque(map(purgatory.check_and_complete, self.space), 0)
         self._end("check, a key waited under" + suffix, self.operations * keys)
 
         for each in waiting:
             each.is_ready = True
         self._begin()
-        completed = 0
-        for key in self.space:
-            completed += purgatory.check_and_complete(key)
+        completed = sum(map(purgatory.check_and_complete, self.space))
         self._end("check and complete" + suffix, self.operations)
         assert completed == self.operations
 
         waiting = [Waiting(deadline_ms) for _ in range(self.operations)]
-        self._watch(purgatory, waiting, lists)
+        deque(map(purgatory.try_complete_else_watch, waiting, cycle(lists)), 0)
         self._begin()
-        for each in waiting:
-            each.force_complete()
+        deque(map(Waiting.force_complete, waiting), 0)
         self._end("force complete" + suffix, self.operations)
         if timer is not None:
             purgatory.shutdown()
             timer.shutdown()
-
-    def _watch(
-        self,
-        purgatory: Purgatory | ThreadedPurgatory,
-        waiting: list[Waiting],
-        lists: Sequence[list[tuple[str, int]]],
-    ) -> None:
-        number = 0
-        for each in waiting:
-            purgatory.try_complete_else_watch(each, lists[number % KEYS])
-            number += 1  # noqa: SIM113 -- the same loop as in Java
 
     def _make(self) -> tuple[Purgatory | ThreadedPurgatory, int, SystemTimer | None]:
         if self.driver == "loop":
