@@ -24,8 +24,8 @@ MOVES_UNLIMITED: Final = 1 << 60
 class _Bucket(Holder):
     """The entries of every `wheel_size`-th tick in the order in which they came.
 
-    Cancelling leaves a hole; holes are swept out once they are three quarters, as in the wheel.
-    Only at the end may entries leave without a sweep, so `taken` stays 0.
+    Who leaves leaves a hole; holes are swept out once they are three quarters, as in the wheel.
+    Only at the end may entries leave without one, so `taken` stays 0.
     """
 
     __slots__ = ("first_tick",)
@@ -37,10 +37,6 @@ class _Bucket(Holder):
     def is_empty(self) -> bool:
         return len(self.entries) == self.holes
 
-    def live(self) -> list[TimerEntry]:
-        """What is not a hole, in order."""
-        return [entry for entry in self.entries if entry is not None]
-
     def hold(self, entries: list[TimerEntry]) -> None:
         """Hold these entries, in this order, and no holes."""
         self.entries = [*entries]
@@ -48,6 +44,10 @@ class _Bucket(Holder):
         for place, entry in enumerate(entries):
             entry._holder = self
             entry._place = place
+
+    def maybe_sweep(self) -> None:
+        if self.holes * 4 > len(self.entries) * 3:
+            self.hold([entry for entry in self.entries if entry is not None])
 
 
 class RoundsTimer:
@@ -118,11 +118,9 @@ class RoundsTimer:
             entries.pop()
         else:
             entries[place] = None
-            holes = holder.holes + 1
-            holder.holes = holes
-            if holes * 4 > len(entries) * 3:
-                assert isinstance(holder, _Bucket)
-                holder.hold(holder.live())
+            holder.holes += 1
+            assert isinstance(holder, _Bucket)
+            holder.maybe_sweep()
         entry._holder = None
         self._pending -= 1
         return True
@@ -211,19 +209,19 @@ class RoundsTimer:
         tick = max(self._current_tick, bucket.first_tick)
         self._current_tick = tick
         due: list[TimerEntry] = []
-        later: list[TimerEntry] = []
-        first_tick = 0
-        for entry in bucket.entries:
+        first_tick = tick  # of those that stay, all of them later than this
+        entries = bucket.entries
+        for place, entry in enumerate(entries):
             if entry is None:
                 continue
             entry_tick = self._tick_of(entry.deadline_ms)
             if entry_tick <= tick:
                 due.append(entry)
-                continue
-            if not later or entry_tick < first_tick:
+                entries[place] = None
+            elif first_tick == tick or entry_tick < first_tick:
                 first_tick = entry_tick
-            later.append(entry)
-        bucket.hold(later)
+        bucket.holes += len(due)
+        bucket.maybe_sweep()
         bucket.first_tick = first_tick
         if self._tick_ms > 1:
             due.sort(key=_deadline_of)

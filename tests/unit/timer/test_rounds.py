@@ -65,13 +65,27 @@ def test_what_a_limit_left_over_lies_apart_and_is_not_looked_for_again() -> None
     entries = added(timer, *[5] * 10, *[25] * 1000)
 
     first = timer.advance(5, 4)
+    left = list(timer._due.entries)
     timer.cancel(entries[5])
     rest = timer.advance(5)
 
     assert first == entries[:4]
+    assert left == entries[9:3:-1]
     assert rest == [entries[4], *entries[6:10]]
-    assert len(timer._buckets[5].entries) == 1000
-    assert entries[10]._place == 0
+    assert timer.advance(25) == entries[10:]
+
+
+def test_what_stays_for_a_later_round_is_not_moved_until_most_has_left() -> None:
+    timer = RoundsTimer(0, wheel_size=20)
+    entries = added(timer, 5, 25, 45, 65, 85)
+
+    timer.advance(45)
+    place_after_three = entries[4]._place
+    timer.advance(65)
+    place_after_four = entries[4]._place
+
+    assert place_after_three == 4
+    assert place_after_four == 0
 
 
 def test_cancelling_keeps_the_memory_of_a_bucket_bounded() -> None:
