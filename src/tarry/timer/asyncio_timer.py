@@ -1,0 +1,280 @@
+"""A timer for an asyncio event loop, in asyncio's own words: any number of pending time-outs cost
+the loop one entry.
+
+`AsyncioTimer` has the names, signatures and units of `loop.call_later`, `asyncio.sleep`,
+`asyncio.timeout` and their kin, so that one writes `timer.` where `loop.` or `asyncio.` stood.
+Below lies a hierarchical timing wheel: adding and cancelling costs the same however much is
+pending, and a cancelled call is gone at once, where asyncio keeps it in its heap.  What that
+costs is exactness: times round up to the tick (1 ms).  Nothing is early by `loop.time()`.
+"""
+
+from __future__ import annotations
+
+from asyncio import get_running_loop
+from contextvars import Context, copy_context
+from math import floor, inf
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
+
+from tarry.timer import asyncio_waits
+from tarry.timer.asyncio_rounds import CANCELLED, ExpiryRounds, LoopEntry
+from tarry.timer.periodic import PeriodicEntry
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop
+    from collections.abc import Awaitable, Callable, Coroutine
+
+T = TypeVar("T")
+
+
+class TimerHandle(LoopEntry):
+    """A pending call, as `call_later` and `call_at` return it; like `asyncio.TimerHandle`.
+
+    Hot: a time-out per request is one of these, made and cancelled.
+    """
+
+    __slots__ = ("_args", "_callback", "_context", "_timer")
+
+    def __init__(
+        self,
+        timer: AsyncioTimer,
+        callback: Callable[..., object],
+        args: tuple[object, ...],
+        context: Context,
+    ) -> None:
+        super().__init__()
+        self._timer = timer
+        self._callback: Callable[..., object] | None = callback
+        self._args = args
+        self._context: Context | None = context
+
+    def cancel(self) -> None:
+        """The call shall not be made.  Lets go of callback, arguments and context."""
+        if self._state != CANCELLED:
+            self._timer.cancel(self)
+            self._let_go()
+
+    def cancelled(self) -> bool:
+        """Whether `cancel` was called, or the timer closed before the call was made."""
+        return self._state == CANCELLED
+
+    def when(self) -> float:
+        """The time of the call in seconds, on the clock `loop.time()`."""
+        return self._when
+
+    def get_context(self) -> Context | None:
+        """The context in which the call is made; None when it was made or cancelled."""
+        return self._context
+
+    def expire(self) -> None:
+        callback = self._callback
+        context = self._context
+        if callback is not None and context is not None:
+            context.run(callback, *self._args)
+            self._let_go()
+
+    def drop(self) -> None:
+        self._let_go()
+
+    def what(self) -> object:
+        return self._callback
+
+    def _let_go(self) -> None:
+        self._callback = None
+        self._args = ()
+        self._context = None
+
+    def __repr__(self) -> str:
+        state = "cancelled " if self._state == CANCELLED else ""
+        return f"<{type(self).__name__} {state}when={self._when} {self._callback!r}>"
+
+
+class PeriodicHandle(TimerHandle):
+    """A call that is made again and again; `when()` tells the next, `missed_total` what was not."""
+
+    __slots__ = ("_beats", "_on_missed")
+
+    def __init__(
+        self,
+        timer: AsyncioTimer,
+        callback: Callable[..., object],
+        args: tuple[object, ...],
+        context: Context,
+        beats: PeriodicEntry,
+        on_missed: Callable[[int], object] | None,
+    ) -> None:
+        super().__init__(timer, callback, args, context)
+        self._beats = beats
+        self._on_missed = on_missed
+
+    @property
+    def missed_total(self) -> int:
+        """How many beats passed unrun because the loop was busy."""
+        return self._beats.missed_total
+
+    def expire(self) -> None:
+        callback = self._callback
+        context = self._context
+        if callback is None or context is None:
+            return
+        timer = self._timer
+        missed = self._beats.begin_beat(timer.now_ns())
+        try:
+            if missed > 0:
+                self._tell_missed(context, missed)
+            context.run(callback, *self._args)
+        finally:
+            self._beats.end_beat(timer.now_ns())
+            if self._state != CANCELLED and not timer.is_closed:
+                timer.add(self, self._beats.deadline_ms / 1e9)
+
+    def _tell_missed(self, context: Context, missed: int) -> None:
+        """An error of the one who is told does not cost the beat."""
+        on_missed = self._on_missed
+        if on_missed is None:
+            return
+        try:
+            context.run(on_missed, missed)
+        except Exception as error:
+            self._timer.report(self, error)
+
+
+class AsyncioTimer(ExpiryRounds):
+    """A timer of one event loop; to be used in that loop's thread only.
+
+    loop: the running one, if none is given.  tick_ms, wheel_size: the shape of the wheel; times
+    round up to the tick.  As with asyncio, delays and times are in seconds, and those in the past
+    are due in the loop's next turn; infinity never comes; NaN is a ValueError and what is no
+    number a TypeError.  After `close` everything raises TimerShutDown, in a foreign thread
+    RuntimeError; either names the way out.
+
+    An error in a call reaches the loop's exception handler, with the handle as its context, and
+    everything else goes on.  What is due together runs in parts of at most a thousand calls,
+    between which the loop has its turn.
+    """
+
+    __slots__ = ()
+
+    def __init__(
+        self, loop: AbstractEventLoop | None = None, tick_ms: int = 1, wheel_size: int = 20
+    ) -> None:
+        super().__init__(_loop_here() if loop is None else loop, tick_ms, wheel_size)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether `close` was called."""
+        return self._is_closed
+
+    def call_later(
+        self,
+        delay: SupportsFloat,
+        callback: Callable[..., object],
+        *args: object,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """Call `callback(*args)` in `delay` seconds; like `loop.call_later`."""
+        seconds = delay if isinstance(delay, float) else _seconds(delay)
+        if context is None:
+            context = copy_context()
+        handle = TimerHandle(self, callback, args, context)
+        self.add(handle, self.loop.time() + seconds)
+        return handle
+
+    def call_at(
+        self,
+        when: SupportsFloat,
+        callback: Callable[..., object],
+        *args: object,
+        context: Context | None = None,
+    ) -> TimerHandle:
+        """Call `callback(*args)` when `loop.time()` has reached `when`; like `loop.call_at`."""
+        seconds = when if isinstance(when, float) else _seconds(when)
+        if context is None:
+            context = copy_context()
+        handle = TimerHandle(self, callback, args, context)
+        self.add(handle, seconds)
+        return handle
+
+    def call_every(
+        self,
+        period: SupportsFloat,
+        callback: Callable[..., object],
+        *args: object,
+        context: Context | None = None,
+        fixed_delay: bool = False,
+        on_missed: Callable[[int], object] | None = None,
+    ) -> PeriodicHandle:
+        """Call `callback(*args)` every `period` seconds, first a period from now, until cancelled.
+
+        Beats keep to their grid and never drift.  If the loop was busy past one or more of them,
+        one runs and `on_missed(beats)` is told before how many did not.  With `fixed_delay` the
+        period counts from the end of the call before.  An error does not end the beats.
+        """
+        period_ns = round(_seconds(period) * 1e9)
+        if period_ns < 1:
+            raise ValueError(f"a period of {period!r} seconds; it must be above zero")
+        # PeriodicEntry counts in whatever its owner's clock counts: here nanoseconds, because a
+        # sixtieth of a second is no whole number of milliseconds.
+        beats = PeriodicEntry(self.now_ns() + period_ns, period_ns, fixed_delay)
+        context = copy_context() if context is None else context
+        handle = PeriodicHandle(self, callback, args, context, beats, on_missed)
+        self.add(handle, beats.deadline_ms / 1e9)
+        return handle
+
+    def sleep(self, delay: SupportsFloat, result: Any = None) -> Coroutine[Any, Any, Any]:
+        """Wait for `delay` seconds and return `result`; like `asyncio.sleep`."""
+        return asyncio_waits.sleep(self, _seconds(delay), result)
+
+    def timeout(self, delay: SupportsFloat | None) -> asyncio_waits.Timeout:
+        """`async with timer.timeout(delay)`: TimeoutError if the block takes longer.
+
+        Like `asyncio.timeout`: None is no time-out, `reschedule(when)`, `when()`, `expired()`.
+        """
+        when = None if delay is None else self.loop.time() + _seconds(delay)
+        return asyncio_waits.Timeout(self, when)
+
+    def timeout_at(self, when: SupportsFloat | None) -> asyncio_waits.Timeout:
+        """`timeout` with a time of the clock `loop.time()`; like `asyncio.timeout_at`."""
+        return asyncio_waits.Timeout(self, None if when is None else _seconds(when))
+
+    def wait_for(
+        self, awaitable: Awaitable[T], timeout: SupportsFloat | None
+    ) -> Coroutine[Any, Any, T]:
+        """The result of `awaitable`, which is cancelled after `timeout` seconds.
+
+        Like `asyncio.wait_for` of Python 3.12 and later: TimeoutError if it took longer, and then
+        it has ended; None waits without end.
+        """
+        seconds = None if timeout is None else _seconds(timeout)
+        return asyncio_waits.wait_for(self, awaitable, seconds)
+
+    def close(self, run_pending: bool = False) -> int:
+        """Run or drop all that is pending, at once; returns how many that were.
+
+        Dropped calls are cancelled, dropped time-outs never come, and whoever sleeps gets
+        TimerShutDown.  With `run_pending` calls are made now, in order, each beat of a period once
+        more, sleepers wake and time-outs come.  The loop itself stays as it is; if it is closed
+        already, nothing can run and `run_pending` is refused.
+        """
+        return self.close_rounds(run_pending)
+
+    def now_ns(self) -> int:
+        return floor(self.loop.time() * 1e9)
+
+
+def _seconds(number: SupportsFloat) -> float:
+    """A delay or time as float; too large for one is infinitely far."""
+    if not isinstance(number, SupportsFloat):
+        raise TypeError(f"a delay or time is a number of seconds, not {number!r}")
+    try:
+        return float(number)
+    except OverflowError:
+        return inf if number > 0 else -inf  # type: ignore[operator]
+
+
+def _loop_here() -> AbstractEventLoop:
+    try:
+        return get_running_loop()
+    except RuntimeError:
+        raise RuntimeError(
+            "no event loop runs here; make the timer inside a coroutine, or give it its loop"
+        ) from None

@@ -1,0 +1,137 @@
+"""Wake-up: the one `loop.call_at` that an event loop holds for a whole timer.
+
+Invariants: while something is wanted, exactly one live handle of ours lies in the loop, and it
+comes no later than what is wanted; so a wake-up that finds nothing to do is possible, a missed
+one is not.  asyncio leaves a cancelled handle in its heap until its time comes.  Therefore the
+wake-up is moved at most once in a turn of the loop, never to a later time, and once several
+cancelled handles lie in the heap it is set near instead of far, so that those that are replaced
+after that are gone soon.
+"""
+
+from __future__ import annotations
+
+from contextvars import Context
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from asyncio import AbstractEventLoop, Handle
+    from collections.abc import Callable
+
+# No time at all, and a time before which nothing is wanted.
+NEVER_MS: Final = 1 << 60
+ALREADY_MS: Final = -(1 << 60)
+
+# Cancelled handles that may lie in the loop's heap before wake-ups are set near.
+STALE_MAX: Final = 4
+
+# How far a near wake-up is set at most: a day, which is what asyncio sleeps at a stretch.
+REACH_MS_MAX: Final = 86_400_000
+
+
+class WakeUp:
+    """Calls `callback` from the loop at or before the earliest time it was asked for."""
+
+    __slots__ = (
+        "_callback",
+        "_context",
+        "_handle",
+        "_handle_ms",
+        "_is_settling",
+        "_loop",
+        "_reach_ms",
+        "_stale",
+        "at_ms",
+    )
+
+    def __init__(self, loop: AbstractEventLoop, callback: Callable[[], None]) -> None:
+        self._loop = loop
+        self._callback = callback
+        # Not a copy of whatever context happens to be current when the wake-up is set.
+        self._context = Context()
+        self._handle: Handle | None = None
+        self._handle_ms = NEVER_MS
+        self._is_settling = False
+        self._reach_ms = 1
+        self._stale: list[int] = []
+        # The callback comes no later; whoever wants it earlier says so by `hasten`.
+        self.at_ms = NEVER_MS
+
+    def hasten(self, at_ms: int) -> None:
+        """Come at `at_ms`, which is before `self.at_ms`."""
+        if self._handle is None:
+            self._set(at_ms)
+            return
+        if not self._is_settling:
+            self._loop.call_soon(self._settle, context=self._context)
+            self._is_settling = True
+        self.at_ms = at_ms
+
+    def begin_round(self) -> None:
+        """The callback has come; until `end_round` nothing can hasten it."""
+        self._handle = None
+        self.at_ms = ALREADY_MS
+        self._reach_ms = min(2 * self._reach_ms, REACH_MS_MAX)
+
+    def end_round(self, at_ms: int | None) -> None:
+        """Come next at `at_ms`; None: not before it is wanted."""
+        if at_ms is None:
+            self.at_ms = NEVER_MS
+        else:
+            self._set(at_ms)
+
+    def stop(self) -> None:
+        """Never come again."""
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+        self.at_ms = ALREADY_MS
+
+    def _settle(self) -> None:
+        """Move the handle to the earliest time that was asked for in the last turn."""
+        self._is_settling = False
+        handle = self._handle
+        if handle is None or self._handle_ms <= self.at_ms:
+            return
+        if self._handle_ms <= floor_ms(self._loop.time()):
+            return  # it comes in this very turn
+        handle.cancel()
+        self._handle = None
+        self._stale.append(self._handle_ms)
+        # Halved each time and doubled by each wake-up in between, the reach comes to lie about
+        # where wake-ups are wanted.
+        self._reach_ms = max(1, self._reach_ms // 2) if len(self._stale) > STALE_MAX else 1
+        self._set(self.at_ms)
+
+    def _set(self, at_ms: int) -> None:
+        if self._stale:
+            now_ms = floor_ms(self._loop.time())
+            self._stale = [stale_ms for stale_ms in self._stale if stale_ms > now_ms]
+            if len(self._stale) >= STALE_MAX:
+                at_ms = min(at_ms, now_ms + self._reach_ms)
+        self._handle = self._loop.call_at(at_ms / 1000.0, self._callback, context=self._context)
+        self._handle_ms = at_ms
+        self.at_ms = at_ms
+
+
+def floor_ms(seconds: float) -> int:
+    """The last whole millisecond that is not after `seconds`, exactly.
+
+    A product alone is not exact: 1.001 * 1000 may come out below 1001, and a loop whose clock
+    stands at 1.001 would then wake again and again for what is due at 1001 ms.
+    """
+    time_ms = int(seconds * 1000.0)
+    if time_ms / 1000.0 > seconds:
+        return time_ms - 1
+    if (time_ms + 1) / 1000.0 <= seconds:
+        return time_ms + 1
+    return time_ms
+
+
+def ceil_ms(seconds: float) -> int:
+    """The first whole millisecond that is not before `seconds`, exactly; so nothing is early."""
+    time_ms = int(seconds * 1000.0)
+    if time_ms / 1000.0 < seconds:
+        return time_ms + 1
+    if (time_ms - 1) / 1000.0 >= seconds:
+        return time_ms - 1
+    return time_ms
