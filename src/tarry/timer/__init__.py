@@ -11,16 +11,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from tarry.timer.asyncio_timer import AsyncioTimer
     from tarry.timer.entry import TimerEntry, TimerShutDown
     from tarry.timer.heap import HeapTimer
     from tarry.timer.periodic import PeriodicEntry
     from tarry.timer.rounds import RoundsTimer
+    from tarry.timer.system_timer import SystemTimer
     from tarry.timer.wheel import TimingWheel
 
 __all__ = [
+    "AsyncioTimer",
     "HeapTimer",
     "PeriodicEntry",
     "RoundsTimer",
+    "SystemTimer",
     "TimerEntry",
     "TimerShutDown",
     "TimingWheel",
@@ -29,9 +33,11 @@ __all__ = [
 # Imported when asked for: who wants the wheel alone, as the broker does, pays for no threads and
 # no event loop at its start.
 _MODULES: Final[dict[str, str]] = {
+    "AsyncioTimer": "asyncio_timer",
     "HeapTimer": "heap",
     "PeriodicEntry": "periodic",
     "RoundsTimer": "rounds",
+    "SystemTimer": "system_timer",
     "TimerEntry": "entry",
     "TimerShutDown": "entry",
     "TimingWheel": "wheel",
