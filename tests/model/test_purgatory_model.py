@@ -1,13 +1,18 @@
-"""The purgatory against a plain list of operations: any order of watch, check, expiry, cancel."""
+"""Both purgatories against a list of operations: any order of watch, check, expiry, cancel."""
 
 from __future__ import annotations
+
+import sys
+from pathlib import Path
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from tarry.purgatory import DelayedOperation, Purgatory
-from tarry.timer import TimingWheel
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from purgatory_faces import Face, PureFace, ThreadedFace
+from tarry.purgatory import DelayedOperation
 
 KEYS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4)
 
@@ -36,11 +41,13 @@ class Operation(DelayedOperation):
 class PurgatoryAgainstList(RuleBasedStateMachine):
     """Every operation ends once, for the right reason; the counters say what a recount says."""
 
+    make_face: type[Face]
+
     def __init__(self) -> None:
         super().__init__()
         self.now_ms = 0
-        self.timer = TimingWheel(0)
-        self.purgatory = Purgatory(self.timer, "model", purge_interval=5)
+        self.face = self.make_face(purge_interval=5)
+        self.purgatory = self.face.purgatory
         self.operations: list[Operation] = []
 
     def waiting(self) -> list[Operation]:
@@ -100,8 +107,7 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
         self.now_ms += span_ms
         due = [each for each in self.waiting() if each.deadline_ms <= self.now_ms]
 
-        for entry in self.timer.advance(self.now_ms):
-            entry.expire()
+        self.face.advance(self.now_ms)
 
         for operation in due:
             assert operation.is_completed
@@ -109,14 +115,13 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
 
     @invariant()
     def the_counters_are_what_a_recount_says(self) -> None:
-        assert self.purgatory.delayed == len(self.timer) == len(self.waiting())
+        assert self.purgatory.delayed == self.face.in_timer() == len(self.waiting())
         lists = self.purgatory._watchers
         assert self.purgatory.watched == sum(len(watchers) for watchers in lists.values())
         assert all(lists.values())
-        assert sum(each.watch_count for each in self.waiting()) == self.purgatory._pending_watched
-        assert self.purgatory.expired_total == sum(
-            each.expirations for each in self.operations if each.deadline_ms >= 0
-        )
+        waited_for = sum(len(set(each.keys)) for each in self.waiting())
+        assert self.purgatory._pending_watched == waited_for
+        assert self.purgatory.expired_total == sum(each.expirations for each in self.operations)
 
     @invariant()
     def every_operation_ends_at_most_once(self) -> None:
@@ -130,7 +135,17 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
         assert finished <= max(5, self.purgatory._pending_watched)
 
 
-PurgatoryAgainstList.TestCase.settings = settings(
+class PureAgainstList(PurgatoryAgainstList):
+    make_face = PureFace
+
+
+class ThreadedAgainstList(PurgatoryAgainstList):
+    make_face = ThreadedFace
+
+
+PureAgainstList.TestCase.settings = settings(
     max_examples=150, stateful_step_count=40, deadline=None
 )
-TestPurgatoryAgainstList = PurgatoryAgainstList.TestCase
+ThreadedAgainstList.TestCase.settings = PureAgainstList.TestCase.settings
+TestPureAgainstList = PureAgainstList.TestCase
+TestThreadedAgainstList = ThreadedAgainstList.TestCase

@@ -1,8 +1,32 @@
-"""Delayed operations: they complete by a watch key or expire by the wheel, exactly once."""
+"""Delayed operations: they complete by a watch key or expire by a timer, exactly once.
+
+`Purgatory` is for one thread, with the time as an argument; `ThreadedPurgatory` is the same for
+many threads, on a `SystemTimer`.  What waits in either is a `DelayedOperation`.
+"""
 
 from __future__ import annotations
 
-from tarry.purgatory.operation import DelayedOperation
-from tarry.purgatory.purgatory import Purgatory
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
 
-__all__ = ["DelayedOperation", "Purgatory"]
+if TYPE_CHECKING:
+    from tarry.purgatory.operation import DelayedOperation, PurgatoryShutDown
+    from tarry.purgatory.purgatory import Purgatory
+    from tarry.purgatory.threaded import ThreadedPurgatory
+
+__all__ = ["DelayedOperation", "Purgatory", "PurgatoryShutDown", "ThreadedPurgatory"]
+
+# Imported when asked for: the broker has no use for threads.
+_MODULES: Final[dict[str, str]] = {
+    "DelayedOperation": "operation",
+    "Purgatory": "purgatory",
+    "PurgatoryShutDown": "operation",
+    "ThreadedPurgatory": "threaded",
+}
+
+
+def __getattr__(name: str) -> object:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{module}"), name)

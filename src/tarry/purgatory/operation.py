@@ -6,62 +6,136 @@ and what completion means are the subclass's; where it waits is the purgatory's.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mypy_extensions import mypyc_attr
 
 from tarry.timer.entry import TimerEntry
 
-if TYPE_CHECKING:
-    from tarry.purgatory.purgatory import Purgatory
+
+@mypyc_attr(native_class=False)
+class PurgatoryShutDown(RuntimeError):
+    """The purgatory was shut down, and takes no operation any more."""
+
+
+class Keeper:
+    """Who an operation was handed to: every completion of it goes that way, to happen once."""
+
+    __slots__ = ()
+
+    def complete(self, operation: DelayedOperation) -> bool:
+        """Complete without asking the condition; True for the first caller only."""
+        raise NotImplementedError
+
+    def expire(self, operation: DelayedOperation) -> None:
+        """The deadline has come: the condition is tried once more, then it has expired."""
+        raise NotImplementedError
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation(TimerEntry):
     """A timer entry with a condition.  A subclass defines `try_complete` and `on_complete`.
 
-    A completed operation lingers under its other watch keys until these are checked or purged,
-    so `on_complete` (or `on_expiration`, which comes last) drops what it answered with:
-    KAFKA-19389 and KAFKA-19763 leaked whole fetches.
+    One class for both purgatories, after Kafka's.  It waits once: in one purgatory, from one
+    `try_complete_else_watch` on; from then on any thread may call `force_complete` if that is a
+    `ThreadedPurgatory`.  Before that it belongs to the thread that made it.
+
+    Completed, it is out of the timer at once but lingers under its other watch keys until these
+    are checked or purged.  So `on_complete` (or `on_expiration`, which comes last) drops what it
+    answered with, or hours of answers stay in memory: KAFKA-19389, KAFKA-19763.  A
+    `ThreadedPurgatory` keeps nothing of a completed operation alive, whatever that forgot.
     """
 
-    __slots__ = ("is_completed", "is_delayed", "purgatory", "watch_count")
+    __slots__ = ("_is_waiting", "_keeper", "_watch_count", "is_completed")
 
     def __init__(self, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
         self.is_completed = False
-        # The purgatory's notes: where it waits, whether in the timer, under how many keys.
-        self.purgatory: Purgatory | None = None
-        self.is_delayed = False
-        self.watch_count = 0
+        # The purgatory's notes: whom it was handed to, whether it still waits there, under how
+        # many keys.
+        self._keeper: Keeper | None = None
+        self._is_waiting = False
+        self._watch_count = 0
 
     def try_complete(self) -> bool:
-        """Return `self.force_complete()` when the condition holds, else False."""
+        """Return `self.force_complete()` when the condition holds, else False.
+
+        The purgatory calls it: to have it called, check one of the keys.
+        """
         return False
 
     def force_complete(self) -> bool:
         """Complete without asking the condition; True for the first caller only."""
+        keeper = self._keeper
+        if keeper is not None:
+            return keeper.complete(self)
         if self.is_completed:
             return False
         self.is_completed = True
-        purgatory = self.purgatory
-        if purgatory is not None:
-            purgatory.release(self)
         self.on_complete()
         return True
 
     def on_complete(self) -> None:
-        """Answer.  Runs exactly once, after the operation has left the timer."""
+        """Answer, and drop what was needed for it.  Runs once, out of the timer already."""
 
     def on_expiration(self) -> None:
         """Runs after `on_complete` when the deadline, not the condition, completed it."""
 
     def expire(self) -> None:
-        # The condition may hold while its key still waits to be checked: what has arrived counts.
-        if self.is_completed or self.try_complete():
+        """Called by who advances the timer.  A condition that fails at last expires as well."""
+        keeper = self._keeper
+        if keeper is not None:
+            keeper.expire(self)
             return
-        purgatory = self.purgatory
-        if self.force_complete():
-            if purgatory is not None:
-                purgatory.expired_total += 1
-            self.on_expiration()
+        is_done = False
+        try:
+            # The condition may hold while its key waits to be checked: what has arrived counts.
+            is_done = self.try_complete()
+        finally:
+            if not is_done and self.force_complete():
+                self.on_expiration()
+
+
+def why_not_taken(operation: DelayedOperation) -> ValueError:
+    """The error for what cannot wait: an operation that waits or waited, or no keys."""
+    if operation._keeper is not None or operation.is_completed:
+        return ValueError(
+            "an operation waits once, and this one was handed to a purgatory before or is "
+            "completed; make a new one"
+        )
+    if operation._holder is not None:
+        return ValueError(
+            "the operation is pending in a timer already; the purgatory adds it to its own"
+        )
+    return ValueError(
+        "no keys: an operation is watched under at least one, or nothing could complete it "
+        "before its deadline"
+    )
+
+
+def unhashable(key: object) -> TypeError:
+    """The error for a key that cannot be looked up."""
+    return TypeError(
+        f"{key!r} cannot be hashed; a key is a plain value such as a str, an int or a tuple of them"
+    )
+
+
+def shut_down(name: str) -> PurgatoryShutDown:
+    """The error for an operation that comes too late."""
+    return PurgatoryShutDown(
+        f"purgatory {name} was shut down and takes no operation any more; complete the operation "
+        "by force_complete() or make a new purgatory"
+    )
+
+
+def raise_all(errors: list[BaseException]) -> None:
+    """Raise what the code of operations has raised: the error, or several as a group."""
+    if len(errors) == 1:
+        # Popped, lest a list in a frame of the error's traceback keep the error alive.
+        raise errors.pop()
+    if errors:
+        raise _group(errors)
+
+
+def _group(errors: list[BaseException]) -> BaseException:
+    group = BaseExceptionGroup(f"{len(errors)} errors of delayed operations", errors)
+    errors.clear()
+    return group

@@ -1,59 +1,25 @@
-"""Delayed operations and their purgatory: what completes, what expires, what lingers."""
+"""Delayed operations and their purgatories: what completes, what expires, what lingers.
+
+One suite over both faces, `Purgatory` and `ThreadedPurgatory`; Kafka's DelayedOperationTest is
+among it, in our words.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+import weakref
+from types import MappingProxyType
 
 import pytest
 
-from tarry.purgatory import DelayedOperation, Purgatory
+from purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
+from tarry.purgatory import DelayedOperation, Purgatory, PurgatoryShutDown, ThreadedPurgatory
 from tarry.timer import TimingWheel
 
-
-class Operation(DelayedOperation):
-    """Completes once `is_ready`; writes down what happened to it."""
-
-    def __init__(self, deadline_ms: int = 1000, *, is_ready: bool = False) -> None:
-        super().__init__(deadline_ms)
-        self.is_ready = is_ready
-        self.tries = 0
-        self.happened: list[str] = []
-        self.then: Callable[[], object] = list
-
-    def try_complete(self) -> bool:
-        self.tries += 1
-        return self.is_ready and self.force_complete()
-
-    def on_complete(self) -> None:
-        self.happened.append("completed")
-        self.then()
-
-    def on_expiration(self) -> None:
-        self.happened.append("expired")
+AnyPurgatory = Purgatory | ThreadedPurgatory
 
 
-@pytest.fixture
-def timer() -> TimingWheel:
-    return TimingWheel(0)
-
-
-@pytest.fixture
-def purgatory(timer: TimingWheel) -> Purgatory:
-    return Purgatory(timer, "test")
-
-
-def advance(timer: TimingWheel, now_ms: int) -> None:
-    for entry in timer.advance(now_ms):
-        entry.expire()
-
-
-def watch(purgatory: Purgatory, *keys: str, deadline_ms: int = 1000) -> Operation:
-    operation = Operation(deadline_ms)
-    assert not purgatory.try_complete_else_watch(operation, list(keys))
-    return operation
-
-
-def test_an_operation_whose_condition_holds_never_waits(purgatory: Purgatory) -> None:
+def test_an_operation_whose_condition_holds_never_waits(purgatory: AnyPurgatory) -> None:
     operation = Operation(is_ready=True)
 
     completed = purgatory.try_complete_else_watch(operation, ["a", "b"])
@@ -63,7 +29,7 @@ def test_an_operation_whose_condition_holds_never_waits(purgatory: Purgatory) ->
     assert (purgatory.watched, purgatory.delayed) == (0, 0)
 
 
-def test_the_condition_is_tried_again_after_the_watch(purgatory: Purgatory) -> None:
+def test_the_condition_is_tried_again_after_the_watch(purgatory: AnyPurgatory) -> None:
     operation = Operation()
 
     purgatory.try_complete_else_watch(operation, ["a"])
@@ -72,7 +38,7 @@ def test_the_condition_is_tried_again_after_the_watch(purgatory: Purgatory) -> N
 
 
 def test_a_condition_that_turns_true_between_the_two_tries_completes(
-    purgatory: Purgatory,
+    purgatory: AnyPurgatory,
 ) -> None:
     class Second(Operation):
         def try_complete(self) -> bool:
@@ -89,7 +55,7 @@ def test_a_condition_that_turns_true_between_the_two_tries_completes(
     assert purgatory.watched == 0
 
 
-def test_each_key_completes_what_waits_under_it_once(purgatory: Purgatory) -> None:
+def test_each_key_completes_what_waits_under_it_once(purgatory: AnyPurgatory) -> None:
     first = watch(purgatory, "a")
     second = watch(purgatory, "b")
     assert purgatory.check_and_complete("a") == 0
@@ -103,19 +69,19 @@ def test_each_key_completes_what_waits_under_it_once(purgatory: Purgatory) -> No
     assert first.happened == second.happened == ["completed"]
 
 
-def test_a_key_that_nobody_watches_completes_nothing(purgatory: Purgatory) -> None:
+def test_a_key_that_nobody_watches_completes_nothing(purgatory: AnyPurgatory) -> None:
     assert purgatory.check_and_complete("unknown") == 0
 
 
 def test_an_operation_expires_at_its_deadline_and_not_before(
-    timer: TimingWheel, purgatory: Purgatory
+    face: Face, purgatory: AnyPurgatory
 ) -> None:
     short = watch(purgatory, "a", deadline_ms=20)
     long = watch(purgatory, "a", deadline_ms=200_000)
 
-    advance(timer, 19)
+    face.advance(19)
     before = list(short.happened)
-    advance(timer, 20)
+    face.advance(20)
 
     assert before == []
     assert short.happened == ["completed", "expired"]
@@ -124,33 +90,35 @@ def test_an_operation_expires_at_its_deadline_and_not_before(
     assert purgatory.delayed == 1
 
 
-def test_expiry_tries_the_condition_once_more(timer: TimingWheel, purgatory: Purgatory) -> None:
+def test_expiry_tries_the_condition_once_more(face: Face, purgatory: AnyPurgatory) -> None:
     operation = watch(purgatory, "a", deadline_ms=20)
     operation.is_ready = True
 
-    advance(timer, 20)
+    face.advance(20)
 
     assert operation.happened == ["completed"]
     assert purgatory.expired_total == 0
     assert purgatory.completed_total == 1
 
 
-def test_an_operation_past_its_deadline_expires_at_once(purgatory: Purgatory) -> None:
+def test_an_operation_past_its_deadline_expires_at_once(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
     operation = Operation(0)
 
     completed = purgatory.try_complete_else_watch(operation, ["a"])
 
     assert completed
     assert operation.happened == ["completed", "expired"]
-    assert purgatory.delayed == 0
+    assert purgatory.delayed == face.in_timer() == 0
 
 
-def test_only_the_first_completion_counts(timer: TimingWheel, purgatory: Purgatory) -> None:
+def test_only_the_first_completion_counts(face: Face, purgatory: AnyPurgatory) -> None:
     operation = watch(purgatory, "a", deadline_ms=20)
 
     assert operation.force_complete()
     assert not operation.force_complete()
-    advance(timer, 50)
+    face.advance(50)
     operation.expire()
 
     assert operation.happened == ["completed"]
@@ -158,7 +126,7 @@ def test_only_the_first_completion_counts(timer: TimingWheel, purgatory: Purgato
 
 
 def test_completion_leaves_the_timer_at_once_and_other_keys_when_checked(
-    timer: TimingWheel, purgatory: Purgatory
+    face: Face, purgatory: AnyPurgatory
 ) -> None:
     watch(purgatory, "a")
     second = watch(purgatory, "a", "b")
@@ -166,9 +134,9 @@ def test_completion_leaves_the_timer_at_once_and_other_keys_when_checked(
     assert (purgatory.delayed, purgatory.watched) == (3, 6)
 
     second.force_complete()
-    assert purgatory.delayed == len(timer) == 2
+    assert purgatory.delayed == face.in_timer() == 2
     third.force_complete()
-    assert purgatory.delayed == len(timer) == 1
+    assert purgatory.delayed == face.in_timer() == 1
 
     watched = []
     for key in "abc":
@@ -177,8 +145,11 @@ def test_completion_leaves_the_timer_at_once_and_other_keys_when_checked(
     assert watched == [4, 2, 1]
 
 
-def test_completed_watchers_are_purged_once_enough_have_gathered(timer: TimingWheel) -> None:
-    purgatory = Purgatory(timer, "test", purge_interval=10)
+@pytest.mark.parametrize("make", FACES)
+def test_completed_watchers_are_purged_once_enough_have_gathered(
+    make: type[PureFace] | type[ThreadedFace],
+) -> None:
+    purgatory = make(purge_interval=10).purgatory
     operations = [watch(purgatory, f"own {number}") for number in range(11)]
 
     for operation in operations[:10]:
@@ -191,8 +162,11 @@ def test_completed_watchers_are_purged_once_enough_have_gathered(timer: TimingWh
     assert purgatory._watchers == {}
 
 
-def test_a_purge_waits_until_as_many_are_finished_as_are_pending(timer: TimingWheel) -> None:
-    purgatory = Purgatory(timer, "test", purge_interval=2)
+@pytest.mark.parametrize("make", FACES)
+def test_a_purge_waits_until_as_many_are_finished_as_are_pending(
+    make: type[PureFace] | type[ThreadedFace],
+) -> None:
+    purgatory = make(purge_interval=2).purgatory
     operations = [watch(purgatory, "a") for _ in range(10)]
 
     for operation in operations[:5]:
@@ -204,13 +178,13 @@ def test_a_purge_waits_until_as_many_are_finished_as_are_pending(timer: TimingWh
     assert purgatory.watched == 4
 
 
-def test_a_key_named_twice_is_watched_once(purgatory: Purgatory) -> None:
+def test_a_key_named_twice_is_watched_once(purgatory: AnyPurgatory) -> None:
     watch(purgatory, "a", "a")
 
     assert purgatory.watched == 1
 
 
-def test_a_limit_counts_completions_and_leaves_the_rest_watched(purgatory: Purgatory) -> None:
+def test_a_limit_counts_completions_and_leaves_the_rest_watched(purgatory: AnyPurgatory) -> None:
     operations = [watch(purgatory, "a") for _ in range(5)]
     for operation in operations[1:]:
         operation.is_ready = True
@@ -223,7 +197,7 @@ def test_a_limit_counts_completions_and_leaves_the_rest_watched(purgatory: Purga
 
 
 def test_cancelling_a_key_returns_what_waited_and_completes_nothing(
-    timer: TimingWheel, purgatory: Purgatory
+    face: Face, purgatory: AnyPurgatory
 ) -> None:
     first = watch(purgatory, "a")
     second = watch(purgatory, "a", "b")
@@ -233,14 +207,14 @@ def test_cancelling_a_key_returns_what_waited_and_completes_nothing(
 
     assert cancelled == [first, second]
     assert first.happened == second.happened == []
-    assert purgatory.delayed == len(timer) == 1
+    assert purgatory.delayed == face.in_timer() == 1
     second.is_ready = True
     assert purgatory.check_and_complete("b") == 0
     assert purgatory.watched == 1
 
 
 def test_a_cancelled_operation_can_still_be_answered_by_who_cancelled_it(
-    purgatory: Purgatory,
+    purgatory: AnyPurgatory,
 ) -> None:
     watch(purgatory, "a")
 
@@ -250,18 +224,18 @@ def test_a_cancelled_operation_can_still_be_answered_by_who_cancelled_it(
     assert purgatory.delayed == 0
 
 
-def test_cancelling_an_unknown_key_returns_nothing(purgatory: Purgatory) -> None:
+def test_cancelling_an_unknown_key_returns_nothing(purgatory: AnyPurgatory) -> None:
     assert purgatory.cancel_for_key("unknown") == []
 
 
-def test_cancelling_leaves_out_what_is_completed_already(purgatory: Purgatory) -> None:
+def test_cancelling_leaves_out_what_is_completed_already(purgatory: AnyPurgatory) -> None:
     operation = watch(purgatory, "a", "b")
     operation.force_complete()
 
     assert purgatory.cancel_for_key("b") == []
 
 
-def test_a_check_from_inside_a_completion_misses_nobody(purgatory: Purgatory) -> None:
+def test_a_check_from_inside_a_completion_misses_nobody(purgatory: AnyPurgatory) -> None:
     first = watch(purgatory, "a")
     second = watch(purgatory, "a")
 
@@ -277,7 +251,7 @@ def test_a_check_from_inside_a_completion_misses_nobody(purgatory: Purgatory) ->
     assert purgatory.watched == 0
 
 
-def test_an_operation_added_from_inside_a_completion_is_kept(purgatory: Purgatory) -> None:
+def test_an_operation_added_from_inside_a_completion_is_kept(purgatory: AnyPurgatory) -> None:
     first = watch(purgatory, "a")
     late: list[Operation] = []
     first.is_ready = True
@@ -290,7 +264,7 @@ def test_an_operation_added_from_inside_a_completion_is_kept(purgatory: Purgator
     assert purgatory.check_and_complete("a") == 1
 
 
-def test_a_condition_that_fails_loses_no_other_watcher(purgatory: Purgatory) -> None:
+def test_a_condition_that_fails_keeps_no_other_from_completing(purgatory: AnyPurgatory) -> None:
     class Broken(Operation):
         def try_complete(self) -> bool:
             self.tries += 1
@@ -307,12 +281,12 @@ def test_a_condition_that_fails_loses_no_other_watcher(purgatory: Purgatory) -> 
         purgatory.check_and_complete("a")
 
     assert before.is_completed
-    assert purgatory.watched == 2
-    assert not after.is_completed
+    assert after.is_completed
+    assert purgatory.watched == 1
 
 
 def test_completion_may_come_from_the_outside_while_the_key_is_walked(
-    purgatory: Purgatory,
+    purgatory: AnyPurgatory,
 ) -> None:
     operations = [watch(purgatory, "a") for _ in range(3)]
     operations[0].is_ready = True
@@ -326,19 +300,481 @@ def test_completion_may_come_from_the_outside_while_the_key_is_walked(
     assert purgatory.watched == 1
 
 
-def test_waiting_twice_is_our_mistake(purgatory: Purgatory) -> None:
-    operation = watch(purgatory, "a")
-
-    with pytest.raises(AssertionError):
-        purgatory.try_complete_else_watch(operation, ["b"])
-
-
-def test_two_purgatories_share_a_timer_and_count_on_their_own(timer: TimingWheel) -> None:
-    produce, fetch = Purgatory(timer, "produce"), Purgatory(timer, "fetch")
+def test_two_purgatories_share_a_timer_and_count_on_their_own(face: Face) -> None:
+    produce, fetch = face.another("produce"), face.another("fetch")
     watch(produce, "a", deadline_ms=10)
     watch(fetch, "a", deadline_ms=30)
 
-    advance(timer, 10)
+    face.advance(10)
 
     assert (produce.expired_total, produce.delayed) == (1, 0)
     assert (fetch.expired_total, fetch.delayed) == (0, 1)
+
+
+# -- errors of the operations' own code
+
+
+class Failing(Operation):
+    """Raises from the try with the given number on."""
+
+    def __init__(self, first: int, deadline_ms: int = 1000) -> None:
+        super().__init__(deadline_ms)
+        self.first = first
+
+    def try_complete(self) -> bool:
+        self.tries += 1
+        if self.tries >= self.first:
+            raise ValueError(f"try {self.tries}")
+        return False
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_an_operation_whose_condition_fails_when_handed_in_does_not_wait(
+    face: Face, purgatory: AnyPurgatory, first: int
+) -> None:
+    operation = Failing(first)
+
+    with pytest.raises(ValueError, match=f"try {first}"):
+        purgatory.try_complete_else_watch(operation, ["a", "b"])
+
+    assert purgatory.delayed == face.in_timer() == 0
+    purgatory.check_and_complete("a")
+    purgatory.check_and_complete("b")
+    assert purgatory.watched == 0
+    assert operation.happened == []
+
+
+def test_several_errors_of_one_check_come_as_a_group(purgatory: AnyPurgatory) -> None:
+    for _ in range(2):
+        purgatory.try_complete_else_watch(Failing(3), ["a"])
+
+    with pytest.raises(ExceptionGroup) as caught:
+        purgatory.check_and_complete("a")
+
+    assert [str(error) for error in caught.value.exceptions] == ["try 3", "try 3"]
+    assert purgatory.delayed == 2
+
+
+def test_an_error_ends_neither_the_wait_nor_the_next_check(purgatory: AnyPurgatory) -> None:
+    operation = watch(purgatory, "a")
+
+    def fail() -> None:
+        raise ValueError("once")
+
+    operation.in_try = fail
+    with pytest.raises(ValueError, match="once"):
+        purgatory.check_and_complete("a")
+    operation.in_try = list
+    operation.is_ready = True
+
+    assert purgatory.check_and_complete("a") == 1
+    assert operation.happened == ["completed"]
+
+
+def test_an_operation_whose_completion_fails_is_completed_all_the_same(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = watch(purgatory, "a")
+    operation.is_ready = True
+
+    def fail() -> None:
+        raise ValueError("no answer")
+
+    operation.then = fail
+    with pytest.raises(ValueError, match="no answer"):
+        purgatory.check_and_complete("a")
+
+    assert operation.is_completed
+    assert not operation.force_complete()
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+    assert purgatory.completed_total == 1
+
+
+def test_an_operation_whose_condition_fails_at_the_deadline_expires(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = Failing(3, deadline_ms=20)
+    purgatory.try_complete_else_watch(operation, ["a"])
+
+    face.advance(20)
+
+    assert operation.happened == ["completed", "expired"]
+    assert [str(error) for error in face.errors] == ["try 3"]
+    assert (purgatory.delayed, purgatory.expired_total) == (0, 1)
+
+
+def test_an_expiry_that_fails_is_counted_and_stops_no_other(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    first = watch(purgatory, "a", deadline_ms=20)
+    second = watch(purgatory, "a", deadline_ms=21)
+
+    def fail() -> None:
+        raise ValueError("no answer")
+
+    first.then = fail
+    face.advance(30)
+
+    assert first.happened == ["completed"]
+    assert second.happened == ["completed", "expired"]
+    assert [str(error) for error in face.errors] == ["no answer"]
+    assert (purgatory.completed_total, purgatory.expired_total, purgatory.delayed) == (2, 2, 0)
+
+
+def test_an_interrupt_passes_at_once_and_leaves_the_counters_right(
+    purgatory: AnyPurgatory,
+) -> None:
+    first = watch(purgatory, "a")
+    second = watch(purgatory, "a")
+    first.is_ready = second.is_ready = True
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    first.then = interrupt
+    with pytest.raises(KeyboardInterrupt):
+        purgatory.check_and_complete("a")
+
+    assert (first.is_completed, second.is_completed) == (True, False)
+    assert purgatory.delayed == 1
+    assert purgatory.check_and_complete("a") == 1
+    assert purgatory.watched == 0
+
+
+# -- operations that call in from their own code
+
+
+def test_a_condition_may_check_its_own_key(purgatory: AnyPurgatory) -> None:
+    operation = watch(purgatory, "a")
+
+    def turn_ready_and_check() -> None:
+        operation.in_try = list
+        operation.is_ready = True
+        inner.append(purgatory.check_and_complete("a"))
+
+    inner: list[int] = []
+    operation.in_try = turn_ready_and_check
+    purgatory.check_and_complete("a")
+
+    assert inner == [1]
+    assert operation.happened == ["completed"]
+    assert (purgatory.delayed, purgatory.completed_total) == (0, 1)
+
+
+def test_a_condition_that_cancels_its_own_key_may_still_complete(
+    purgatory: AnyPurgatory,
+) -> None:
+    operation = watch(purgatory, "a")
+    operation.is_ready = True
+    operation.in_try = lambda: purgatory.cancel_for_key("a")
+
+    completed = purgatory.check_and_complete("a")
+
+    assert completed == 1
+    assert operation.happened == ["completed"]
+    assert (purgatory.delayed, purgatory.watched, purgatory.completed_total) == (0, 0, 0)
+
+
+def test_a_condition_cancelled_from_its_last_try_does_not_expire(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = watch(purgatory, "a", deadline_ms=20)
+    operation.in_try = lambda: purgatory.cancel_for_key("a")
+
+    face.advance(20)
+
+    assert operation.happened == []
+    assert not operation.is_completed
+    assert purgatory.delayed == 0
+
+
+def test_an_operation_cancelled_while_it_is_on_its_way_from_the_timer_does_not_expire(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    first = watch(purgatory, "a", deadline_ms=20)
+    second = watch(purgatory, "b", deadline_ms=20)
+    first.then = lambda: purgatory.cancel_for_key("b")
+
+    face.advance(20)
+
+    assert first.happened == ["completed", "expired"]
+    assert second.happened == []
+
+
+def test_a_completion_of_the_second_try_leaves_nothing_in_the_timer(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = Operation()
+    operation.in_try = lambda: setattr(operation, "is_ready", True)
+
+    completed = purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert completed
+    assert (purgatory.delayed, face.in_timer(), purgatory.completed_total) == (0, 0, 1)
+
+
+# -- what is kept alive
+
+
+def test_a_payload_dropped_by_the_completion_is_free_while_watchers_linger(
+    purgatory: AnyPurgatory,
+) -> None:
+    class Payload:
+        """Something large."""
+
+    class Answer(Operation):
+        payload: Payload | None = None
+
+        def on_complete(self) -> None:
+            self.payload = None
+
+    operation = Answer()
+    operation.payload = Payload()
+    payload = weakref.ref(operation.payload)
+    purgatory.try_complete_else_watch(operation, ["a", "b"])
+
+    operation.force_complete()
+
+    assert payload() is None
+    assert purgatory.watched == 2
+
+
+def test_a_completed_operation_is_free_once_its_keys_are_checked(
+    purgatory: AnyPurgatory,
+) -> None:
+    operation = watch(purgatory, "a", "b")
+    reference = weakref.ref(operation)
+    operation.force_complete()
+    del operation
+
+    purgatory.check_and_complete("a")
+    purgatory.check_and_complete("b")
+    gc.collect()
+
+    assert reference() is None
+    assert purgatory.watched == 0
+
+
+def test_an_error_keeps_nothing_alive(purgatory: AnyPurgatory) -> None:
+    operation = Failing(3)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    reference = weakref.ref(operation)
+
+    gc.disable()
+    try:
+        with pytest.raises(ValueError, match="try 3"):
+            purgatory.check_and_complete("a")
+        purgatory.cancel_for_key("a")
+        del operation
+
+        assert reference() is None
+    finally:
+        gc.enable()
+
+
+# -- shutdown
+
+
+def test_a_shutdown_drops_what_waits_and_says_how_many(face: Face, purgatory: AnyPurgatory) -> None:
+    operations = [watch(purgatory, "a", "b"), watch(purgatory, "b")]
+
+    count = purgatory.shutdown()
+
+    assert count == 2
+    assert [operation.happened for operation in operations] == [[], []]
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+    assert (purgatory.completed_total, purgatory.expired_total) == (0, 0)
+
+
+def test_a_shutdown_expires_what_waits_if_told_so(face: Face, purgatory: AnyPurgatory) -> None:
+    waiting = watch(purgatory, "a", "b")
+    ready = watch(purgatory, "b")
+    ready.is_ready = True
+
+    count = purgatory.shutdown(expire_pending=True)
+
+    assert count == 2
+    assert waiting.happened == ["completed", "expired"]
+    assert ready.happened == ["completed"]
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+    assert (purgatory.completed_total, purgatory.expired_total) == (2, 1)
+
+
+def test_what_was_dropped_can_still_be_answered(purgatory: AnyPurgatory) -> None:
+    operation = watch(purgatory, "a")
+    purgatory.shutdown()
+
+    assert operation.force_complete()
+    assert not operation.force_complete()
+    assert operation.happened == ["completed"]
+    assert purgatory.completed_total == 0
+
+
+def test_errors_of_a_shutdown_come_after_everything_has_ended(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    def fail() -> None:
+        raise ValueError("no answer")
+
+    operations = [watch(purgatory, "a") for _ in range(3)]
+    operations[0].then = operations[1].then = fail
+
+    with pytest.raises(ExceptionGroup) as caught:
+        purgatory.shutdown(expire_pending=True)
+
+    assert len(caught.value.exceptions) == 2
+    assert all(operation.is_completed for operation in operations)
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+
+
+def test_after_a_shutdown_nothing_is_taken_and_nothing_found(purgatory: AnyPurgatory) -> None:
+    watch(purgatory, "a")
+    purgatory.shutdown()
+    operation = Operation(is_ready=True)
+
+    with pytest.raises(PurgatoryShutDown, match="purgatory test was shut down"):
+        purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert operation.tries == 0
+    assert purgatory.check_and_complete("a") == 0
+    assert purgatory.cancel_for_key("a") == []
+    assert purgatory.shutdown() == 0
+    assert operation.force_complete()
+
+
+@pytest.mark.parametrize("at_try", [1, 2])
+def test_a_shutdown_from_inside_a_try_leaves_nothing_behind(
+    face: Face, purgatory: AnyPurgatory, at_try: int
+) -> None:
+    operation = Operation()
+    operation.in_try = lambda: purgatory.shutdown() if operation.tries == at_try else None
+
+    if at_try == 1:
+        with pytest.raises(PurgatoryShutDown):
+            purgatory.try_complete_else_watch(operation, ["a"])
+    else:
+        assert not purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+    assert operation.happened == []
+
+
+# -- what is refused
+
+
+@pytest.mark.parametrize("end", ["waiting", "completed", "cancelled", "expired", "at once"])
+def test_an_operation_waits_once(face: Face, purgatory: AnyPurgatory, end: str) -> None:
+    operation = Operation(20, is_ready=end == "at once")
+    purgatory.try_complete_else_watch(operation, ["a"])
+    if end == "completed":
+        operation.force_complete()
+    elif end == "cancelled":
+        purgatory.cancel_for_key("a")
+    elif end == "expired":
+        face.advance(20)
+    before = (purgatory.watched, purgatory.delayed, operation.tries)
+
+    for other in (purgatory, face.another("other")):
+        with pytest.raises(ValueError, match="an operation waits once"):
+            other.try_complete_else_watch(operation, ["b"])
+
+    assert (purgatory.watched, purgatory.delayed, operation.tries) == before
+
+
+def test_an_operation_completed_before_it_is_handed_in_is_refused(
+    purgatory: AnyPurgatory,
+) -> None:
+    operation = Operation()
+    operation.force_complete()
+
+    with pytest.raises(ValueError, match="an operation waits once"):
+        purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert operation.happened == ["completed"]
+
+
+def test_an_operation_in_a_timer_is_refused(face: Face, purgatory: AnyPurgatory) -> None:
+    operation = Operation()
+    other = TimingWheel(0)
+    other.add(operation)
+
+    with pytest.raises(ValueError, match="pending in a timer already"):
+        purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert (purgatory.watched, purgatory.delayed, operation.tries) == (0, 0, 0)
+    assert other.cancel(operation)
+    assert not purgatory.try_complete_else_watch(operation, ["a"])
+
+
+def test_no_keys_are_refused(purgatory: AnyPurgatory) -> None:
+    operation = Operation()
+
+    with pytest.raises(ValueError, match="no keys"):
+        purgatory.try_complete_else_watch(operation, [])
+
+    assert (purgatory.watched, purgatory.delayed, operation.tries) == (0, 0, 0)
+
+
+def test_a_key_that_cannot_be_hashed_is_refused(face: Face, purgatory: AnyPurgatory) -> None:
+    operation = Operation()
+    keys: list[object] = ["a", ["b"]]
+
+    with pytest.raises(TypeError, match=r"\['b'\] cannot be hashed; a key is a plain value"):
+        purgatory.try_complete_else_watch(operation, keys)
+
+    assert purgatory.delayed == face.in_timer() == 0
+    purgatory.check_and_complete("a")
+    assert purgatory.watched == 0
+    for function in (purgatory.check_and_complete, purgatory.cancel_for_key):
+        with pytest.raises(TypeError, match="cannot be hashed"):
+            function(MappingProxyType({}))
+
+
+def test_a_deadline_that_the_timer_refuses_leaves_nothing_watched(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = Operation(1 << 400)
+
+    with pytest.raises(ValueError, match="deadline"):
+        purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert purgatory.delayed == face.in_timer() == 0
+    purgatory.check_and_complete("a")
+    assert purgatory.watched == 0
+
+
+# -- an operation without a purgatory
+
+
+def test_an_operation_alone_completes_once() -> None:
+    operation = Operation()
+
+    assert operation.force_complete()
+    assert not operation.force_complete()
+    assert operation.happened == ["completed"]
+
+
+@pytest.mark.parametrize(
+    ("is_ready", "happened"), [(True, ["completed"]), (False, ["completed", "expired"])]
+)
+def test_an_operation_alone_in_a_timer_expires(is_ready: bool, happened: list[str]) -> None:
+    wheel = TimingWheel(0)
+    operation = Operation(20, is_ready=is_ready)
+    wheel.add(operation)
+
+    for entry in wheel.advance(20):
+        entry.expire()
+
+    assert operation.happened == happened
+
+
+def test_an_operation_without_a_condition_of_its_own_expires(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = DelayedOperation(20)
+    purgatory.try_complete_else_watch(operation, ["a"])
+
+    face.advance(20)
+
+    assert operation.is_completed
+    assert purgatory.expired_total == 1
