@@ -27,9 +27,12 @@ MOVES_UNLIMITED: Final = 1 << 60
 
 
 class HeapTimer:
-    """The contract of `TimingWheel` on a heap.  `now_ms` is any clock; going back is not followed.
+    """Binary heap under the contract of `TimingWheel`, which see; to compare with.
 
-    Times are ints of milliseconds; deadlines round up to a multiple of `tick_ms`.
+    `now_ms` is any clock in ints of milliseconds; when it goes back it is not followed.
+    Deadlines round up to a multiple of `tick_ms` (at least 1, else ValueError).  Cancelling is
+    lazy, as in asyncio's loop and `ScheduledThreadPoolExecutor`.  Not thread-safe; under
+    `SystemTimer` it may be used by threads.
     """
 
     __slots__ = ("_adds", "_current_ms", "_entries", "_heap", "_holder", "_tick_ms")

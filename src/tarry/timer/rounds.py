@@ -51,10 +51,12 @@ class _Bucket(Holder):
 
 
 class RoundsTimer:
-    """The contract of `TimingWheel` on one wheel; 512 buckets are Netty's default.
+    """One wheel with rounds under the contract of `TimingWheel`, which see; to compare with.
 
-    Times are ints of milliseconds; deadlines round up to a multiple of `tick_ms`.  `now_ms` is
-    any clock; going back is not followed.
+    `now_ms` is any clock in ints of milliseconds; when it goes back it is not followed.
+    Deadlines round up to a multiple of `tick_ms` (at least 1, else ValueError); the wheel has
+    `wheel_size` buckets (at least 2).  After Netty's `HashedWheelTimer`, 512 buckets as there.
+    Not thread-safe; under `SystemTimer` it may be used by threads.
     """
 
     __slots__ = ("_buckets", "_current_tick", "_due", "_pending", "_tick_ms", "_wheel_size")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from tarry.timer.entry import TimerEntry
 from tarry.timer.heap import STALE_KEYS_MIN, HeapTimer
 
@@ -52,6 +54,19 @@ def test_cleaning_leaves_a_heap() -> None:
     left = sorted(entries[2::3], key=lambda entry: entry.deadline_ms)
     assert len(timer._heap) < 500
     assert timer.advance(10_007) == left
+
+
+def test_cleaning_gives_back_the_space_of_what_was_cancelled() -> None:
+    timer = HeapTimer(0)
+    entries = added(timer, *range(1, 10_001))
+    space = sys.getsizeof(timer._entries)
+
+    for entry in entries[100:]:
+        timer.cancel(entry)
+
+    assert len(timer) == 100
+    assert sys.getsizeof(timer._entries) < space // 10
+    assert timer.advance(10_000) == entries[:100]
 
 
 def test_rescheduling_for_ever_keeps_the_heap_bounded() -> None:

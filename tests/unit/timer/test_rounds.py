@@ -88,6 +88,21 @@ def test_what_stays_for_a_later_round_is_not_moved_until_most_has_left() -> None
     assert place_after_four == 0
 
 
+def test_deadlines_assigned_behind_its_back_do_not_turn_the_time_back() -> None:
+    timer = RoundsTimer(0, wheel_size=3)
+    entries = added(timer, 446, 446)
+    for entry in entries:
+        entry.deadline_ms = 498
+    came = [timer.advance(now_ms) for now_ms in range(446, 500)]
+
+    first = timer.advance(500, 1)
+
+    assert came == [[]] * 54
+    assert first == entries[:1]
+    assert timer.current_ms == 499
+    assert timer.advance(500) == entries[1:]
+
+
 def test_cancelling_keeps_the_memory_of_a_bucket_bounded() -> None:
     timer = RoundsTimer(0, wheel_size=20)
     (held,) = added(timer, 350)
