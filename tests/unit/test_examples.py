@@ -112,7 +112,7 @@ def test_every_picture_is_what_its_command_draws_now(page: str, tmp_path: Path) 
         assert drawn.read_bytes() == (ROOT / file).read_bytes(), again
 
 
-@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.parametrize("page", [README, *PAGES])
 def test_every_link_of_a_page_leads_somewhere(page: str) -> None:
     prose = FENCED.sub("", (ROOT / page).read_text(encoding="utf-8"))
 
