@@ -209,9 +209,12 @@ class AsyncioTimer(ExpiryRounds):
         one runs and `on_missed(beats)` is told before how many did not.  With `fixed_delay` the
         period counts from the end of the call before.  An error does not end the beats.
         """
-        period_ns = round(_seconds(period) * 1e9)
-        if period_ns < 1:
-            raise ValueError(f"a period of {period!r} seconds; it must be above zero")
+        nanoseconds = _seconds(period) * 1e9
+        if not 1.0 <= nanoseconds < inf:
+            raise ValueError(
+                f"a period of {period!r} seconds; it must be at least a nanosecond, and finite"
+            )
+        period_ns = round(nanoseconds)
         # PeriodicEntry counts in whatever its owner's clock counts: here nanoseconds, because a
         # sixtieth of a second is no whole number of milliseconds.
         beats = PeriodicEntry(self.now_ns() + period_ns, period_ns, fixed_delay)

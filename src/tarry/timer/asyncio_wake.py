@@ -3,9 +3,9 @@
 Invariants: while something is wanted, exactly one live handle of ours lies in the loop, and it
 comes no later than what is wanted; so a wake-up that finds nothing to do is possible, a missed
 one is not.  asyncio leaves a cancelled handle in its heap until its time comes.  Therefore the
-wake-up is moved at most once in a turn of the loop, never to a later time, and once several
-cancelled handles lie in the heap it is set near instead of far, so that those that are replaced
-after that are gone soon.
+wake-up is never moved to a later time, which would happen with every cancelled call, and once a
+few cancelled handles lie in the heap it is set near instead of far: what is replaced then is gone
+soon, and what is wanted next seldom comes before it.
 """
 
 from __future__ import annotations
@@ -35,8 +35,6 @@ class WakeUp:
         "_callback",
         "_context",
         "_handle",
-        "_handle_ms",
-        "_is_settling",
         "_loop",
         "_reach_ms",
         "_stale",
@@ -49,8 +47,6 @@ class WakeUp:
         # Not a copy of whatever context happens to be current when the wake-up is set.
         self._context = Context()
         self._handle: Handle | None = None
-        self._handle_ms = NEVER_MS
-        self._is_settling = False
         self._reach_ms = 1
         self._stale: list[int] = []
         # The callback comes no later; whoever wants it earlier says so by `hasten`.
@@ -58,13 +54,18 @@ class WakeUp:
 
     def hasten(self, at_ms: int) -> None:
         """Come at `at_ms`, which is before `self.at_ms`."""
-        if self._handle is None:
-            self._set(at_ms)
-            return
-        if not self._is_settling:
-            self._loop.call_soon(self._settle, context=self._context)
-            self._is_settling = True
-        self.at_ms = at_ms
+        handle = self._handle
+        if handle is not None:
+            if self.at_ms <= floor_ms(self._loop.time()):
+                return  # it comes in the loop's next turn, if not in this one
+            self._stale.append(self.at_ms)
+            # Halved each time and doubled by each wake-up in between, the reach comes to lie
+            # about where wake-ups are wanted.
+            is_near = len(self._stale) > STALE_MAX
+            self._reach_ms = max(1, self._reach_ms // 2) if is_near else 1
+        self._set(at_ms)
+        if handle is not None:
+            handle.cancel()
 
     def begin_round(self) -> None:
         """The callback has come; until `end_round` nothing can hasten it."""
@@ -86,22 +87,6 @@ class WakeUp:
             self._handle = None
         self.at_ms = ALREADY_MS
 
-    def _settle(self) -> None:
-        """Move the handle to the earliest time that was asked for in the last turn."""
-        self._is_settling = False
-        handle = self._handle
-        if handle is None or self._handle_ms <= self.at_ms:
-            return
-        if self._handle_ms <= floor_ms(self._loop.time()):
-            return  # it comes in this very turn
-        handle.cancel()
-        self._handle = None
-        self._stale.append(self._handle_ms)
-        # Halved each time and doubled by each wake-up in between, the reach comes to lie about
-        # where wake-ups are wanted.
-        self._reach_ms = max(1, self._reach_ms // 2) if len(self._stale) > STALE_MAX else 1
-        self._set(self.at_ms)
-
     def _set(self, at_ms: int) -> None:
         if self._stale:
             now_ms = floor_ms(self._loop.time())
@@ -109,7 +94,6 @@ class WakeUp:
             if len(self._stale) >= STALE_MAX:
                 at_ms = min(at_ms, now_ms + self._reach_ms)
         self._handle = self._loop.call_at(at_ms / 1000.0, self._callback, context=self._context)
-        self._handle_ms = at_ms
         self.at_ms = at_ms
 
 

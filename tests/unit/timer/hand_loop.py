@@ -70,7 +70,9 @@ class HandLoop(asyncio.SelectorEventLoop):
         return list(self._scheduled)
 
     def live(self) -> list[asyncio.TimerHandle]:
-        return [handle for handle in self._scheduled if not handle.cancelled()]
+        """Handles with a time that are still to come, be it in this very turn."""
+        due = [handle for handle in self._ready if isinstance(handle, asyncio.TimerHandle)]
+        return [handle for handle in [*self._scheduled, *due] if not handle.cancelled()]
 
 
 class Recorder:
