@@ -211,7 +211,7 @@ class TimingWheel:
 
     @property
     def current_ms(self) -> int:
-        """The wheel's time, a multiple of the tick: what is due up to it has been handed out."""
+        """The wheel's time, a multiple of the tick; with a limit that of the last entry given."""
         return self._lowest.start_ms
 
     def add(self, entry: TimerEntry) -> bool:
