@@ -100,11 +100,14 @@ def test_a_program_ends_by_an_error_though_timers_are_pending() -> None:
     assert end_of(program) == (3, "", "")
 
 
-def test_what_a_program_runs_at_its_exit_may_still_use_its_timer() -> None:
-    program = start("""
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_what_a_program_runs_at_its_exit_may_still_use_its_timer(moment: str) -> None:
+    program = start(f"""
         import atexit
         from tarry.timer.system_timer import SystemTimer
 
+        if "{moment}" == "before":
+            atexit.register(lambda: leave())
         timer = SystemTimer()
         timer.call_later(3_600_000, print, "ran at the end")
         entry = timer.call_later(3_600_000, print, "cancelled")
@@ -112,7 +115,8 @@ def test_what_a_program_runs_at_its_exit_may_still_use_its_timer() -> None:
         def leave():
             print(timer.cancel(entry), timer.shutdown(run_pending=True))
 
-        atexit.register(leave)
+        if "{moment}" == "after":
+            atexit.register(leave)
     """)
 
     assert end_of(program) == (0, "ran at the end\nTrue 1\n", "")

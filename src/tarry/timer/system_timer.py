@@ -5,7 +5,8 @@ an idle timer costs no CPU.  Invariants: an entry whose `cancel` answered True n
 whose `cancel` answered False has run or will run exactly once; nothing runs before its deadline;
 no lock is held while tasks, the executor's `submit`, `on_error`, a `clock` of yours or logging
 run.  A clock that jumped and a process that was stopped are caught up in parts of
-PART_MOVES_MAX moves, between which others get the lock.  The shape is Kafka's `SystemTimer`, with
+PART_MOVES_MAX moves, between which others get the lock.  `reaper` is the thread that turns the
+timer, `task_runner` what gets tasks to the executor and back.  The shape is Kafka's `SystemTimer`, with
 the reaper of its purgatory.
 
 What it does not do: a lock that is not reentrant guards the timer, so neither a signal handler
@@ -22,35 +23,17 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Final, Protocol
+from typing import Final
 
 from librt.threading import Lock
 
 from tarry.timer.calls import CallEntry, CallEveryEntry
 from tarry.timer.entry import TimerEntry, TimerShutDown, check_ms
 from tarry.timer.periodic import PeriodicEntry
-from tarry.timer.task_runner import BeatOwner, Flight, TaskRunner
+from tarry.timer.pure import PureTimer
+from tarry.timer.reaper import PART_MOVES_MAX, Reaper
+from tarry.timer.task_runner import Flight, TaskRunner, TimerOwner, depart
 from tarry.timer.wheel import TimingWheel
-
-# What is moved under one hold of the lock: well below a millisecond.
-PART_MOVES_MAX: Final = 1000
-
-# Between two parts of a long way to catch up, so that whoever waits for the lock or for the
-# interpreter gets it: neither is handed over in order, and the reaper would take both again.
-PART_PAUSE_S: Final = 0.00005
-
-# `_wake_ms` beside a time: nothing to wake for, and awake already.
-WAKE_NEVER: Final = 1 << 60
-WAKE_NOW: Final = -(1 << 60)
-
-# A longer wait than this some platforms refuse; the reaper looks once a day, then.
-SLEEP_S_MAX: Final = 86_400.0
-
-# After an error of the timer or the clock itself, lest it fill the log.
-ERROR_PAUSE_S: Final = 0.1
-
-# What the end of a program waits for the reaper, which an executor of the user's may hold up.
-LEAVE_S_MAX: Final = 1.0
 
 # Later than every deadline that is meant: a million years on.
 END_OF_TIME_MS: Final = 1 << 55
@@ -58,30 +41,20 @@ END_OF_TIME_MS: Final = 1 << 55
 NS_PER_MS: Final = 1_000_000
 
 
-class PureTimer(Protocol):
-    """What `TimingWheel`, `HeapTimer` and `RoundsTimer` have in common."""
-
-    def add(self, entry: TimerEntry) -> bool: ...
-    def cancel(self, entry: TimerEntry) -> bool: ...
-    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool: ...
-    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]: ...
-    def next_due_ms(self) -> int | None: ...
-    def __len__(self) -> int: ...
-
-
-class SystemTimer(BeatOwner):
+class SystemTimer(TimerOwner):
     """A timer for threads; every method may be called from any of them, and from within a task.
 
     `timer`: a pure timer whose time is on this one's clock, by default a `TimingWheel` of 1 ms
     ticks.  `executor`: who runs what is due; by default a thread of its own, one task after
-    another.  An executor of yours stays yours to shut down.  `on_error(entry, error)` is told
-    what tasks raise and what executors refuse (`entry` is None for an error of the timer or the
-    clock); by default it is logged as `tarry.timer`.  `clock`: milliseconds as an int, by default
-    those of `time.monotonic`.  With `reaper=False` no thread turns the timer; `advance` does.
+    another.  An executor of yours stays yours to shut down, and one whose `submit` waits holds up
+    the reaper.  `on_error(entry, error)` is told what tasks raise and what executors refuse
+    (`entry` is None for an error of the timer or the clock); by default it is logged as
+    `tarry.timer`.  `clock`: milliseconds as an int, by default those of `time.monotonic`; the
+    reaper sleeps in real time, so after moving a clock by hand call `advance`.  With
+    `reaper=False` no thread turns the timer; `advance` does.
     """
 
     __slots__ = (
-        "_alarm",
         "_clock",
         "_closer_ident",
         "_drained",
@@ -90,7 +63,6 @@ class SystemTimer(BeatOwner):
         "_reaper",
         "_runner",
         "_timer",
-        "_wake_ms",
         "_wheel",
         "name",
     )
@@ -119,17 +91,10 @@ class SystemTimer(BeatOwner):
         self._is_shut_down = False
         self._drained = threading.Event()
         self._closer_ident = 0
-        # Until when the reaper sleeps.  Whoever sets it to WAKE_NOW opens the alarm, under the
-        # lock: so it is never opened twice, and no waking is lost.
-        self._wake_ms = WAKE_NEVER
-        self._alarm = threading.Lock()
-        self._alarm.acquire()
-        self._reaper: threading.Thread | None = None
+        self._reaper = Reaper(self, self._timer, self._lock, self._runner)
         if reaper:
-            self._wake_ms = WAKE_NOW
-            self._reaper = threading.Thread(target=self._reap, name=f"{name}-reaper", daemon=True)
-            self._reaper.start()
-            atexit.register(self._leave)
+            self._reaper.start(f"{name}-reaper")
+            atexit.register(self._reaper.leave)
 
     def __len__(self) -> int:
         with self._lock:
@@ -147,12 +112,18 @@ class SystemTimer(BeatOwner):
             return time.monotonic_ns() // NS_PER_MS
         return clock()
 
+    def seconds_until(self, time_ms: int) -> float:
+        """How long it is to a time on the timer's clock; negative: it has passed."""
+        if self._clock is None:
+            return (time_ms * NS_PER_MS - time.monotonic_ns()) / 1e9
+        return (time_ms - self.now_ms()) / 1e3
+
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and was handed to the executor.
 
         ValueError: it is pending, here or in another timer.
         """
-        if entry.deadline_ms < self._wake_ms:
+        if entry.deadline_ms < self._reaper.wake_ms:
             return self._add_early(entry)
         with self._lock:
             if self._is_shut_down:
@@ -161,11 +132,12 @@ class SystemTimer(BeatOwner):
             taken = self._timer.add(entry) if wheel is None else wheel.add(entry)
             if taken:
                 # The reaper may have gone to sleep since the look before the lock.
-                if entry.deadline_ms < self._wake_ms:
-                    self._rouse()
+                if entry.deadline_ms < self._reaper.wake_ms:
+                    self._reaper.rouse()
                 return True
-            self._depart(entry)
-        self._runner.hand_over([entry])
+            due: list[TimerEntry] = [entry]
+            depart(due, self)
+        self._runner.hand_over(due)
         return False
 
     def cancel(self, entry: TimerEntry) -> bool:
@@ -188,7 +160,8 @@ class SystemTimer(BeatOwner):
         that, and again at the new deadline.  A beat under way has its next one then.
         """
         check_ms(deadline_ms)
-        is_early = deadline_ms < self._wake_ms
+        # As in `add`: what the reaper need not be woken for is not due, so nobody asks the clock.
+        is_early = deadline_ms < self._reaper.wake_ms
         now_ms = self.now_ms() if is_early else deadline_ms - 1
         with self._lock:
             if self._is_shut_down:
@@ -205,12 +178,13 @@ class SystemTimer(BeatOwner):
                 taken = wheel.reschedule(entry, deadline_ms)
             if taken:
                 if deadline_ms > now_ms:
-                    if deadline_ms < self._wake_ms:
-                        self._rouse()
+                    if deadline_ms < self._reaper.wake_ms:
+                        self._reaper.rouse()
                     return True
                 self._timer.cancel(entry)
-            self._depart(entry)
-        self._runner.hand_over([entry])
+            due: list[TimerEntry] = [entry]
+            depart(due, self)
+        self._runner.hand_over(due)
         return False
 
     def call_later(
@@ -250,7 +224,7 @@ class SystemTimer(BeatOwner):
         now_ms = self.now_ms()
         count = 0
         while True:
-            due = self._take_due(now_ms)
+            due = self._reaper.take_due(now_ms)
             if due is None:
                 return count
             count += len(due)
@@ -269,10 +243,10 @@ class SystemTimer(BeatOwner):
             if is_first:
                 self._is_shut_down = True
                 self._closer_ident = threading.get_ident()
-                self._rouse()
+                self._reaper.end()
         count = 0
         if is_first:
-            atexit.unregister(self._leave)
+            atexit.unregister(self._reaper.leave)
             count = self._drain(run_pending)
             self._runner.shutdown(wait=False)
             self._drained.set()
@@ -303,24 +277,13 @@ class SystemTimer(BeatOwner):
                 raise self._why_shut_down()
             if self._timer.add(entry):
                 if entry.deadline_ms > now_ms:
-                    self._rouse()
+                    self._reaper.rouse()
                     return True
                 self._timer.cancel(entry)
-            self._depart(entry)
-        self._runner.hand_over([entry])
+            due: list[TimerEntry] = [entry]
+            depart(due, self)
+        self._runner.hand_over(due)
         return False
-
-    def _rouse(self) -> None:
-        """Wake the reaper if there is something to do before it wakes by itself.  Lock held."""
-        if self._reaper is None or self._wake_ms == WAKE_NOW:
-            return
-        if not self._is_shut_down:
-            # A deadline within the tick of the next one is earlier, but not due earlier.
-            next_ms = self._timer.next_due_ms()
-            if next_ms is None or next_ms >= self._wake_ms:
-                return
-        self._wake_ms = WAKE_NOW
-        self._alarm.release()
 
     def _why_shut_down(self) -> TimerShutDown:
         return TimerShutDown(
@@ -330,80 +293,6 @@ class SystemTimer(BeatOwner):
     def is_closed(self) -> bool:
         """Whether the timer was shut down."""
         return self._is_shut_down
-
-    # -- the reaper --------------------------------------------------------------------------
-
-    def _reap(self) -> None:
-        """The reaper thread, until the timer is shut down."""
-        while True:
-            try:
-                if not self._reap_part():
-                    return
-            except BaseException as error:
-                self._runner.report(None, error)
-                with self._lock:
-                    self._wake_up()
-                time.sleep(ERROR_PAUSE_S)
-
-    def _reap_part(self) -> bool:
-        """Hand over a part of what is due, or sleep; False: the timer was shut down."""
-        now_ms = self.now_ms()
-        wake_ms = WAKE_NOW
-        with self._lock:
-            if self._is_shut_down:
-                return False
-            due = self._timer.advance(now_ms, PART_MOVES_MAX)
-            self._depart_all(due)
-            next_ms = self._timer.next_due_ms()
-            is_behind = next_ms is not None and next_ms <= now_ms
-            if not due and not is_behind:
-                wake_ms = WAKE_NEVER if next_ms is None else next_ms
-                self._wake_ms = wake_ms
-        if due:
-            self._runner.hand_over(due)
-        if is_behind:
-            time.sleep(PART_PAUSE_S)
-        elif wake_ms != WAKE_NOW:
-            self._sleep_until(wake_ms)
-        return True
-
-    def _sleep_until(self, wake_ms: int) -> None:
-        """Wait for the time or the alarm, whatever comes first."""
-        if wake_ms == WAKE_NEVER:
-            self._alarm.acquire()
-            return
-        if self._clock is None:
-            left_s = (wake_ms * NS_PER_MS - time.monotonic_ns()) / 1e9
-        else:
-            left_s = (wake_ms - self.now_ms()) / 1e3
-        if self._alarm.acquire(True, min(max(left_s, 0.0), SLEEP_S_MAX)):
-            return
-        with self._lock:
-            self._wake_up()
-
-    def _wake_up(self) -> None:
-        """Be awake without having been woken; the alarm may have been opened since.  Lock held."""
-        self._alarm.acquire(False)
-        self._wake_ms = WAKE_NOW
-
-    def _take_due(self, now_ms: int) -> list[TimerEntry] | None:
-        """A part of what is due, which may be empty; None: nothing is left."""
-        with self._lock:
-            next_ms = self._timer.next_due_ms()
-            if self._is_shut_down or next_ms is None or next_ms > now_ms:
-                return None
-            due = self._timer.advance(now_ms, PART_MOVES_MAX)
-            self._depart_all(due)
-            return due
-
-    def _depart_all(self, entries: list[TimerEntry]) -> None:
-        for entry in entries:
-            self._depart(entry)
-
-    def _depart(self, entry: TimerEntry) -> None:
-        """Note that a beat is on its way; of other entries nothing needs to be known."""
-        if isinstance(entry, PeriodicEntry):
-            entry._holder = Flight(self)
 
     # -- beats ------------------------------------------------------------------------------
 
@@ -435,11 +324,12 @@ class SystemTimer(BeatOwner):
             if entry.is_stopped or self._is_shut_down:
                 return
             if self._timer.add(entry):
-                if entry.deadline_ms < self._wake_ms:
-                    self._rouse()
+                if entry.deadline_ms < self._reaper.wake_ms:
+                    self._reaper.rouse()
                 return
-            self._depart(entry)
-        self._runner.hand_over([entry])
+            due: list[TimerEntry] = [entry]
+            depart(due, self)
+        self._runner.hand_over(due)
 
     # -- the end -----------------------------------------------------------------------------
 
@@ -462,7 +352,7 @@ class SystemTimer(BeatOwner):
                 return None
             part = self._timer.advance(max(next_ms, END_OF_TIME_MS), PART_MOVES_MAX)
             if run_pending:
-                self._depart_all(part)
+                depart(part, self)
             return part
 
     def _wait_for_threads(self) -> None:
@@ -472,16 +362,5 @@ class SystemTimer(BeatOwner):
             return
         if ident != self._closer_ident:
             self._drained.wait()
-        reaper = self._reaper
-        if reaper is not None and reaper.ident != ident:
-            reaper.join()
+        self._reaper.wait()
         self._runner.shutdown(wait=True)
-
-    def _leave(self) -> None:
-        """The program ends: have no thread die with the lock in its hand."""
-        with self._lock:
-            self._is_shut_down = True
-            self._rouse()
-        reaper = self._reaper
-        if reaper is not None:
-            reaper.join(LEAVE_S_MAX)

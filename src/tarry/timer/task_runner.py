@@ -32,10 +32,18 @@ class Flight(Holder):
         self.next_ms: int | None = None  # set if the entry is rescheduled meanwhile
 
 
-class BeatOwner:
-    """The timer, as its runner sees it."""
+class TimerOwner:
+    """The thread-safe timer, as its runner and its reaper see it."""
 
     __slots__ = ()
+
+    def now_ms(self) -> int:
+        """The timer's clock."""
+        raise NotImplementedError
+
+    def seconds_until(self, time_ms: int) -> float:
+        """How long the clock takes to get there; negative: it has passed."""
+        raise NotImplementedError
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
         """None: there is to be no beat."""
@@ -50,6 +58,13 @@ class BeatOwner:
         raise NotImplementedError
 
 
+def depart(entries: list[TimerEntry], owner: TimerOwner) -> None:
+    """Note which beats are on their way; of other entries nothing needs to be known."""
+    for entry in entries:
+        if isinstance(entry, PeriodicEntry):
+            entry._holder = Flight(owner)
+
+
 class TaskRunner:
     """Runs entries in an executor, by default in a thread of its own, one after another."""
 
@@ -58,7 +73,7 @@ class TaskRunner:
     def __init__(
         self,
         name: str,
-        owner: BeatOwner,
+        owner: TimerOwner,
         executor: Executor | None,
         on_error: Callable[[TimerEntry | None, BaseException], object] | None,
     ) -> None:

@@ -14,8 +14,10 @@ import pytest
 from tarry.timer.entry import TimerEntry, TimerShutDown
 from tarry.timer.heap import HeapTimer
 from tarry.timer.periodic import PeriodicEntry
+from tarry.timer.pure import PureTimer
+from tarry.timer.reaper import PART_MOVES_MAX
 from tarry.timer.rounds import RoundsTimer
-from tarry.timer.system_timer import PART_MOVES_MAX, PureTimer, SystemTimer
+from tarry.timer.system_timer import SystemTimer
 from tarry.timer.wheel import TimingWheel
 
 

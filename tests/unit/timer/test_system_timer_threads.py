@@ -16,8 +16,9 @@ import pytest
 
 from tarry.timer.entry import TimerEntry, TimerShutDown
 from tarry.timer.heap import HeapTimer
+from tarry.timer.pure import PureTimer
 from tarry.timer.rounds import RoundsTimer
-from tarry.timer.system_timer import PureTimer, SystemTimer
+from tarry.timer.system_timer import SystemTimer
 from tarry.timer.wheel import TimingWheel
 
 HOUR_MS = 3_600_000

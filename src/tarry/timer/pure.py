@@ -1,0 +1,29 @@
+"""What the pure timers have in common: whoever has these methods can stand behind a face."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from tarry.timer.entry import TimerEntry
+
+
+class PureTimer(Protocol):
+    """The contract of `TimingWheel`, `HeapTimer` and `RoundsTimer`; time is an argument."""
+
+    def add(self, entry: TimerEntry) -> bool:
+        """Take the entry in; False: it is due already and the caller runs it now."""
+
+    def cancel(self, entry: TimerEntry) -> bool:
+        """Take the entry out; False: it was not pending."""
+
+    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+        """Move the deadline of an entry, pending or not; False: it is due, as with `add`."""
+
+    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
+        """The entries that are due by now, in order of deadline; at most so many moves."""
+
+    def next_due_ms(self) -> int | None:
+        """When `advance` has something to do next; None: nothing is pending."""
+
+    def __len__(self) -> int:
+        """How many entries are pending."""
