@@ -149,6 +149,7 @@ public final class PurgatoryBench {
         String run() throws Exception {
             var system = (OperatingSystemMXBean) ManagementFactory.getOperatingSystemMXBean();
             long[] collectionsBefore = collections();
+            // In steps of 10 ms, as Linux tells it to Java.
             long cpuBefore = system.getProcessCpuTime();
             long startNs = System.nanoTime();
             Thread completer = new Thread(this::completeAll, "completion");
