@@ -210,21 +210,22 @@ class RoundsTimer:
         """Move the time to the first tick of the bucket, and what is due then out of it."""
         tick = max(self._current_tick, bucket.first_tick)
         self._current_tick = tick
+        until_ms = tick * self._tick_ms
+        first_ms = until_ms  # of those that stay, all of them later than this
         due: list[TimerEntry] = []
-        first_tick = tick  # of those that stay, all of them later than this
         entries = bucket.entries
         for place, entry in enumerate(entries):
             if entry is None:
                 continue
-            entry_tick = self._tick_of(entry.deadline_ms)
-            if entry_tick <= tick:
+            deadline_ms = entry.deadline_ms
+            if deadline_ms <= until_ms:
                 due.append(entry)
                 entries[place] = None
-            elif first_tick == tick or entry_tick < first_tick:
-                first_tick = entry_tick
+            elif first_ms == until_ms or deadline_ms < first_ms:
+                first_ms = deadline_ms
         bucket.holes += len(due)
         bucket.maybe_sweep()
-        bucket.first_tick = first_tick
+        bucket.first_tick = self._tick_of(first_ms)
         if self._tick_ms > 1:
             due.sort(key=_deadline_of)
         due.reverse()
