@@ -1,0 +1,181 @@
+"""What a task waits by on an AsyncioTimer: the end of a sleep, and the deadline of a block.
+
+A time-out behaves as `asyncio.timeout` does (of Python 3.13 where versions differ): it cancels
+its own task, and the end of the block turns that cancellation, and only that, into TimeoutError;
+a cancellation by anybody else goes through.
+"""
+
+from __future__ import annotations
+
+from asyncio import CancelledError, current_task
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.timer.asyncio_rounds import WAITING, LoopEntry
+from tarry.timer.entry import TimerShutDown
+
+if TYPE_CHECKING:
+    from asyncio import Future, Handle, Task
+    from types import TracebackType
+
+    from tarry.timer.asyncio_rounds import ExpiryRounds
+
+# States of a time-out, in asyncio's words.
+CREATED: Final = "created"
+ACTIVE: Final = "active"
+EXPIRING: Final = "expiring"
+EXPIRED: Final = "expired"
+FINISHED: Final = "finished"
+
+
+class Sleeper(LoopEntry):
+    """Wakes whoever waits for `future`."""
+
+    __slots__ = ("_result", "future")
+
+    def __init__(self, timer: ExpiryRounds, delay: float, result: object) -> None:
+        super().__init__()
+        loop = timer.loop
+        self.future: Future[Any] = loop.create_future()
+        self._result = result
+        timer.add(self, loop.time() + delay)
+
+    def expire(self) -> None:
+        if not self.future.done():
+            self.future.set_result(self._result)
+
+    def drop(self) -> None:
+        if not self.future.done():
+            self.future.set_exception(
+                TimerShutDown("the timer was closed before the sleep was over")
+            )
+
+
+class Timeout(LoopEntry):
+    """An asynchronous context manager that cancels its task when the block takes too long."""
+
+    __slots__ = ("_block_until", "_cancelling", "_phase", "_soon", "_task", "_timer")
+
+    def __init__(self, timer: ExpiryRounds, when: float | None) -> None:
+        super().__init__()
+        self._timer = timer
+        self._block_until = when
+        self._phase = CREATED
+        self._task: Task[Any] | None = None
+        self._cancelling = 0
+        self._soon: Handle | None = None
+
+    def when(self) -> float | None:
+        """The deadline in seconds on the loop's clock; None: there is none."""
+        return self._block_until
+
+    def expired(self) -> bool:
+        """Whether the deadline came while the block ran."""
+        return self._phase == EXPIRING or self._phase == EXPIRED  # noqa: PLR1714, it is compiled
+
+    def reschedule(self, when: float | None) -> None:
+        """Move the deadline of the running block; None takes it away."""
+        if self._phase == CREATED:
+            raise RuntimeError("the time-out has not been entered; reschedule() belongs inside")
+        if self._phase != ACTIVE:
+            raise RuntimeError(f"the time-out is {self._phase}; its deadline cannot be moved")
+        self._arm(when)
+
+    async def __aenter__(self) -> Timeout:
+        self._enter()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._leave(error)
+
+    def _enter(self) -> None:
+        if self._phase != CREATED:
+            raise RuntimeError("the time-out has been entered already; make one for each block")
+        # Nothing is running in a loop that is not the timer's, or outside any.
+        timer = self._timer
+        task = current_task(timer.loop)
+        if task is None:
+            raise RuntimeError("a time-out is used inside a task, and of the timer's own loop")
+        self._task = task
+        self._cancelling = task.cancelling()
+        when = self._block_until
+        if when is None:
+            timer.check_use()
+        else:
+            self._arm(when)
+        self._phase = ACTIVE
+
+    def _leave(self, error: BaseException | None) -> None:
+        self._disarm()
+        task = self._task
+        self._task = None
+        if self._phase != EXPIRING:
+            self._phase = FINISHED
+            return
+        self._phase = EXPIRED
+        assert task is not None
+        if task.uncancel() > self._cancelling or error is None:
+            return  # somebody else cancelled as well, or the block ended all the same
+        if isinstance(error, CancelledError):
+            raise TimeoutError from error
+        _mark_cause(error)
+        if isinstance(error, ExceptionGroup):
+            for part in error.exceptions:
+                _mark_cause(part)
+
+    def expire(self) -> None:
+        """The deadline has come."""
+        assert self._phase == ACTIVE
+        assert self._task is not None
+        self._soon = None
+        self._task.cancel()
+        self._phase = EXPIRING
+
+    def _arm(self, when: float | None) -> None:
+        """Set the deadline of the task's block.
+
+        One that has passed already goes by `call_soon`, as asyncio's does, and so meets the task
+        before its next step; the wheel's would come after that.
+        """
+        timer = self._timer
+        if when is None or when <= timer.loop.time():
+            timer.check_use()
+            self._disarm()
+            if when is not None:
+                self._soon = timer.loop.call_soon(self.expire)
+        elif self._state == WAITING:
+            timer.move(self, when)
+        else:
+            timer.add(self, when)
+            self._forget_soon()
+        self._block_until = when
+
+    def _disarm(self) -> None:
+        if self._state == WAITING:
+            self._timer.cancel(self)
+        self._forget_soon()
+
+    def _forget_soon(self) -> None:
+        if self._soon is not None:
+            self._soon.cancel()
+            self._soon = None
+
+    def __repr__(self) -> str:
+        when = f" when={self._block_until}" if self._phase == ACTIVE else ""
+        return f"<{type(self).__name__} [{self._phase}]{when}>"
+
+
+def _mark_cause(error: BaseException) -> None:
+    """Show in the chain of contexts that a cancellation there came from a time-out."""
+    while error.__context__ is not None:
+        context = error.__context__
+        if isinstance(context, CancelledError):
+            timeout = TimeoutError()
+            timeout.__cause__ = timeout.__context__ = context
+            error.__context__ = timeout
+            return
+        error = context
