@@ -1,0 +1,1 @@
+"""Consumer groups: membership, rounds and offsets, decided as pure state machines."""

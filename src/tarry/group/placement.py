@@ -1,0 +1,27 @@
+"""Which partition of `__consumer_offsets` a group belongs to: Kafka's hash of its id.
+
+Clients never compute it, but Kafka's tools do, and a group must be found where it was written.
+"""
+
+from __future__ import annotations
+
+# Of Java's 32-bit numbers the smallest has no positive counterpart; Kafka takes 0 for it.
+_SMALLEST = -(2**31)
+
+
+def partition_of_group(group_id: str, partition_count: int) -> int:
+    """The index, below `partition_count`, of the partition that holds this group's records."""
+    assert partition_count > 0
+    hashed = string_hash(group_id)
+    return 0 if hashed == _SMALLEST else abs(hashed) % partition_count
+
+
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`: over UTF-16 units, wrapped to 32 bits with a sign."""
+    # Text from the wire is UTF-8 and so holds no lone surrogates.
+    units = text.encode("utf-16-be")
+    hashed = 0
+    for position in range(0, len(units), 2):
+        unit = (units[position] << 8) | units[position + 1]
+        hashed = (hashed * 31 + unit) & 0xFFFF_FFFF
+    return hashed - 0x1_0000_0000 if hashed >= 0x8000_0000 else hashed
