@@ -76,6 +76,10 @@ class Watch(Keeper):
         # Cancelled by another thread during a try, which therefore must not complete it any more.
         self.is_revoked = False
 
+    def is_waiting(self) -> bool:
+        """Whether the operation waits.  A call: what another thread changes is looked up anew."""
+        return self.operation is not None
+
     def complete(self, operation: DelayedOperation) -> bool:
         return self.purgatory._complete(self, operation)
 
@@ -139,7 +143,8 @@ class ThreadedPurgatory:
                 distinct[key] = None
             except TypeError as error:
                 raise unhashable(key) from error
-        watch = Watch(self, get_ident())
+        ident = get_ident()
+        watch = Watch(self, ident)
         with self._lock:
             if (
                 operation._keeper is not None
@@ -153,13 +158,13 @@ class ThreadedPurgatory:
             operation._keeper = watch
         self._run_turn(watch, operation, TRY)
         try:
-            if not self._begin_watch(watch, operation, distinct):
+            if not self._begin_watch(watch, operation, distinct, ident):
                 return True
             # The state may have changed between the first try and the watch.
             self._run_turn(watch, operation, TRY)
-            if watch.operation is not None:
+            if watch.is_waiting():
                 self.timer.add(operation)
-                if watch.operation is None:  # ended by another thread, before it was in the timer
+                if not watch.is_waiting():  # ended by another thread before it was in the timer
                     self.timer.cancel(operation)
         except BaseException:
             self._drop(watch)
@@ -177,6 +182,7 @@ class ThreadedPurgatory:
             if watchers is None:
                 return 0
             walk = watchers.copy()
+        ident = get_ident()
         completed = 0
         has_finished = False
         errors: list[BaseException] = []
@@ -187,7 +193,7 @@ class ThreadedPurgatory:
                     has_finished = True
                     continue
                 try:
-                    if self._try(watch, operation):
+                    if self._try(watch, operation, ident):
                         has_finished = True
                         completed += 1
                         if completed == limit:
@@ -252,9 +258,8 @@ class ThreadedPurgatory:
 
     # -- turns: who runs the code of an operation -----------------------------------------------
 
-    def _try(self, watch: Watch, operation: DelayedOperation) -> bool:
+    def _try(self, watch: Watch, operation: DelayedOperation, ident: int) -> bool:
         """Try, or leave word to who is trying."""
-        ident = get_ident()
         with self._lock:
             trier = watch.trier
             if watch.operation is None:
@@ -289,7 +294,7 @@ class ThreadedPurgatory:
         """Do the work, then what others have left meanwhile; True: a try here completed it."""
         ident = watch.trier
         is_done = False
-        errors: list[BaseException] = []
+        errors: list[BaseException] | None = None
         while work != NOTHING:
             try:
                 if work == TRY:
@@ -300,11 +305,11 @@ class ThreadedPurgatory:
                     operation.on_complete()
             except BaseException as error:
                 # What was left to this thread is nobody else's any more: it is done first.
-                errors.append(error)
+                errors = [error] if errors is None else [*errors, error]
             if watch.trier != ident:
                 break  # completed, which ends the turn
             work = self._next_work(watch)
-        if errors:
+        if errors is not None:
             raise_all(errors)
         return is_done
 
@@ -379,10 +384,9 @@ class ThreadedPurgatory:
             raise unhashable(key) from error
 
     def _begin_watch(
-        self, watch: Watch, operation: DelayedOperation, keys: dict[Hashable, None]
+        self, watch: Watch, operation: DelayedOperation, keys: dict[Hashable, None], ident: int
     ) -> bool:
         """Watch it and take the turn again; False: it is completed."""
-        ident = get_ident()
         with self._lock:
             if operation.is_completed:
                 return False
