@@ -6,8 +6,8 @@ whose `cancel` answered False has run or will run exactly once; nothing runs bef
 no lock is held while tasks, the executor's `submit`, `on_error`, a `clock` of yours or logging
 run.  A clock that jumped and a process that was stopped are caught up in parts of
 PART_MOVES_MAX moves, between which others get the lock.  `reaper` is the thread that turns the
-timer, `task_runner` what gets tasks to the executor and back.  The shape is Kafka's `SystemTimer`, with
-the reaper of its purgatory.
+timer, `task_runner` what gets tasks to the executor and back.  The shape is Kafka's
+`SystemTimer`, with the reaper of its purgatory.
 
 What it does not do: a lock that is not reentrant guards the timer, so neither a signal handler
 nor a finalizer (`__del__`, a callback of `weakref`) may call it; such code appends to a `deque`
