@@ -34,9 +34,8 @@ class Keeper:
 class DelayedOperation(TimerEntry):
     """A timer entry with a condition.  A subclass defines `try_complete` and `on_complete`.
 
-    One class for both purgatories, after Kafka's.  It waits once: in one purgatory, from one
-    `try_complete_else_watch` on; from then on any thread may call `force_complete` if that is a
-    `ThreadedPurgatory`.  Before that it belongs to the thread that made it.
+    One class for both purgatories, after Kafka's.  It waits once, in one purgatory; if that is a
+    `ThreadedPurgatory`, any thread may call `force_complete` at any time.
 
     Completed, it is out of the timer at once but lingers under its other watch keys until these
     are checked or purged.  So `on_complete` (or `on_expiration`, which comes last) drops what it
@@ -67,6 +66,8 @@ class DelayedOperation(TimerEntry):
         keeper = self._keeper
         if keeper is not None:
             return keeper.complete(self)
+        # Not in a purgatory yet.  Threads may race here too: the interpreter lets no other one in
+        # between the look at the keeper and the mark.
         if self.is_completed:
             return False
         self.is_completed = True
@@ -96,10 +97,9 @@ class DelayedOperation(TimerEntry):
 
 def why_not_taken(operation: DelayedOperation) -> ValueError:
     """The error for what cannot wait: an operation that waits or waited, or no keys."""
-    if operation._keeper is not None or operation.is_completed:
+    if operation._keeper is not None:
         return ValueError(
-            "an operation waits once, and this one was handed to a purgatory before or is "
-            "completed; make a new one"
+            "an operation waits once, and this one was handed to a purgatory before; make a new one"
         )
     if operation._holder is not None:
         return ValueError(

@@ -130,7 +130,7 @@ class ThreadedPurgatory:
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Sequence[Hashable]
     ) -> bool:
-        """True: completed now.  Else it is watched under every key and timed.
+        """True: it is completed.  Else it is watched under every key and timed.
 
         An operation whose deadline has passed already expires in the timer's executor.  If
         anything raises, the operation does not wait.  Raises ValueError for an operation that was
@@ -146,16 +146,13 @@ class ThreadedPurgatory:
         ident = get_ident()
         watch = Watch(self, ident)
         with self._lock:
-            if (
-                operation._keeper is not None
-                or operation.is_pending
-                or operation.is_completed
-                or not distinct
-            ):
+            if operation._keeper is not None or operation.is_pending or not distinct:
                 raise why_not_taken(operation)
             if self._is_shut_down:
                 raise shut_down(self.name)
             operation._keeper = watch
+            if operation.is_completed:
+                return True
         self._run_turn(watch, operation, TRY)
         try:
             if not self._begin_watch(watch, operation, distinct, ident):

@@ -681,16 +681,15 @@ def test_an_operation_waits_once(face: Face, purgatory: AnyPurgatory, end: str) 
     assert (purgatory.watched, purgatory.delayed, operation.tries) == before
 
 
-def test_an_operation_completed_before_it_is_handed_in_is_refused(
-    purgatory: AnyPurgatory,
+def test_an_operation_completed_before_it_is_handed_in_does_not_wait(
+    face: Face, purgatory: AnyPurgatory
 ) -> None:
-    operation = Operation()
+    operation = Operation(is_ready=True)
     operation.force_complete()
 
-    with pytest.raises(ValueError, match="an operation waits once"):
-        purgatory.try_complete_else_watch(operation, ["a"])
-
-    assert operation.happened == ["completed"]
+    assert purgatory.try_complete_else_watch(operation, ["a"])
+    assert (operation.tries, operation.happened) == (0, ["completed"])
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
 
 
 def test_an_operation_in_a_timer_is_refused(face: Face, purgatory: AnyPurgatory) -> None:
