@@ -122,6 +122,19 @@ def test_what_a_program_runs_at_its_exit_may_still_use_its_timer(moment: str) ->
     assert end_of(program) == (0, "ran at the end\nTrue 1\n", "")
 
 
+def test_the_reaper_has_ended_before_the_interpreter_is_taken_down() -> None:
+    program = start("""
+        import atexit, threading
+        from tarry.timer.system_timer import SystemTimer
+
+        atexit.register(lambda: print([each.name for each in threading.enumerate()]))
+        timer = SystemTimer()
+        timer.call_later(3_600_000, print)
+    """)
+
+    assert end_of(program) == (0, "['MainThread']\n", "")
+
+
 def test_an_idle_timer_never_wakes() -> None:
     program = start("""
         import threading

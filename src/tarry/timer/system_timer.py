@@ -148,8 +148,10 @@ class SystemTimer(TimerOwner):
         with self._lock:
             holder = entry._holder
             if holder is not None and holder.owner is self:
+                if self._is_shut_down:
+                    return False
                 entry._holder = None
-                return not self._is_shut_down
+                return True
             wheel = self._wheel
             return self._timer.cancel(entry) if wheel is None else wheel.cancel(entry)
 

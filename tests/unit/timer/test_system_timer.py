@@ -377,22 +377,37 @@ def test_a_beat_cancels_itself(timer: SystemTimer, clock: Clock) -> None:
 
 
 def test_a_beat_stops_itself_without_knowing_its_timer(timer: SystemTimer, clock: Clock) -> None:
-    class Thrice(PeriodicEntry):
+    class Twice(PeriodicEntry):
         count = 0
 
         def beat(self) -> None:
             self.count += 1
-            if self.count == 3:
+            if self.count == 2:
                 self.stop()
 
-    entry = Thrice(1010, period_ms=10)
+    entry = Twice(1010, period_ms=10)
     timer.add(entry)
 
-    for now_ms in range(1000, 1100, 5):
-        turn(timer, clock, now_ms)
+    turn(timer, clock, 1010)
+    assert entry.is_pending
+    turn(timer, clock, 1020)
 
-    assert entry.count == 3
+    assert entry.count == 2
+    assert not entry.is_pending
     assert len(timer) == 0
+
+
+def test_an_entry_that_is_stopped_while_it_is_pending_has_no_beat(
+    timer: SystemTimer, clock: Clock
+) -> None:
+    beats: list[int] = []
+    entry = timer.call_every(10, lambda: beats.append(clock.now_ms))
+
+    entry.stop()
+    turn(timer, clock, 1010)
+
+    assert beats == []
+    assert not entry.is_pending
 
 
 def test_a_beat_moves_its_next_one(timer: SystemTimer, clock: Clock) -> None:
@@ -517,6 +532,25 @@ class TestAnExecutorOfOnesOwn:
         assert beats == [1010]
         assert turn(timer, clock, 1020) == 1
 
+    def test_two_workers_that_have_the_same_beat_to_run_run_it_once(
+        self, timer: SystemTimer, clock: Clock, executor: Waiting
+    ) -> None:
+        beats: list[int] = []
+
+        def beat() -> None:
+            beats.append(clock.now_ms)
+            other_job()
+
+        entry = timer.call_every(10, beat)
+        turn(timer, clock, 1010)
+        timer.cancel(entry)
+        timer.add(entry)  # due already
+        (_, job), (_, other_job) = executor.jobs
+
+        job()
+
+        assert beats == [1010]
+
     def test_a_running_beat_is_pending_and_not_added_twice(
         self, timer: SystemTimer, clock: Clock, executor: Waiting
     ) -> None:
@@ -544,6 +578,21 @@ class TestAnExecutorOfOnesOwn:
         assert [who for who, _ in errors.told] == [once, every]
         assert all(isinstance(error, CancelledError) for _, error in errors.told)
         assert turn(timer, clock, 1020) == 1
+
+    def test_a_beat_that_waits_for_the_executor_at_a_shutdown_runs(
+        self, timer: SystemTimer, clock: Clock, executor: Waiting
+    ) -> None:
+        beats: list[int] = []
+        entry = timer.call_every(10, lambda: beats.append(clock.now_ms))
+        turn(timer, clock, 1010)
+
+        count = timer.shutdown()
+        is_cancelled = timer.cancel(entry)
+        executor.run_all()
+
+        assert (count, is_cancelled) == (0, False)
+        assert beats == [1010]
+        assert not entry.is_pending
 
     def test_shutdown_leaves_the_executor_to_its_owner(
         self, timer: SystemTimer, clock: Clock, executor: Waiting
@@ -664,10 +713,11 @@ def test_a_shutdown_drops_what_is_pending_and_says_how_many(
     timer: SystemTimer, clock: Clock
 ) -> None:
     log: list[str] = []
-    entries = [Named(deadline_ms, "dropped", log) for deadline_ms in (1010, 1500, 10**12)]
-    for entry in entries:
-        timer.add(entry)
-    timer.call_every(10, log.append, "beat")
+    entries: list[TimerEntry] = []
+    for deadline_ms in (1010, 1500, 2**57):
+        entries.append(Named(deadline_ms, "dropped", log))
+        timer.add(entries[-1])
+    entries.append(timer.call_every(10, log.append, "beat"))
 
     count = timer.shutdown()
 

@@ -6,11 +6,14 @@ never does.
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
@@ -42,6 +45,15 @@ class Counted(TimerEntry):
         self.runs += 1
 
 
+class Inline(Executor):
+    """Runs everything at once, in the thread that submits it."""
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        future: Future[Any] = Future()
+        future.set_result(fn(*args, **kwargs))
+        return future
+
+
 def threads_of(name: str) -> list[str]:
     return sorted(each.name for each in threading.enumerate() if each.name.startswith(name))
 
@@ -68,6 +80,17 @@ def test_an_earlier_deadline_wakes_the_reaper_from_its_sleep(timer: SystemTimer)
         has_run = threading.Event()
         timer.call_later(2, has_run.set)
         assert has_run.wait()
+
+    assert len(timer) == 1
+
+
+def test_no_waking_is_lost_while_the_reaper_goes_to_sleep(timer: SystemTimer) -> None:
+    has_run = threading.Semaphore(0)
+    timer.call_later(HOUR_MS, print)
+
+    for count in range(200):
+        timer.call_later(1 + count % 2, has_run.release)
+        assert has_run.acquire()
 
     assert len(timer) == 1
 
@@ -267,6 +290,72 @@ def test_a_shutdown_waits_for_the_task_that_runs(timer: SystemTimer) -> None:
 
     assert log == ["did not wait", "task", "waited"]
     assert threads_of("test") == []
+
+
+def test_a_second_shutdown_waits_for_the_first() -> None:
+    log: list[str] = []
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def task() -> None:
+        has_begun.set()
+        may_end.wait()
+        log.append("task")
+
+    def second_shutdown() -> None:
+        timer.shutdown()
+        log.append("second")
+
+    timer = SystemTimer("test", executor=Inline())
+    timer.call_later(HOUR_MS, task)
+    first = threading.Thread(target=timer.shutdown, args=(True,))
+    second = threading.Thread(target=second_shutdown)
+    first.start()
+    has_begun.wait()
+    second.start()
+    second.join(0.1)  # time enough to be wrong
+    may_end.set()
+    first.join()
+    second.join()
+
+    assert log == ["task", "second"]
+
+
+def test_a_timer_that_was_shut_down_is_let_go_of() -> None:
+    class Handler:
+        def __call__(self, entry: TimerEntry | None, error: BaseException) -> None:
+            pass
+
+    handler = Handler()
+    watched = weakref.ref(handler)
+    with SystemTimer("test", on_error=handler) as timer:
+        timer.call_later(HOUR_MS, print)
+
+    del handler, timer
+    gc.collect()
+
+    assert watched() is None
+
+
+@pytest.mark.parametrize("pure", [TimingWheel, HeapTimer, RoundsTimer])
+def test_a_deadline_ten_thousand_years_away_disturbs_nobody(
+    pure: Callable[[int], PureTimer],
+) -> None:
+    told: list[object] = []
+    has_run = threading.Event()
+
+    with SystemTimer(
+        "test",
+        timer=pure(time.monotonic_ns() // 1_000_000),
+        on_error=lambda entry, error: told.append(error),
+    ) as timer:
+        timer.call_later(10_000 * 365 * 24 * HOUR_MS, print)
+        timer.call_later(5, has_run.set)
+        has_run.wait()
+        timer.call_later(10, has_run.clear)
+        while has_run.is_set():
+            time.sleep(0)
+
+    assert told == []
 
 
 def test_one_of_many_that_shut_down_is_told_the_count(timer: SystemTimer) -> None:
