@@ -75,15 +75,15 @@ class ExpiryRounds:
     __slots__ = (
         "_batch",
         "_batch_next",
-        "_is_closed",
         "_late",
         "_number",
-        "_pending",
         "_thread_ident",
         "_tick_ms",
         "_wake",
         "_wheel",
+        "is_closed",
         "loop",
+        "pending",
     )
 
     def __init__(self, loop: AbstractEventLoop, tick_ms: int, wheel_size: int) -> None:
@@ -95,22 +95,20 @@ class ExpiryRounds:
         self._batch: list[LoopEntry] = []
         self._batch_next = 0
         self._late: list[LoopEntry] = []
-        self._pending = 0
         self._number = 0
-        self._is_closed = False
+        # How many entries have not run and are not cancelled.
+        self.pending = 0
+        self.is_closed = False
         # The thread that was last seen running the loop.
         self._thread_ident = NO_THREAD
-
-    def __len__(self) -> int:
-        """How many entries have not run and are not cancelled."""
-        return self._pending
 
     def add(self, entry: LoopEntry, when: float) -> None:
         """Let the entry run as soon as the loop's clock has reached `when`."""
         if get_ident() != self._thread_ident or self.loop.is_closed():
             self._check_use()
+        assert entry._state != WAITING
         self._put(entry, when)
-        self._pending += 1
+        self.pending += 1
 
     def cancel(self, entry: LoopEntry) -> bool:
         """The entry shall not run; False: it ran already or was cancelled."""
@@ -119,7 +117,7 @@ class ExpiryRounds:
             if get_ident() != self._thread_ident:
                 self._check_thread()
             self._wheel.cancel(entry)
-            self._pending -= 1
+            self.pending -= 1
         entry._state = CANCELLED
         return state == WAITING
 
@@ -136,9 +134,9 @@ class ExpiryRounds:
         if get_ident() != self._thread_ident or self.loop.is_closed():
             self._check_use()
 
-    def close_rounds(self, run_pending: bool) -> int:
+    def close(self, run_pending: bool) -> int:
         """Run or drop all that waits; how many that were.  Nothing is taken after that."""
-        if self._is_closed:
+        if self.is_closed:
             return 0
         self._check_thread()
         is_loop_closed = self.loop.is_closed()
@@ -147,7 +145,7 @@ class ExpiryRounds:
                 "nothing can run, the timer's event loop is closed; close() without run_pending "
                 "drops what is pending"
             )
-        self._is_closed = True
+        self.is_closed = True
         self._thread_ident = NO_THREAD
         self._wake.stop()
         entries = self._batch[self._batch_next :]
@@ -174,7 +172,7 @@ class ExpiryRounds:
                     entry._state = CANCELLED
                     if not is_loop_closed:
                         entry.drop()
-            self._pending = 0
+            self.pending = 0
         return ended
 
     def _put(self, entry: LoopEntry, when: float) -> None:
@@ -213,7 +211,7 @@ class ExpiryRounds:
 
     def _on_wake(self) -> None:
         """One part of a round; called by the loop."""
-        if self._is_closed:
+        if self.is_closed:
             return
         self._thread_ident = get_ident()
         self._wake.begin_round()
@@ -222,7 +220,7 @@ class ExpiryRounds:
                 self._gather(floor_ms(self.loop.time()))
             self._run_part()
         finally:
-            if not self._is_closed:
+            if not self.is_closed:
                 self._wake.end_round(self._next_ms())
 
     def _gather(self, now_ms: int) -> None:
@@ -246,7 +244,7 @@ class ExpiryRounds:
         """Run the next entries of the batch; the rest stays for the loop's next turn."""
         end = min(len(self._batch), self._batch_next + CALLS_MAX)
         # `close` from within an entry leaves the batch empty.
-        while self._batch_next < end and not self._is_closed:
+        while self._batch_next < end and not self.is_closed:
             entry = self._batch[self._batch_next]
             self._batch_next += 1
             # One that was moved while it waited here lies in the wheel again.
@@ -258,7 +256,7 @@ class ExpiryRounds:
 
     def _run(self, entry: LoopEntry) -> None:
         entry._state = IDLE
-        self._pending -= 1
+        self.pending -= 1
         try:
             entry.expire()
         except (SystemExit, KeyboardInterrupt):
@@ -283,7 +281,7 @@ class ExpiryRounds:
 
     def _check_use(self) -> None:
         """Refuse what comes after the end or from elsewhere; remember the loop's thread."""
-        if self._is_closed:
+        if self.is_closed:
             raise TimerShutDown("the timer is closed and takes nothing any more; make a new one")
         if self.loop.is_closed():
             raise RuntimeError("the timer's event loop is closed; make a timer on the new loop")

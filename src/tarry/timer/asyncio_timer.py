@@ -10,8 +10,9 @@ costs is exactness: times round up to the tick (1 ms).  Nothing is early by `loo
 
 from __future__ import annotations
 
-from asyncio import get_running_loop
+from asyncio import _get_running_loop
 from contextvars import Context, copy_context
+from inspect import iscoroutinefunction
 from math import floor, inf
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
@@ -33,17 +34,17 @@ class TimerHandle(LoopEntry):
     Hot: a time-out per request is one of these, made and cancelled.
     """
 
-    __slots__ = ("_args", "_callback", "_context", "_timer")
+    __slots__ = ("_args", "_callback", "_context", "_rounds")
 
     def __init__(
         self,
-        timer: AsyncioTimer,
+        rounds: ExpiryRounds,
         callback: Callable[..., object],
         args: tuple[object, ...],
         context: Context,
     ) -> None:
         super().__init__()
-        self._timer = timer
+        self._rounds = rounds
         self._callback: Callable[..., object] | None = callback
         self._args = args
         self._context: Context | None = context
@@ -51,7 +52,7 @@ class TimerHandle(LoopEntry):
     def cancel(self) -> None:
         """The call shall not be made.  Lets go of callback, arguments and context."""
         if self._state != CANCELLED:
-            self._timer.cancel(self)
+            self._rounds.cancel(self)
             self._let_go()
 
     def cancelled(self) -> bool:
@@ -96,14 +97,14 @@ class PeriodicHandle(TimerHandle):
 
     def __init__(
         self,
-        timer: AsyncioTimer,
+        rounds: ExpiryRounds,
         callback: Callable[..., object],
         args: tuple[object, ...],
         context: Context,
         beats: PeriodicEntry,
         on_missed: Callable[[int], object] | None,
     ) -> None:
-        super().__init__(timer, callback, args, context)
+        super().__init__(rounds, callback, args, context)
         self._beats = beats
         self._on_missed = on_missed
 
@@ -117,16 +118,16 @@ class PeriodicHandle(TimerHandle):
         context = self._context
         if callback is None or context is None:
             return
-        timer = self._timer
-        missed = self._beats.begin_beat(timer.now_ns())
+        rounds = self._rounds
+        missed = self._beats.begin_beat(_now_ns(rounds))
         try:
             if missed > 0:
                 self._tell_missed(context, missed)
             context.run(callback, *self._args)
         finally:
-            self._beats.end_beat(timer.now_ns())
-            if self._state != CANCELLED and not timer.is_closed:
-                timer.add(self, self._beats.deadline_ms / 1e9)
+            self._beats.end_beat(_now_ns(rounds))
+            if self._state != CANCELLED and not rounds.is_closed:
+                rounds.add(self, self._beats.deadline_ms / 1e9)
 
     def _tell_missed(self, context: Context, missed: int) -> None:
         """An error of the one who is told does not cost the beat."""
@@ -136,10 +137,10 @@ class PeriodicHandle(TimerHandle):
         try:
             context.run(on_missed, missed)
         except Exception as error:
-            self._timer.report(self, error)
+            self._rounds.report(self, error)
 
 
-class AsyncioTimer(ExpiryRounds):
+class AsyncioTimer:
     """A timer of one event loop; to be used in that loop's thread only.
 
     loop: the running one, if none is given.  tick_ms, wheel_size: the shape of the wheel; times
@@ -153,17 +154,32 @@ class AsyncioTimer(ExpiryRounds):
     between which the loop has its turn.
     """
 
-    __slots__ = ()
+    __slots__ = ("_rounds",)
 
     def __init__(
         self, loop: AbstractEventLoop | None = None, tick_ms: int = 1, wheel_size: int = 20
     ) -> None:
-        super().__init__(_loop_here() if loop is None else loop, tick_ms, wheel_size)
+        self._rounds = ExpiryRounds(_loop_here() if loop is None else loop, tick_ms, wheel_size)
+
+    def __len__(self) -> int:
+        """How much is pending: calls, beats, sleepers and time-outs."""
+        return self._rounds.pending
+
+    def __enter__(self) -> AsyncioTimer:
+        return self
+
+    def __exit__(self, kind: object, error: object, trace: object) -> None:
+        """Close; what is pending is dropped."""
+        self._rounds.close(False)
 
     @property
+    def loop(self) -> AbstractEventLoop:
+        """The loop that the timer belongs to."""
+        return self._rounds.loop
+
     def is_closed(self) -> bool:
         """Whether `close` was called."""
-        return self._is_closed
+        return self._rounds.is_closed
 
     def call_later(
         self,
@@ -175,8 +191,9 @@ class AsyncioTimer(ExpiryRounds):
         """Call `callback(*args)` in `delay` seconds; like `loop.call_later`."""
         if context is None:
             context = copy_context()
-        handle = TimerHandle(self, callback, args, context)
-        self.add(handle, self.loop.time() + _seconds(delay))
+        rounds = self._rounds
+        handle = TimerHandle(rounds, callback, args, context)
+        rounds.add(handle, rounds.loop.time() + _seconds(delay))
         return handle
 
     def call_at(
@@ -189,8 +206,8 @@ class AsyncioTimer(ExpiryRounds):
         """Call `callback(*args)` when `loop.time()` has reached `when`; like `loop.call_at`."""
         if context is None:
             context = copy_context()
-        handle = TimerHandle(self, callback, args, context)
-        self.add(handle, _seconds(when))
+        handle = TimerHandle(self._rounds, callback, args, context)
+        self._rounds.add(handle, _seconds(when))
         return handle
 
     def call_every(
@@ -208,35 +225,41 @@ class AsyncioTimer(ExpiryRounds):
         one runs and `on_missed(beats)` is told before how many did not.  With `fixed_delay` the
         period counts from the end of the call before.  An error does not end the beats.
         """
+        if not callable(callback) or iscoroutinefunction(callback):
+            raise TypeError(
+                f"{callback!r} is no plain function; one that starts a task may be called every "
+                "period"
+            )
         nanoseconds = _seconds(period) * 1e9
         if not 1.0 <= nanoseconds < inf:
             raise ValueError(
                 f"a period of {period!r} seconds; it must be at least a nanosecond, and finite"
             )
-        period_ns = round(nanoseconds)
+        rounds = self._rounds
         # PeriodicEntry counts in whatever its owner's clock counts: here nanoseconds, because a
         # sixtieth of a second is no whole number of milliseconds.
-        beats = PeriodicEntry(self.now_ns() + period_ns, period_ns, fixed_delay)
+        period_ns = round(nanoseconds)
+        beats = PeriodicEntry(_now_ns(rounds) + period_ns, period_ns, fixed_delay)
         context = copy_context() if context is None else context
-        handle = PeriodicHandle(self, callback, args, context, beats, on_missed)
-        self.add(handle, beats.deadline_ms / 1e9)
+        handle = PeriodicHandle(rounds, callback, args, context, beats, on_missed)
+        rounds.add(handle, beats.deadline_ms / 1e9)
         return handle
 
     def sleep(self, delay: SupportsFloat, result: Any = None) -> Coroutine[Any, Any, Any]:
         """Wait for `delay` seconds and return `result`; like `asyncio.sleep`."""
-        return asyncio_waits.sleep(self, _seconds(delay), result)
+        return asyncio_waits.sleep(self._rounds, _seconds(delay), result)
 
     def timeout(self, delay: SupportsFloat | None) -> Timeout:
         """`async with timer.timeout(delay)`: TimeoutError if the block takes longer.
 
         Like `asyncio.timeout`: None is no time-out, `reschedule(when)`, `when()`, `expired()`.
         """
-        when = None if delay is None else self.loop.time() + _seconds(delay)
-        return Timeout(self, when)
+        when = None if delay is None else self._rounds.loop.time() + _seconds(delay)
+        return Timeout(self._rounds, when)
 
     def timeout_at(self, when: SupportsFloat | None) -> Timeout:
         """`timeout` with a time of the clock `loop.time()`; like `asyncio.timeout_at`."""
-        return Timeout(self, None if when is None else _seconds(when))
+        return Timeout(self._rounds, None if when is None else _seconds(when))
 
     def wait_for(
         self, awaitable: Awaitable[T], timeout: SupportsFloat | None
@@ -247,7 +270,7 @@ class AsyncioTimer(ExpiryRounds):
         it has ended; None waits without end.
         """
         seconds = None if timeout is None else _seconds(timeout)
-        return asyncio_waits.wait_for(self, awaitable, seconds)
+        return asyncio_waits.wait_for(self._rounds, awaitable, seconds)
 
     def close(self, run_pending: bool = False) -> int:
         """Run or drop all that is pending, at once; returns how many that were.
@@ -257,10 +280,11 @@ class AsyncioTimer(ExpiryRounds):
         more, sleepers wake and time-outs come.  The loop itself stays as it is; if it is closed
         already, nothing can run and `run_pending` is refused.
         """
-        return self.close_rounds(run_pending)
+        return self._rounds.close(run_pending)
 
-    def now_ns(self) -> int:
-        return floor(self.loop.time() * 1e9)
+
+def _now_ns(rounds: ExpiryRounds) -> int:
+    return floor(rounds.loop.time() * 1e9)
 
 
 def _seconds(number: SupportsFloat) -> float:
@@ -277,9 +301,9 @@ def _seconds(number: SupportsFloat) -> float:
 
 
 def _loop_here() -> AbstractEventLoop:
-    try:
-        return get_running_loop()
-    except RuntimeError:
+    loop = _get_running_loop()
+    if loop is None:
         raise RuntimeError(
             "no event loop runs here; make the timer inside a coroutine, or give it its loop"
-        ) from None
+        )
+    return loop

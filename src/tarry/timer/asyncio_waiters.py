@@ -32,12 +32,12 @@ class Sleeper(LoopEntry):
 
     __slots__ = ("_result", "future")
 
-    def __init__(self, timer: ExpiryRounds, delay: float, result: object) -> None:
+    def __init__(self, rounds: ExpiryRounds, delay: float, result: object) -> None:
         super().__init__()
-        loop = timer.loop
+        loop = rounds.loop
         self.future: Future[Any] = loop.create_future()
         self._result = result
-        timer.add(self, loop.time() + delay)
+        rounds.add(self, loop.time() + delay)
 
     def expire(self) -> None:
         if not self.future.done():
@@ -53,11 +53,11 @@ class Sleeper(LoopEntry):
 class Timeout(LoopEntry):
     """An asynchronous context manager that cancels its task when the block takes too long."""
 
-    __slots__ = ("_block_until", "_cancelling", "_phase", "_soon", "_task", "_timer")
+    __slots__ = ("_block_until", "_cancelling", "_phase", "_rounds", "_soon", "_task")
 
-    def __init__(self, timer: ExpiryRounds, when: float | None) -> None:
+    def __init__(self, rounds: ExpiryRounds, when: float | None) -> None:
         super().__init__()
-        self._timer = timer
+        self._rounds = rounds
         self._block_until = when
         self._phase = CREATED
         self._task: Task[Any] | None = None
@@ -96,20 +96,21 @@ class Timeout(LoopEntry):
         if self._phase != CREATED:
             raise RuntimeError("the time-out has been entered already; make one for each block")
         # Nothing is running in a loop that is not the timer's, or outside any.
-        timer = self._timer
-        task = current_task(timer.loop)
+        rounds = self._rounds
+        task = current_task(rounds.loop)
         if task is None:
             raise RuntimeError("a time-out is used inside a task, and of the timer's own loop")
         self._task = task
         self._cancelling = task.cancelling()
         when = self._block_until
         if when is None:
-            timer.check_use()
+            rounds.check_use()
         else:
             self._arm(when)
         self._phase = ACTIVE
 
     def _leave(self, error: BaseException | None) -> None:
+        assert self._task is not None, "the block has been entered"
         self._disarm()
         task = self._task
         self._task = None
@@ -117,11 +118,10 @@ class Timeout(LoopEntry):
             self._phase = FINISHED
             return
         self._phase = EXPIRED
-        assert task is not None
         if task.uncancel() > self._cancelling or error is None:
             return  # somebody else cancelled as well, or the block ended all the same
         if isinstance(error, CancelledError):
-            raise TimeoutError from error
+            raise _timeout_by(error)
         _mark_cause(error)
         if isinstance(error, ExceptionGroup):
             for part in error.exceptions:
@@ -141,22 +141,22 @@ class Timeout(LoopEntry):
         One that has passed already goes by `call_soon`, as asyncio's does, and so meets the task
         before its next step; the wheel's would come after that.
         """
-        timer = self._timer
-        if when is None or when <= timer.loop.time():
-            timer.check_use()
+        rounds = self._rounds
+        if when is None or when <= rounds.loop.time():
+            rounds.check_use()
             self._disarm()
             if when is not None:
-                self._soon = timer.loop.call_soon(self.expire)
+                self._soon = rounds.loop.call_soon(self.expire)
         elif self._state == WAITING:
-            timer.move(self, when)
+            rounds.move(self, when)
         else:
-            timer.add(self, when)
+            rounds.add(self, when)
             self._forget_soon()
         self._block_until = when
 
     def _disarm(self) -> None:
         if self._state == WAITING:
-            self._timer.cancel(self)
+            self._rounds.cancel(self)
         self._forget_soon()
 
     def _forget_soon(self) -> None:
@@ -169,13 +169,18 @@ class Timeout(LoopEntry):
         return f"<{type(self).__name__} [{self._phase}]{when}>"
 
 
+def _timeout_by(cancelled: CancelledError) -> TimeoutError:
+    # `raise ... from ...` would not do: the compiled form drops the cause.
+    timeout = TimeoutError()
+    timeout.__cause__ = timeout.__context__ = cancelled
+    return timeout
+
+
 def _mark_cause(error: BaseException) -> None:
     """Show in the chain of contexts that a cancellation there came from a time-out."""
     while error.__context__ is not None:
         context = error.__context__
         if isinstance(context, CancelledError):
-            timeout = TimeoutError()
-            timeout.__cause__ = timeout.__context__ = context
-            error.__context__ = timeout
+            error.__context__ = _timeout_by(context)
             return
         error = context

@@ -18,27 +18,27 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-async def sleep(timer: ExpiryRounds, delay: float, result: Any) -> Any:
+async def sleep(rounds: ExpiryRounds, delay: float, result: Any) -> Any:
     """`asyncio.sleep` on this timer."""
-    if asyncio.get_running_loop() is not timer.loop:
+    if asyncio.get_running_loop() is not rounds.loop:
         raise RuntimeError("the timer belongs to another event loop; each loop needs its own timer")
     if delay <= 0:
-        timer.check_use()
+        rounds.check_use()
         return await asyncio.sleep(0, result)
-    sleeper = Sleeper(timer, delay, result)
+    sleeper = Sleeper(rounds, delay, result)
     try:
         return await sleeper.future
     finally:
-        timer.cancel(sleeper)
+        rounds.cancel(sleeper)
 
 
-async def wait_for(timer: ExpiryRounds, awaitable: Awaitable[T], delay: float | None) -> T:
+async def wait_for(rounds: ExpiryRounds, awaitable: Awaitable[T], delay: float | None) -> T:
     """`asyncio.wait_for` on this timer, as of Python 3.12."""
     if delay is not None and delay <= 0:
-        timer.check_use()
+        rounds.check_use()
         return await _result_now(asyncio.ensure_future(awaitable))
-    when = None if delay is None else timer.loop.time() + delay
-    async with Timeout(timer, when):
+    when = None if delay is None else rounds.loop.time() + delay
+    async with Timeout(rounds, when):
         return await awaitable
 
 

@@ -367,3 +367,42 @@ def test_a_loop_that_refuses_the_wake_up_leaves_the_timer_as_it_was(
 
     assert refused == 0
     assert record.names() == ["a"]
+
+
+def test_an_interrupt_while_the_timer_closes_goes_through_and_the_rest_is_dropped(
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+) -> None:
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    timer.call_later(1, interrupt)
+    rest = timer.call_later(2, record, "rest")
+    with pytest.raises(KeyboardInterrupt):
+        timer.close(run_pending=True)
+    loop.run_until(2000)
+
+    assert rest.cancelled()
+    assert record.calls == []
+    assert len(timer) == 0
+
+
+def test_a_block_closes_its_timer(loop: HandLoop, record: Recorder) -> None:
+    with AsyncioTimer(loop) as timer:
+        timer.call_later(5, record, "a")
+        open_inside = not timer.is_closed()
+    loop.run_until(2000)
+
+    assert open_inside
+    assert timer.is_closed()
+    assert record.calls == []
+
+
+def test_a_beat_is_a_plain_function(timer: AsyncioTimer) -> None:
+    async def beat() -> None:
+        """A coroutine that nobody would await."""
+
+    for callback in (beat, "no function"):
+        with pytest.raises(TypeError, match="no plain function"):
+            timer.call_every(1, callback)  # type: ignore[arg-type]
+
+    assert len(timer) == 0
