@@ -66,8 +66,8 @@ class Messages:
         elif item.name == "error_code" or item.name.endswith("_error_code"):
             # A code that every oracle knows.
             strategy = st.integers(-1, 119)
-        elif item.name in ("log_append_time_ms", "timestamp"):
-            # kio takes them for times, and has an end of time.
+        elif item.name in ("log_append_time_ms", "timestamp", "retention_time_ms"):
+            # kio takes them for times or spans, and has an end of time.
             strategy = st.just(-1) | st.integers(0, 4_000_000_000_000)
         else:
             strategy = SCALARS[item.type_name]

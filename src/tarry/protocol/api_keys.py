@@ -11,12 +11,28 @@ PRODUCE: Final = 0
 FETCH: Final = 1
 LIST_OFFSETS: Final = 2
 METADATA: Final = 3
+OFFSET_COMMIT: Final = 8
+OFFSET_FETCH: Final = 9
+FIND_COORDINATOR: Final = 10
+JOIN_GROUP: Final = 11
+HEARTBEAT: Final = 12
+LEAVE_GROUP: Final = 13
+SYNC_GROUP: Final = 14
+DESCRIBE_GROUPS: Final = 15
+LIST_GROUPS: Final = 16
 API_VERSIONS: Final = 18
 CREATE_TOPICS: Final = 19
 DELETE_TOPICS: Final = 20
+DELETE_RECORDS: Final = 21
 INIT_PRODUCER_ID: Final = 22
 OFFSET_FOR_LEADER_EPOCH: Final = 23
 DESCRIBE_CONFIGS: Final = 32
+ALTER_CONFIGS: Final = 33
+DESCRIBE_LOG_DIRS: Final = 35
+CREATE_PARTITIONS: Final = 37
+DELETE_GROUPS: Final = 42
+INCREMENTAL_ALTER_CONFIGS: Final = 44
+OFFSET_DELETE: Final = 47
 DESCRIBE_CLUSTER: Final = 60
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
@@ -47,12 +63,28 @@ APIS: Final[dict[int, Api]] = {
     FETCH: Api(1, "Fetch", 4, 18, 12),
     LIST_OFFSETS: Api(2, "ListOffsets", 1, 10, 6),
     METADATA: Api(3, "Metadata", 0, 13, 9),
+    OFFSET_COMMIT: Api(8, "OffsetCommit", 2, 9, 8),
+    OFFSET_FETCH: Api(9, "OffsetFetch", 1, 9, 6),
+    FIND_COORDINATOR: Api(10, "FindCoordinator", 0, 6, 3),
+    JOIN_GROUP: Api(11, "JoinGroup", 0, 9, 6),
+    HEARTBEAT: Api(12, "Heartbeat", 0, 4, 4),
+    LEAVE_GROUP: Api(13, "LeaveGroup", 0, 5, 4),
+    SYNC_GROUP: Api(14, "SyncGroup", 0, 5, 4),
+    DESCRIBE_GROUPS: Api(15, "DescribeGroups", 0, 6, 5),
+    LIST_GROUPS: Api(16, "ListGroups", 0, 5, 3),
     API_VERSIONS: Api(18, "ApiVersions", 0, 4, 3),
     CREATE_TOPICS: Api(19, "CreateTopics", 2, 7, 5),
     DELETE_TOPICS: Api(20, "DeleteTopics", 1, 6, 4),
+    DELETE_RECORDS: Api(21, "DeleteRecords", 0, 2, 2),
     INIT_PRODUCER_ID: Api(22, "InitProducerId", 0, 5, 2),
     OFFSET_FOR_LEADER_EPOCH: Api(23, "OffsetForLeaderEpoch", 2, 4, 4),
     DESCRIBE_CONFIGS: Api(32, "DescribeConfigs", 1, 4, 4),
+    ALTER_CONFIGS: Api(33, "AlterConfigs", 0, 2, 2),
+    DESCRIBE_LOG_DIRS: Api(35, "DescribeLogDirs", 1, 4, 2),
+    CREATE_PARTITIONS: Api(37, "CreatePartitions", 0, 3, 2),
+    DELETE_GROUPS: Api(42, "DeleteGroups", 0, 2, 2),
+    INCREMENTAL_ALTER_CONFIGS: Api(44, "IncrementalAlterConfigs", 0, 1, 1),
+    OFFSET_DELETE: Api(47, "OffsetDelete", 0, 0, -1),
     DESCRIBE_CLUSTER: Api(60, "DescribeCluster", 0, 2, 0),
     DESCRIBE_TOPIC_PARTITIONS: Api(75, "DescribeTopicPartitions", 0, 0, 0),
 }

@@ -12,17 +12,41 @@ from typing import Final, NamedTuple
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
+from tarry.protocol.messages.alter_configs import (
+    AlterConfigsRequest,
+    AlterConfigsResponse,
+    decode_alter_configs_request,
+    decode_alter_configs_response,
+)
 from tarry.protocol.messages.api_versions import (
     ApiVersionsRequest,
     ApiVersionsResponse,
     decode_api_versions_request,
     decode_api_versions_response,
 )
+from tarry.protocol.messages.create_partitions import (
+    CreatePartitionsRequest,
+    CreatePartitionsResponse,
+    decode_create_partitions_request,
+    decode_create_partitions_response,
+)
 from tarry.protocol.messages.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
     decode_create_topics_request,
     decode_create_topics_response,
+)
+from tarry.protocol.messages.delete_groups import (
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+    decode_delete_groups_request,
+    decode_delete_groups_response,
+)
+from tarry.protocol.messages.delete_records import (
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    decode_delete_records_request,
+    decode_delete_records_response,
 )
 from tarry.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
@@ -42,6 +66,18 @@ from tarry.protocol.messages.describe_configs import (
     decode_describe_configs_request,
     decode_describe_configs_response,
 )
+from tarry.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    decode_describe_groups_request,
+    decode_describe_groups_response,
+)
+from tarry.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
+    decode_describe_log_dirs_request,
+    decode_describe_log_dirs_response,
+)
 from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -54,11 +90,47 @@ from tarry.protocol.messages.fetch import (
     decode_fetch_request,
     decode_fetch_response,
 )
+from tarry.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    decode_find_coordinator_request,
+    decode_find_coordinator_response,
+)
+from tarry.protocol.messages.heartbeat import (
+    HeartbeatRequest,
+    HeartbeatResponse,
+    decode_heartbeat_request,
+    decode_heartbeat_response,
+)
+from tarry.protocol.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+    decode_incremental_alter_configs_request,
+    decode_incremental_alter_configs_response,
+)
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
     decode_init_producer_id_request,
     decode_init_producer_id_response,
+)
+from tarry.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    decode_join_group_request,
+    decode_join_group_response,
+)
+from tarry.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    decode_leave_group_request,
+    decode_leave_group_response,
+)
+from tarry.protocol.messages.list_groups import (
+    ListGroupsRequest,
+    ListGroupsResponse,
+    decode_list_groups_request,
+    decode_list_groups_response,
 )
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsRequest,
@@ -72,6 +144,24 @@ from tarry.protocol.messages.metadata import (
     decode_metadata_request,
     decode_metadata_response,
 )
+from tarry.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitResponse,
+    decode_offset_commit_request,
+    decode_offset_commit_response,
+)
+from tarry.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    decode_offset_delete_request,
+    decode_offset_delete_response,
+)
+from tarry.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    decode_offset_fetch_request,
+    decode_offset_fetch_response,
+)
 from tarry.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderEpochRequest,
     OffsetForLeaderEpochResponse,
@@ -83,6 +173,12 @@ from tarry.protocol.messages.produce import (
     ProduceResponse,
     decode_produce_request,
     decode_produce_response,
+)
+from tarry.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupResponse,
+    decode_sync_group_request,
+    decode_sync_group_response,
 )
 from tarry.wire.reader import Reader
 
@@ -112,6 +208,51 @@ MESSAGES: Final[dict[int, Messages]] = {
     api_keys.METADATA: Messages(
         MetadataRequest, decode_metadata_request, MetadataResponse, decode_metadata_response
     ),
+    api_keys.OFFSET_COMMIT: Messages(
+        OffsetCommitRequest,
+        decode_offset_commit_request,
+        OffsetCommitResponse,
+        decode_offset_commit_response,
+    ),
+    api_keys.OFFSET_FETCH: Messages(
+        OffsetFetchRequest,
+        decode_offset_fetch_request,
+        OffsetFetchResponse,
+        decode_offset_fetch_response,
+    ),
+    api_keys.FIND_COORDINATOR: Messages(
+        FindCoordinatorRequest,
+        decode_find_coordinator_request,
+        FindCoordinatorResponse,
+        decode_find_coordinator_response,
+    ),
+    api_keys.JOIN_GROUP: Messages(
+        JoinGroupRequest, decode_join_group_request, JoinGroupResponse, decode_join_group_response
+    ),
+    api_keys.HEARTBEAT: Messages(
+        HeartbeatRequest, decode_heartbeat_request, HeartbeatResponse, decode_heartbeat_response
+    ),
+    api_keys.LEAVE_GROUP: Messages(
+        LeaveGroupRequest,
+        decode_leave_group_request,
+        LeaveGroupResponse,
+        decode_leave_group_response,
+    ),
+    api_keys.SYNC_GROUP: Messages(
+        SyncGroupRequest, decode_sync_group_request, SyncGroupResponse, decode_sync_group_response
+    ),
+    api_keys.DESCRIBE_GROUPS: Messages(
+        DescribeGroupsRequest,
+        decode_describe_groups_request,
+        DescribeGroupsResponse,
+        decode_describe_groups_response,
+    ),
+    api_keys.LIST_GROUPS: Messages(
+        ListGroupsRequest,
+        decode_list_groups_request,
+        ListGroupsResponse,
+        decode_list_groups_response,
+    ),
     api_keys.API_VERSIONS: Messages(
         ApiVersionsRequest,
         decode_api_versions_request,
@@ -130,6 +271,12 @@ MESSAGES: Final[dict[int, Messages]] = {
         DeleteTopicsResponse,
         decode_delete_topics_response,
     ),
+    api_keys.DELETE_RECORDS: Messages(
+        DeleteRecordsRequest,
+        decode_delete_records_request,
+        DeleteRecordsResponse,
+        decode_delete_records_response,
+    ),
     api_keys.INIT_PRODUCER_ID: Messages(
         InitProducerIdRequest,
         decode_init_producer_id_request,
@@ -147,6 +294,42 @@ MESSAGES: Final[dict[int, Messages]] = {
         decode_describe_configs_request,
         DescribeConfigsResponse,
         decode_describe_configs_response,
+    ),
+    api_keys.ALTER_CONFIGS: Messages(
+        AlterConfigsRequest,
+        decode_alter_configs_request,
+        AlterConfigsResponse,
+        decode_alter_configs_response,
+    ),
+    api_keys.DESCRIBE_LOG_DIRS: Messages(
+        DescribeLogDirsRequest,
+        decode_describe_log_dirs_request,
+        DescribeLogDirsResponse,
+        decode_describe_log_dirs_response,
+    ),
+    api_keys.CREATE_PARTITIONS: Messages(
+        CreatePartitionsRequest,
+        decode_create_partitions_request,
+        CreatePartitionsResponse,
+        decode_create_partitions_response,
+    ),
+    api_keys.DELETE_GROUPS: Messages(
+        DeleteGroupsRequest,
+        decode_delete_groups_request,
+        DeleteGroupsResponse,
+        decode_delete_groups_response,
+    ),
+    api_keys.INCREMENTAL_ALTER_CONFIGS: Messages(
+        IncrementalAlterConfigsRequest,
+        decode_incremental_alter_configs_request,
+        IncrementalAlterConfigsResponse,
+        decode_incremental_alter_configs_response,
+    ),
+    api_keys.OFFSET_DELETE: Messages(
+        OffsetDeleteRequest,
+        decode_offset_delete_request,
+        OffsetDeleteResponse,
+        decode_offset_delete_response,
     ),
     api_keys.DESCRIBE_CLUSTER: Messages(
         DescribeClusterRequest,
