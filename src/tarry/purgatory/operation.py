@@ -86,12 +86,11 @@ class DelayedOperation(TimerEntry):
         if keeper is not None:
             keeper.expire(self)
             return
-        is_done = False
         try:
             # The condition may hold while its key waits to be checked: what has arrived counts.
-            is_done = self.try_complete()
+            self.try_complete()
         finally:
-            if not is_done and self.force_complete():
+            if self.force_complete():
                 self.on_expiration()
 
 

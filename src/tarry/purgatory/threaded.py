@@ -318,9 +318,7 @@ class ThreadedPurgatory:
                 return ANSWER
             if watch.operation is not None:
                 if watch.is_due:
-                    watch.is_due = False
-                    watch.is_asked = False
-                    return EXPIRE
+                    return EXPIRE  # which ends the wait
                 if watch.is_asked:
                     watch.is_asked = False
                     return TRY

@@ -178,6 +178,19 @@ def test_a_purge_waits_until_as_many_are_finished_as_are_pending(
     assert purgatory.watched == 4
 
 
+@pytest.mark.parametrize("make", FACES)
+def test_watchers_left_by_a_cancel_are_purged_too(
+    make: type[PureFace] | type[ThreadedFace],
+) -> None:
+    purgatory = make(purge_interval=2).purgatory
+    watch(purgatory, "a", "b", "c", "d")
+
+    purgatory.cancel_for_key("a")
+
+    assert purgatory.watched == 0
+    assert purgatory._watchers == {}
+
+
 def test_a_key_named_twice_is_watched_once(purgatory: AnyPurgatory) -> None:
     watch(purgatory, "a", "a")
 
@@ -493,12 +506,14 @@ def test_an_operation_cancelled_while_it_is_on_its_way_from_the_timer_does_not_e
 ) -> None:
     first = watch(purgatory, "a", deadline_ms=20)
     second = watch(purgatory, "b", deadline_ms=20)
+    second.is_ready = True
     first.then = lambda: purgatory.cancel_for_key("b")
 
     face.advance(20)
 
     assert first.happened == ["completed", "expired"]
     assert second.happened == []
+    assert second.tries == 2
 
 
 def test_a_completion_of_the_second_try_leaves_nothing_in_the_timer(

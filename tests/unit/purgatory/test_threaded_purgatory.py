@@ -346,6 +346,24 @@ def test_an_operation_handed_in_twice_at_the_same_time_is_refused_once(
     assert (purgatory.watched, purgatory.delayed) == (1, 1)
 
 
+def test_a_try_that_checked_its_own_key_is_still_under_way(
+    purgatory: ThreadedPurgatory,
+) -> None:
+    operation = racing(purgatory, "a")
+    checked: list[int] = []
+
+    def check_here_and_there() -> None:
+        purgatory.check_and_complete("a")
+        checked.append(elsewhere(lambda: purgatory.check_and_complete("a")))
+
+    operation.in_try = once(check_here_and_there)
+    purgatory.check_and_complete("a")
+
+    assert checked == [0]
+    assert set(operation.threads) == {threading.get_ident()}
+    assert operation.tries == 3  # its own, the one inside it, the one for the other thread
+
+
 # -- while an expiry or a completion runs
 
 
@@ -427,9 +445,13 @@ def test_the_code_of_an_operation_may_use_the_purgatory_from_any_thread(
     purgatory.check_and_complete("a")
     threaded.advance(20)  # a try, the completion, the expiry
 
+    at_once = Operation(is_ready=True)
+    at_once.then = use_everywhere
+    purgatory.try_complete_else_watch(at_once, ["a"])
+
     assert operation.happened == ["completed", "expired"]
     assert threaded.errors == []
-    assert len(calls) == 2 * 6
+    assert len(calls) == 2 * 7
     assert purgatory.delayed == 0
 
 
@@ -500,6 +522,30 @@ def test_a_timer_that_was_shut_down_leaves_nothing_watched(
     assert purgatory.delayed == 0
     purgatory.check_and_complete("a")
     assert purgatory.watched == 0
+
+
+def test_a_key_that_cannot_be_compared_leaves_nothing_behind(
+    threaded: ThreadedFace, purgatory: ThreadedPurgatory
+) -> None:
+    class Key:
+        def __hash__(self) -> int:
+            return 1
+
+        def __eq__(self, other: object) -> bool:
+            raise ValueError("not comparable")
+
+    watch(purgatory, "a")
+    purgatory.try_complete_else_watch(Operation(), [1])
+    operation = Operation()
+
+    with pytest.raises(ValueError, match="not comparable"):
+        purgatory.try_complete_else_watch(operation, ["a", Key()])
+
+    assert purgatory.delayed == threaded.in_timer() == 2
+    purgatory.check_and_complete("a")
+    assert purgatory.watched == 2
+    assert elsewhere(operation.force_complete)
+    assert operation.happened == ["completed"]
 
 
 # -- what is kept alive
