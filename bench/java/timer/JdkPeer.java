@@ -87,6 +87,7 @@ final class JdkPeer extends Peer {
     void end() {
         holding.countDown();
         executor.shutdownNow();
+        executor = null;
         handles = null;
     }
 

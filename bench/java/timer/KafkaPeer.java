@@ -59,6 +59,7 @@ final class KafkaPeer extends Peer {
     @Override
     void end() throws Exception {
         timer.close();
+        timer = null;
         tasks = null;
     }
 }

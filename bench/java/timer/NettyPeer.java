@@ -66,6 +66,7 @@ final class NettyPeer extends Peer {
     @Override
     void end() {
         timer.stop();
+        timer = null;
         handles = null;
     }
 
