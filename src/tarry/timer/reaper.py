@@ -15,7 +15,7 @@ from librt.threading import Lock
 
 from tarry.timer.entry import TimerEntry
 from tarry.timer.pure import PureTimer
-from tarry.timer.task_runner import TaskRunner, TimerOwner, depart
+from tarry.timer.task_runner import TaskRunner, TimerOwner
 
 # What is moved under one hold of the lock: well below a millisecond.
 PART_MOVES_MAX: Final = 1000
@@ -114,9 +114,7 @@ class Reaper:
             next_ms = self.timer.next_due_ms()
             if next_ms is None or next_ms > now_ms:
                 return None
-            due = self.timer.advance(now_ms, PART_MOVES_MAX)
-            depart(due, self.owner)
-            return due
+            return self.owner.depart(self.timer.advance(now_ms, PART_MOVES_MAX))
 
     def _run(self) -> None:
         while True:
@@ -136,8 +134,7 @@ class Reaper:
         with self.lock:
             if self.ends:
                 return False
-            due = self.timer.advance(now_ms, PART_MOVES_MAX)
-            depart(due, self.owner)
+            due = self.owner.depart(self.timer.advance(now_ms, PART_MOVES_MAX))
             next_ms = self.timer.next_due_ms()
             is_behind = next_ms is not None and next_ms <= now_ms
             if not due and not is_behind:

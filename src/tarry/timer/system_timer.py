@@ -9,9 +9,10 @@ PART_MOVES_MAX moves, between which others get the lock.  `reaper` is the thread
 timer, `task_runner` what gets tasks to the executor and back.  The shape is Kafka's
 `SystemTimer`, with the reaper of its purgatory.
 
-What it does not do: a lock that is not reentrant guards the timer, so neither a signal handler
-nor a finalizer (`__del__`, a callback of `weakref`) may call it; such code appends to a `deque`
-that a task looks at.  A fork takes no threads along: make the timer after the fork.  A program
+What it does not do: a lock that is not reentrant guards the timer, so a signal handler may not
+call it; it sets a flag that a task looks at.  A finalizer (`__del__`, a callback of `weakref`)
+may run in the middle of any call, and may `cancel`; what else it asks for is refused if the lock
+is taken.  A fork takes no threads along: make the timer after the fork.  A program
 that ends does not wait for what is pending; it does wait for tasks that run, as it does for every
 `ThreadPoolExecutor`.
 """
@@ -28,11 +29,12 @@ from typing import Final
 from librt.threading import Lock
 
 from tarry.timer.calls import CallEntry, CallEveryEntry
-from tarry.timer.entry import TimerEntry, TimerShutDown, check_ms
+from tarry.timer.collector import COLLECTOR
+from tarry.timer.entry import TimerEntry, TimerShutDown, check_ms, why_not_moved
 from tarry.timer.periodic import PeriodicEntry
 from tarry.timer.pure import PureTimer
 from tarry.timer.reaper import PART_MOVES_MAX, Reaper
-from tarry.timer.task_runner import Flight, TaskRunner, TimerOwner, depart
+from tarry.timer.task_runner import Flight, TaskRunner, TimerOwner
 from tarry.timer.wheel import TimingWheel
 
 # Later than every deadline that is meant: a million years on.
@@ -59,6 +61,7 @@ class SystemTimer(TimerOwner):
         "_closer_ident",
         "_drained",
         "_is_shut_down",
+        "_late",
         "_lock",
         "_reaper",
         "_runner",
@@ -89,15 +92,22 @@ class SystemTimer(TimerOwner):
         self._runner = TaskRunner(name, self, executor, on_error)
         self._lock = Lock()
         self._is_shut_down = False
+        self._late: list[
+            TimerEntry
+        ] = []  # to be cancelled, by finalizers that found the lock taken
         self._drained = threading.Event()
         self._closer_ident = 0
         self._reaper = Reaper(self, self._timer, self._lock, self._runner)
+        COLLECTOR.listen()
         if reaper:
             self._reaper.start(f"{name}-reaper")
             atexit.register(self._reaper.leave)
 
     def __len__(self) -> int:
+        if self._lock.locked():
+            self._check_caller()
         with self._lock:
+            self._without_late([])
             return len(self._timer)
 
     @property
@@ -123,9 +133,13 @@ class SystemTimer(TimerOwner):
 
         ValueError: it is pending, here or in another timer.
         """
+        if self._lock.locked():
+            self._check_caller()
         if entry.deadline_ms < self._reaper.wake_ms:
             return self._add_early(entry)
         with self._lock:
+            if self._late:
+                self._without_late([])
             if self._is_shut_down:
                 raise self._why_shut_down()
             wheel = self._wheel
@@ -135,8 +149,7 @@ class SystemTimer(TimerOwner):
                 if entry.deadline_ms < self._reaper.wake_ms:
                     self._reaper.rouse()
                 return True
-            due: list[TimerEntry] = [entry]
-            depart(due, self)
+            due = self.depart([entry])
         self._runner.hand_over(due)
         return False
 
@@ -145,7 +158,11 @@ class SystemTimer(TimerOwner):
 
         True for a periodic entry whose beat is under way: that one ends, and none comes after.
         """
+        if self._lock.locked() and COLLECTOR.is_here():
+            return self._cancel_late(entry)
         with self._lock:
+            if self._late:
+                self._without_late([])
             holder = entry._holder
             if holder is not None and holder.owner is self:
                 if self._is_shut_down:
@@ -162,10 +179,14 @@ class SystemTimer(TimerOwner):
         that, and again at the new deadline.  A beat under way has its next one then.
         """
         check_ms(deadline_ms)
+        if self._lock.locked():
+            self._check_caller()
         # As in `add`: what the reaper need not be woken for is not due, so nobody asks the clock.
         is_early = deadline_ms < self._reaper.wake_ms
         now_ms = self.now_ms() if is_early else deadline_ms - 1
         with self._lock:
+            if self._late:
+                self._without_late([])
             if self._is_shut_down:
                 raise self._why_shut_down()
             holder = entry._holder
@@ -184,8 +205,7 @@ class SystemTimer(TimerOwner):
                         self._reaper.rouse()
                     return True
                 self._timer.cancel(entry)
-            due: list[TimerEntry] = [entry]
-            depart(due, self)
+            due = self.depart([entry])
         self._runner.hand_over(due)
         return False
 
@@ -218,11 +238,15 @@ class SystemTimer(TimerOwner):
 
     def next_due_ms(self) -> int | None:
         """When there is something to do next, be it only inside the timer; None: never."""
+        if self._lock.locked():
+            self._check_caller()
         with self._lock:
             return self._timer.next_due_ms()
 
     def advance(self) -> int:
         """Hand over what is due by now, as the reaper does; how many that were."""
+        if self._lock.locked():
+            self._check_caller()
         now_ms = self.now_ms()
         count = 0
         while True:
@@ -240,6 +264,8 @@ class SystemTimer(TimerOwner):
         thread that calls it, if it is one of these, ends after its task.  An executor of yours
         is not waited for.  Once more is no error and answers 0.
         """
+        if self._lock.locked():
+            self._check_caller()
         with self._lock:
             is_first = not self._is_shut_down
             if is_first:
@@ -263,6 +289,45 @@ class SystemTimer(TimerOwner):
         """Shut down; what is pending is dropped."""
         self.shutdown()
 
+    # -- from within a finalizer ---------------------------------------------------------------
+
+    def _cancel_late(self, entry: TimerEntry) -> bool:
+        """Cancel as soon as whoever holds the lock, maybe this very thread, lets go of it.
+
+        What lies in the timer now is dropped by the next call, or when it is taken out: so the
+        answer holds.
+        """
+        holder = entry._holder
+        if holder is None or self._is_shut_down:
+            return False
+        if self._wheel is not None and holder.owner is not self._wheel and holder.owner is not self:
+            raise why_not_moved()
+        if any(one is entry for one in self._late):
+            return False
+        self._late.append(entry)
+        return True
+
+    def _without_late(self, due: list[TimerEntry]) -> list[TimerEntry]:
+        """Cancel what finalizers asked for; what is due without those.  The lock is held."""
+        while self._late:
+            entry = self._late.pop(0)
+            holder = entry._holder
+            if holder is None:
+                due = [one for one in due if one is not entry]
+            elif holder.owner is self:
+                entry._holder = None
+            else:
+                self._timer.cancel(entry)
+        return due
+
+    def _check_caller(self) -> None:
+        """Refuse a finalizer that would wait for a call that it interrupted itself."""
+        if COLLECTOR.is_here():
+            raise RuntimeError(
+                f"a finalizer may only cancel; the timer {self.name!r} may be in the middle of a"
+                " call that it interrupts. Have a task do it"
+            )
+
     # -- adding ------------------------------------------------------------------------------
 
     def _start_ms(self, delay_ms: int) -> int:
@@ -275,6 +340,8 @@ class SystemTimer(TimerOwner):
         """Add what the reaper would have to be woken for, unless it is due this moment."""
         now_ms = self.now_ms()
         with self._lock:
+            if self._late:
+                self._without_late([])
             if self._is_shut_down:
                 raise self._why_shut_down()
             if self._timer.add(entry):
@@ -282,8 +349,7 @@ class SystemTimer(TimerOwner):
                     self._reaper.rouse()
                     return True
                 self._timer.cancel(entry)
-            due: list[TimerEntry] = [entry]
-            depart(due, self)
+            due = self.depart([entry])
         self._runner.hand_over(due)
         return False
 
@@ -298,10 +364,19 @@ class SystemTimer(TimerOwner):
 
     # -- beats ------------------------------------------------------------------------------
 
+    def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
+        """What is to be handed over of what was just taken out; notes the beats on their way."""
+        due = self._without_late(due)
+        for entry in due:
+            if isinstance(entry, PeriodicEntry):
+                entry._holder = Flight(self)
+        return due
+
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
         """None: it was cancelled on its way, or another departure of it runs already."""
         now_ms = self.now_ms()
         with self._lock:
+            self._without_late([])
             flight = entry._holder
             if not isinstance(flight, Flight) or flight.owner is not self or flight.has_begun:
                 return None
@@ -329,8 +404,7 @@ class SystemTimer(TimerOwner):
                 if entry.deadline_ms < self._reaper.wake_ms:
                     self._reaper.rouse()
                 return
-            due: list[TimerEntry] = [entry]
-            depart(due, self)
+            due = self.depart([entry])
         self._runner.hand_over(due)
 
     # -- the end -----------------------------------------------------------------------------
@@ -353,9 +427,7 @@ class SystemTimer(TimerOwner):
             if next_ms is None:
                 return None
             part = self._timer.advance(max(next_ms, END_OF_TIME_MS), PART_MOVES_MAX)
-            if run_pending:
-                depart(part, self)
-            return part
+            return self.depart(part) if run_pending else self._without_late(part)
 
     def _wait_for_threads(self) -> None:
         """Until the timer's threads have ended; not for the one that runs this."""

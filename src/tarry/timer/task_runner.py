@@ -45,6 +45,10 @@ class TimerOwner:
         """How long the clock takes to get there; negative: it has passed."""
         raise NotImplementedError
 
+    def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
+        """What is to be handed over of what was just taken out of the timer.  The lock is held."""
+        raise NotImplementedError
+
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
         """None: there is to be no beat."""
         raise NotImplementedError
@@ -56,13 +60,6 @@ class TimerOwner:
     def is_closed(self) -> bool:
         """Whether the timer was shut down."""
         raise NotImplementedError
-
-
-def depart(entries: list[TimerEntry], owner: TimerOwner) -> None:
-    """Note which beats are on their way; of other entries nothing needs to be known."""
-    for entry in entries:
-        if isinstance(entry, PeriodicEntry):
-            entry._holder = Flight(owner)
 
 
 class TaskRunner:
