@@ -183,15 +183,14 @@ class ExpiryRounds:
         self._number += 1
         if not self._wheel.add(entry):
             self._late.append(entry)
-            deadline_ms = self._wheel.current_ms
         if deadline_ms < self._wake.at_ms:
-            self._hasten(entry, deadline_ms)
+            self._hasten(entry)
         entry._state = WAITING
 
-    def _hasten(self, entry: LoopEntry, at_ms: int) -> None:
+    def _hasten(self, entry: LoopEntry) -> None:
         """Be woken for this entry; if the loop refuses, the timer stays as it was."""
         try:
-            self._wake.hasten(at_ms)
+            self._wake.hasten(entry.deadline_ms)
         except BaseException:
             if not self._wheel.cancel(entry):
                 self._late.pop()

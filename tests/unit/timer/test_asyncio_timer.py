@@ -92,12 +92,30 @@ def test_calls_of_one_tick_come_by_their_exact_times(
 def test_ties_come_in_the_order_of_adding_even_from_other_levels(
     loop: HandLoop, timer: AsyncioTimer, record: Recorder
 ) -> None:
+    def add_near() -> None:
+        timer.call_at(1000.445, record, "from near")
+
+    # The wheel's time has then come so near that the second goes to a lower level at once, while
+    # the first falls there a moment later.
     timer.call_at(1000.445, record, "from far")
-    loop.run_until(1000.399)
-    timer.call_at(1000.445, record, "from near")
+    timer.call_at(1000.399, add_near)
     loop.run_until(2000)
 
     assert record.names() == ["from far", "from near"]
+
+
+def test_a_tick_that_does_not_fit_into_a_part_keeps_its_exact_order(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
+    called: list[float] = []
+    # So near that nothing falls from a higher level: a part is a thousand calls.
+    whens = [1000.001] * 995 + [1000.0019 - number / 10_000 for number in range(9)]
+    for when in whens:
+        timer.call_at(when, called.append, when)
+    loop.now = 1002
+    loop.turn(3)
+
+    assert called == sorted(whens)
 
 
 def test_what_is_due_already_is_called_in_the_next_turn_and_not_at_once(
@@ -288,12 +306,31 @@ def test_much_that_is_due_together_runs_in_parts_with_the_loops_turn_between(
     assert called == sorted(range(count), key=lambda number: (number % 50, number))
 
 
-def test_ten_thousand_of_one_tick_keep_their_order(loop: HandLoop, timer: AsyncioTimer) -> None:
+def test_a_part_takes_no_more_than_a_part_from_the_wheel(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
+    for number in range(20_000):
+        timer.call_at(1001 + number / 10_000, len, "")
+    loop.now = 1060
+    loop.turn()
+
+    assert len(timer) >= 19_000
+    assert len(timer._rounds._wheel) >= 18_900
+
+
+def test_ten_thousand_of_one_tick_keep_their_order_and_run_in_parts(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
     called: list[int] = []
+    called_by_turn = [0]
     for number in range(10_000):
         timer.call_at(1001, called.append, number)
-    loop.run_until(1002)
+    loop.now = 1001
+    while called_by_turn[-1] < 10_000:
+        loop.turn()
+        called_by_turn.append(len(called))
 
+    assert max(after - before for before, after in pairwise(called_by_turn)) <= 1000
     assert called == list(range(10_000))
 
 
@@ -381,7 +418,10 @@ def test_a_beat_that_cancels_itself_is_the_last(
         handle.cancel()
 
     handle = timer.call_every(1, record.then("beat", cancel_beats))
+    loop.run_until(1001.5)
+    pending = len(timer)
     loop.run_until(1010)
 
+    assert pending == 0
+    assert handle.cancelled()
     assert record.names() == ["beat"]
-    assert len(timer) == 0

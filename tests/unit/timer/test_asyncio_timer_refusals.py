@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
@@ -62,10 +64,12 @@ def test_a_time_that_is_not_a_number_of_any_kind_is_refused(
         for awaitable in (timer.sleep(NAN), timer.wait_for(loop.create_future(), NAN)):
             with pytest.raises(ValueError, match="NaN"):
                 await awaitable
-        async with timer.timeout(5) as deadline:
-            with pytest.raises(ValueError, match="NaN"):
-                deadline.reschedule(NAN)
-            assert deadline.when() == 1005
+        with pytest.raises(TimeoutError):
+            async with timer.timeout(5) as deadline:
+                with pytest.raises(ValueError, match="NaN"):
+                    deadline.reschedule(NAN)
+                assert deadline.when() == 1005
+                await asyncio.sleep(10)
 
     for refused in (
         lambda: timer.call_later(NAN, record, "a"),
@@ -75,6 +79,7 @@ def test_a_time_that_is_not_a_number_of_any_kind_is_refused(
             refused()
     loop.run(main())
 
+    assert loop.now == 1005
     assert len(timer) == 0
 
 
@@ -356,15 +361,23 @@ def test_a_loop_that_refuses_the_wake_up_leaves_the_timer_as_it_was(
     def refuse(*_: object, **__: object) -> None:
         raise MemoryError
 
+    class Payload:
+        """Something that can be seen to go."""
+
+    payloads = [Payload(), Payload()]
+    seen = [weakref.ref(payload) for payload in payloads]
     with monkeypatch.context() as patch:
         patch.setattr(loop, "call_at", refuse)
         for delay in (-1, 5):
             with pytest.raises(MemoryError):
-                timer.call_later(delay, record, "lost")
+                timer.call_later(delay, record, payloads.pop())
+    gc.collect()
+    kept = [payload() for payload in seen]
     refused = len(timer)
     timer.call_later(1, record, "a")
     loop.run_until(2000)
 
+    assert kept == [None, None]
     assert refused == 0
     assert record.names() == ["a"]
 

@@ -77,7 +77,7 @@ def test_a_sleep_for_ever_can_be_cancelled(loop: HandLoop, waits: Any) -> None:
     assert loop.now == 1005
 
 
-def test_a_sleep_that_is_over_when_its_task_is_cancelled_is_cancelled(
+def test_a_sleep_whose_task_is_cancelled_in_the_turn_of_its_end_is_cancelled(
     loop: HandLoop, waits: Any
 ) -> None:
     async def main() -> None:
@@ -85,10 +85,11 @@ def test_a_sleep_that_is_over_when_its_task_is_cancelled_is_cancelled(
 
     task = loop.create_task(main())
     loop.turn()
-    loop.call_at(1001, task.cancel)
-    with pytest.raises(asyncio.CancelledError):
-        loop.run(task)  # type: ignore[arg-type]
+    loop.call_at(1000.5, task.cancel)
+    loop.now = 1002
+    loop.turn(2)
 
+    assert task.cancelled()
     assert loop.errors == []
 
 
@@ -323,6 +324,20 @@ def test_a_deadline_can_be_moved_from_inside(
         loop.run(main())
 
     assert loop.now == end
+
+
+def test_a_deadline_that_has_passed_can_still_be_moved_before_the_first_wait(
+    loop: HandLoop, waits: Any
+) -> None:
+    async def main() -> None:
+        async with waits.timeout(-1) as deadline:
+            deadline.reschedule(1005)
+            await asyncio.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        loop.run(main())
+
+    assert loop.now == 1005
 
 
 def test_a_deadline_that_was_taken_away_does_not_come(loop: HandLoop, waits: Any) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import random
 
 import pytest
 from hand_loop import HandLoop, Recorder
 
 from tarry.timer.asyncio_timer import AsyncioTimer
+from tarry.timer.asyncio_wake import ceil_ms, floor_ms
 
 
 def test_many_thousands_pending_are_one_entry_in_the_loops_heap(
@@ -157,6 +159,29 @@ def test_the_loops_heap_does_not_keep_the_context_of_who_added_first(
     (wake,) = loop.live()
 
     assert list(wake._context) == []
+
+
+def test_what_is_added_late_does_not_put_off_a_wake_up_that_is_due(
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+) -> None:
+    timer.call_at(1001, record, "due")
+    loop.now = 1001
+    loop.call_soon(timer.call_later, -5, record, "late")
+    loop.turn()
+
+    assert "due" in record.names()
+
+
+@pytest.mark.parametrize("number", [0, 1, 7, 290, 1001, 1_000_001, 123_456_789, 1 << 44])
+def test_seconds_become_milliseconds_exactly(number: int) -> None:
+    for time_ms in (*range(number, number + 300), *range(-number - 300, -number)):
+        time = time_ms / 1000
+        just_before = math.nextafter(time, -math.inf)
+        just_after = math.nextafter(time, math.inf)
+
+        assert floor_ms(time) == ceil_ms(time) == time_ms
+        assert (floor_ms(just_before), ceil_ms(just_before)) == (time_ms - 1, time_ms)
+        assert (floor_ms(just_after), ceil_ms(just_after)) == (time_ms, time_ms + 1)
 
 
 @pytest.mark.parametrize("tick_ms", [1, 7, 1000])
