@@ -1,0 +1,73 @@
+"""What is on its way to the log, and what it means once it is there, or if it does not get there.
+
+An append's records go into one batch.  When they are below the high watermark the broker applies
+them and asks `outcomes.decide_recorded`; when they did not get into the log it asks
+`outcomes.decide_append_failed` with the log's error code.
+"""
+
+from __future__ import annotations
+
+from tarry.group.decision import CommitAnswer, DeleteAnswer, JoinAnswer
+from tarry.group.records import GroupRecord
+from tarry.group.state import Member
+
+
+class Append:
+    """Records, and what waits for them."""
+
+    def __init__(self, records: list[GroupRecord]) -> None:
+        self.records = records
+
+
+class AssignmentAppend(Append):
+    """The leader's assignment: the group is Stable with it, if it is still the same round."""
+
+    def __init__(
+        self, records: list[GroupRecord], generation_id: int, assignments: dict[str, bytes]
+    ) -> None:
+        super().__init__(records)
+        self.generation_id = generation_id
+        self.assignments = assignments
+
+
+class StaticAppend(Append):
+    """A static member that came back under a new id and needs no rebalance for it.
+
+    `answer` is what it is told then, under its new id; `previous` is the member as it was.
+    """
+
+    def __init__(
+        self, records: list[GroupRecord], answer: JoinAnswer, previous: Member, leader_id: str
+    ) -> None:
+        super().__init__(records)
+        self.answer = answer
+        self.previous = previous
+        # Who led before: the one whom older clients are told, and to whom it may go back.
+        self.leader_id = leader_id
+
+
+class EmptyAppend(Append):
+    """The group is Empty in a new generation.  Nobody waits for it.
+
+    Should it fail and the broker too, the generation before is there again after the start, and
+    its members' sessions end: nobody works in it, so that is safe.
+    """
+
+
+class OffsetsAppend(Append):
+    """Offsets that a client committed."""
+
+    def __init__(self, records: list[GroupRecord], answer: CommitAnswer) -> None:
+        super().__init__(records)
+        self.answer = answer
+
+
+class TombstonesAppend(Append):
+    """Offsets, or with `is_group` the group as a whole, that go: by request or by age."""
+
+    def __init__(
+        self, records: list[GroupRecord], answer: DeleteAnswer | None, *, is_group: bool
+    ) -> None:
+        super().__init__(records)
+        self.answer = answer
+        self.is_group = is_group

@@ -1,0 +1,213 @@
+"""Heartbeat, SyncGroup and LeaveGroup: what members ask once they have joined.
+
+Kafka's order of checks: a Dead group, the member and its instance id, the generation, the
+protocol.  Joining is `joining`'s.
+
+Other than in Kafka, an id that was given out and leaves unused begins no rebalance in a group that
+works, and a leader that sends its assignment again while the first is on its way waits for that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.group.appends import AssignmentAppend
+from tarry.group.decision import (
+    AssignmentMissing,
+    Decision,
+    HeartbeatAnswer,
+    HeartbeatRequest,
+    HeartbeatWait,
+    LeaveAnswer,
+    LeaveRequest,
+    LeavingMember,
+    SyncAnswer,
+    SyncRequest,
+    refused,
+)
+from tarry.group.state import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    GroupState,
+    Round,
+)
+from tarry.group.transitions import Draft, Moment
+
+# What a heartbeat is answered once member and generation are right.
+HEARTBEAT_ANSWERS: Final[dict[int, int]] = {
+    EMPTY: errors.UNKNOWN_MEMBER_ID,
+    PREPARING_REBALANCE: errors.REBALANCE_IN_PROGRESS,
+    COMPLETING_REBALANCE: errors.NONE,
+    STABLE: errors.NONE,
+    DEAD: errors.COORDINATOR_NOT_AVAILABLE,
+}
+
+
+def member_error(now: Round, member_id: str, instance_id: str | None) -> int:
+    """What is wrong with who says to be a member: an error code, or NONE."""
+    if instance_id is not None:
+        known_id = now.static_members.get(instance_id)
+        if known_id is None:
+            return errors.UNKNOWN_MEMBER_ID
+        if known_id != member_id:
+            return errors.FENCED_INSTANCE_ID
+    return errors.NONE if member_id in now.members else errors.UNKNOWN_MEMBER_ID
+
+
+def decide_heartbeat(group: GroupState, request: HeartbeatRequest, moment: Moment) -> Decision:
+    """The member lives.  Cheap: the round stays as it is, its session alone moves."""
+    now = group.round
+    error_code = _heartbeat_error(group, request)
+    if error_code != errors.NONE:
+        return refused(moment.now_ms, HeartbeatAnswer(request.ticket, error_code))
+    decision = refused(moment.now_ms, HeartbeatAnswer(request.ticket, HEARTBEAT_ANSWERS[now.phase]))
+    member = now.members[request.member_id]
+    # A new member whose first join waits does not know its id, so this is none; were it one, its
+    # longer time would stay.
+    if not member.is_new:
+        decision.heartbeats.append(
+            HeartbeatWait(
+                member.member_id,
+                moment.now_ms + member.session_timeout_ms,
+                heard_ms=moment.now_ms,
+            )
+        )
+    return decision
+
+
+def _heartbeat_error(group: GroupState, request: HeartbeatRequest) -> int:
+    now = group.round
+    if group.group_id == "":
+        return errors.INVALID_GROUP_ID
+    if now.phase == DEAD:
+        return errors.COORDINATOR_NOT_AVAILABLE
+    error_code = member_error(now, request.member_id, request.instance_id)
+    if error_code != errors.NONE:
+        return error_code
+    if request.generation_id != now.generation_id:
+        return errors.ILLEGAL_GENERATION
+    return errors.NONE
+
+
+# -- SyncGroup
+
+
+def decide_sync(group: GroupState, request: SyncRequest, moment: Moment) -> Decision:
+    """Hand out the assignment, or wait for it; the leader's goes to the log."""
+    now = group.round
+    error_code = _sync_error(group, request)
+    if error_code == errors.NONE and now.phase == PREPARING_REBALANCE:
+        error_code = errors.REBALANCE_IN_PROGRESS
+    if error_code != errors.NONE:
+        return refused(moment.now_ms, SyncAnswer(request.ticket, error_code))
+    draft = Draft(group, moment)
+    member = now.members[request.member_id]
+    draft.hear(member)
+    if now.phase == STABLE:
+        draft.note_sync(member.member_id)
+        draft.decision.answers.append(draft.synced(request.ticket, member.member_id))
+        return draft.finish()
+    assert now.phase == COMPLETING_REBALANCE
+    # It may have given up on an older one; whoever still listens to that is answered too.
+    draft.fail_sync(member.member_id, errors.REBALANCE_IN_PROGRESS)
+    draft.round.syncs[member.member_id] = request.ticket
+    draft.note_sync(member.member_id)
+    if member.member_id == now.leader_id and not _is_assigned(group):
+        _assign(draft, request)
+    return draft.finish()
+
+
+def _sync_error(group: GroupState, request: SyncRequest) -> int:
+    now = group.round
+    if group.group_id == "":
+        return errors.INVALID_GROUP_ID
+    if now.phase == DEAD:
+        return errors.COORDINATOR_NOT_AVAILABLE
+    error_code = member_error(now, request.member_id, request.instance_id)
+    if error_code != errors.NONE:
+        return error_code
+    if request.generation_id != now.generation_id:
+        return errors.ILLEGAL_GENERATION
+    if _differ(request.protocol_type, now.protocol_type):
+        return errors.INCONSISTENT_GROUP_PROTOCOL
+    if _differ(request.protocol_name, now.protocol_name):
+        return errors.INCONSISTENT_GROUP_PROTOCOL
+    return errors.NONE
+
+
+def _differ(asked: str | None, known: str | None) -> bool:
+    """Whether both are known and not the same: older versions name none."""
+    return asked is not None and known is not None and asked != known
+
+
+def _is_assigned(group: GroupState) -> bool:
+    """Whether this generation's assignment is on its way: a leader that repeats it changes none."""
+    return any(
+        isinstance(each, AssignmentAppend) and each.generation_id == group.round.generation_id
+        for each in group.appends
+    )
+
+
+def _assign(draft: Draft, request: SyncRequest) -> None:
+    now = draft.round
+    given = dict(request.assignments)
+    # What the leader gave to strangers goes nowhere; whom it forgot has an empty assignment.
+    assignments = {member_id: given.get(member_id, b"") for member_id in now.members}
+    missing = tuple(member_id for member_id in now.members if member_id not in given)
+    if missing:
+        draft.decision.notes.append(AssignmentMissing(missing))
+    draft.append(AssignmentAppend([draft.metadata(assignments)], now.generation_id, assignments))
+
+
+# -- LeaveGroup
+
+
+def decide_leave(group: GroupState, request: LeaveRequest, moment: Moment) -> Decision:
+    """Members go, each with an answer of its own; the others rebalance once."""
+    error_code = errors.NONE
+    if group.group_id == "":
+        error_code = errors.INVALID_GROUP_ID
+    elif group.round.phase == DEAD:
+        error_code = errors.COORDINATOR_NOT_AVAILABLE
+    elif not group.exists:
+        error_code = errors.UNKNOWN_MEMBER_ID
+    if error_code != errors.NONE:
+        return refused(moment.now_ms, LeaveAnswer(request.ticket, error_code))
+    draft = Draft(group, moment)
+    codes = tuple(_leave(draft, each) for each in request.members)
+    draft.decision.answers.append(LeaveAnswer(request.ticket, member_error_codes=codes))
+    if errors.NONE in codes and draft.round.phase != EMPTY:
+        left = [each for each, code in zip(request.members, codes, strict=True) if code == 0]
+        names = ", ".join(each.member_id or f"instance {each.instance_id}" for each in left)
+        if draft.round.phase == PREPARING_REBALANCE or _was_any_a_member(group, draft):
+            draft.rebalance_or_complete_join(f"left: {names}")
+    return draft.finish()
+
+
+def _was_any_a_member(group: GroupState, draft: Draft) -> bool:
+    """An id that was given out and comes back unused is nobody's loss."""
+    return len(draft.round.members) < len(group.round.members)
+
+
+def _leave(draft: Draft, leaving: LeavingMember) -> int:
+    now = draft.round
+    member_id = leaving.member_id
+    reason = f"it left: {leaving.reason}" if leaving.reason else "it left"
+    if member_id == "":
+        # An operator removes a static member by its instance id.
+        known_id = now.static_members.get(leaving.instance_id or "")
+        if leaving.instance_id is None or known_id is None:
+            return errors.UNKNOWN_MEMBER_ID
+        draft.remove_member(known_id, reason)
+        return errors.NONE
+    if member_id in now.pending_members:
+        draft.remove_pending_member(member_id, reason)
+        return errors.NONE
+    error_code = member_error(now, member_id, leaving.instance_id)
+    if error_code == errors.NONE:
+        draft.remove_member(member_id, reason)
+    return error_code

@@ -1,0 +1,321 @@
+"""Committed offsets: commit, fetch, expiry, and what is deleted on request.
+
+An offset is fetched once it is durable and not before.  What is on its way to the log counts where
+things are removed: it does not expire, and it goes with the group.
+
+Like Kafka, a commit takes any offset, negative ones too, and any partition number of a topic that
+its caller let through; text is measured in UTF-16 units, as Java's strings are.  The empty group id
+is good for offsets, as it is with Kafka for its oldest clients.
+"""
+
+from __future__ import annotations
+
+from tarry.base import errors
+from tarry.group.appends import OffsetsAppend, TombstonesAppend
+from tarry.group.decision import (
+    CommitAnswer,
+    CommitPartition,
+    CommitRequest,
+    Decision,
+    DeleteAnswer,
+    HeartbeatWait,
+    refused,
+)
+from tarry.group.membership import member_error
+from tarry.group.records import (
+    NO_TIMESTAMP,
+    GroupRecord,
+    GroupTombstone,
+    OffsetCommitted,
+    OffsetTombstone,
+    can_be_written,
+)
+from tarry.group.state import (
+    COMPLETING_REBALANCE,
+    CONSUMER_PROTOCOL_TYPE,
+    DEAD,
+    EMPTY,
+    PREPARING_REBALANCE,
+    STABLE,
+    GroupState,
+)
+from tarry.group.subscriptions import is_subscribed, subscribed_topics
+from tarry.group.transitions import Draft, Moment
+
+# -- commit
+
+
+def decide_commit(group: GroupState, request: CommitRequest, moment: Moment) -> Decision:
+    """Offsets for the log; partitions that are refused are refused singly."""
+    error_code = _commit_error(group, request)
+    codes = tuple(
+        each.error_code or error_code or _partition_error(each, request, moment)
+        for each in request.partitions
+    )
+    answer = CommitAnswer(request.ticket, partition_error_codes=codes)
+    records: list[GroupRecord] = [
+        _committed(group, each, request, moment)
+        for each, code in zip(request.partitions, codes, strict=True)
+        if code == errors.NONE
+    ]
+    decision = Decision(moment.now_ms)
+    if error_code == errors.NONE:
+        _keep_session(group, request, decision)
+    if records:
+        decision.append = OffsetsAppend(records, answer)
+    else:
+        decision.answers.append(answer)
+    return decision
+
+
+def _commit_error(group: GroupState, request: CommitRequest) -> int:
+    now = group.round
+    if not can_be_written(group.group_id):
+        return errors.INVALID_GROUP_ID
+    if now.phase == DEAD:
+        return errors.COORDINATOR_NOT_AVAILABLE
+    if not group.exists:
+        if request.generation_id < 0:
+            return errors.NONE
+        if request.knows_group_not_found:
+            return errors.GROUP_ID_NOT_FOUND
+        return errors.ILLEGAL_GENERATION
+    if request.generation_id < 0 and now.phase == EMPTY:
+        # An operator, or a consumer that does not use the group for its membership.
+        return errors.NONE
+    if request.generation_id < 0 and request.member_id == "" and request.instance_id is None:
+        return errors.UNKNOWN_MEMBER_ID
+    error_code = member_error(now, request.member_id, request.instance_id)
+    if error_code != errors.NONE:
+        return error_code
+    if request.generation_id != now.generation_id:
+        return errors.ILLEGAL_GENERATION
+    if now.phase == COMPLETING_REBALANCE:
+        return errors.REBALANCE_IN_PROGRESS
+    return errors.NONE
+
+
+def _partition_error(each: CommitPartition, request: CommitRequest, moment: Moment) -> int:
+    text = each.metadata or ""
+    size_max = moment.settings.offset_metadata_max_bytes
+    if len(text) > size_max or len(text.encode("utf-16-le")) // 2 > size_max:
+        return errors.OFFSET_METADATA_TOO_LARGE
+    if request.retention_ms >= 0 and not can_be_written(text):
+        return errors.OFFSET_METADATA_TOO_LARGE
+    return errors.NONE
+
+
+def _committed(
+    group: GroupState, each: CommitPartition, request: CommitRequest, moment: Moment
+) -> OffsetCommitted:
+    expire_timestamp_ms = NO_TIMESTAMP
+    if request.retention_ms >= 0:
+        expire_timestamp_ms = moment.now_wall_ms + request.retention_ms
+    return OffsetCommitted(
+        group.group_id,
+        topic=each.topic,
+        partition=each.partition,
+        offset=each.offset,
+        leader_epoch=each.leader_epoch,
+        metadata=each.metadata or "",
+        commit_timestamp_ms=moment.now_wall_ms,
+        expire_timestamp_ms=expire_timestamp_ms,
+        topic_id=each.topic_id,
+    )
+
+
+def _keep_session(group: GroupState, request: CommitRequest, decision: Decision) -> None:
+    member = group.round.members.get(request.member_id)
+    if member is not None and group.round.phase in (STABLE, PREPARING_REBALANCE):
+        now_ms = decision.now_ms
+        if not member.is_new:
+            deadline_ms = now_ms + member.session_timeout_ms
+            decision.heartbeats.append(
+                HeartbeatWait(member.member_id, deadline_ms, heard_ms=now_ms)
+            )
+
+
+# -- fetch
+
+
+def fetched_offsets(
+    group: GroupState, wanted: list[tuple[str, list[int]]]
+) -> list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]:
+    """What is durable for each partition asked for; None: nothing, or the group is Dead."""
+    is_dead = group.round.phase == DEAD
+    return [
+        (topic, [(each, None if is_dead else group.offset(topic, each)) for each in partitions])
+        for topic, partitions in wanted
+    ]
+
+
+def all_offsets(group: GroupState) -> list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]:
+    """Every durable offset, by topic and partition."""
+    if group.round.phase == DEAD:
+        return []
+    return [
+        (topic, [(index, partitions[index]) for index in sorted(partitions)])
+        for topic, partitions in sorted(group.offsets.items())
+    ]
+
+
+# -- what goes by itself
+
+
+def decide_expire_offsets(group: GroupState, moment: Moment) -> Decision:
+    """Offsets whose time is over, and with the last of them an Empty group."""
+    decision = Decision(moment.now_ms)
+    if group.round.phase == DEAD:
+        return decision
+    on_their_way = _on_their_way(group)
+    condition = _ExpiryCondition(group, moment)
+    expired = [
+        record
+        for partitions in group.offsets.values()
+        for record in partitions.values()
+        if (record.topic, record.partition) not in on_their_way and condition.holds_for(record)
+    ]
+    records = [_tombstone(each) for each in expired]
+    count = sum(len(partitions) for partitions in group.offsets.values())
+    if group.exists and _is_idle(group) and len(records) == count:
+        return _removal(group, moment, records, None)
+    if records:
+        decision.append = TombstonesAppend(records, None, is_group=False)
+    return decision
+
+
+def _is_idle(group: GroupState) -> bool:
+    """Whether nobody is a member, about to be one, or has something on its way to the log."""
+    now = group.round
+    return now.phase == EMPTY and not now.pending_members and not group.appends
+
+
+class _ExpiryCondition:
+    """When an offset of this group expires: groups with a protocol type and others differ."""
+
+    def __init__(self, group: GroupState, moment: Moment) -> None:
+        now = group.round
+        self.now_wall_ms = moment.now_wall_ms
+        self.retention_ms = moment.settings.offsets_retention_ms
+        # Topics whose offsets stay; None: all of them.
+        self.kept_topics: dict[str, None] | None = {}
+        # Since when the retention counts, if not since each commit.
+        self.since_ms = NO_TIMESTAMP
+        if now.protocol_type is None:
+            return
+        if now.phase == EMPTY:
+            self.since_ms = now.state_timestamp_ms
+        elif now.phase == STABLE:
+            self.kept_topics = subscribed_topics(now)
+        else:
+            self.kept_topics = None
+
+    def holds_for(self, record: OffsetCommitted) -> bool:
+        if self.kept_topics is None or record.topic in self.kept_topics:
+            return False
+        if record.expire_timestamp_ms != NO_TIMESTAMP:
+            return self.now_wall_ms >= record.expire_timestamp_ms
+        since_ms = self.since_ms
+        if since_ms == NO_TIMESTAMP:
+            since_ms = record.commit_timestamp_ms
+        return self.now_wall_ms - since_ms >= self.retention_ms
+
+
+def decide_forget_topic(group: GroupState, topic: str, moment: Moment) -> Decision:
+    """The topic was deleted: its offsets go at once, those on their way with them."""
+    decision = Decision(moment.now_ms)
+    partitions = dict.fromkeys(sorted(group.offsets.get(topic, {})))
+    partitions.update(dict.fromkeys(index for name, index in _on_their_way(group) if name == topic))
+    if partitions and group.round.phase != DEAD:
+        records: list[GroupRecord] = [
+            OffsetTombstone(group.group_id, topic=topic, partition=index) for index in partitions
+        ]
+        decision.append = TombstonesAppend(records, None, is_group=False)
+    return decision
+
+
+# -- what goes by request
+
+
+def decide_delete_group(group: GroupState, ticket: int, moment: Moment) -> Decision:
+    """DeleteGroups: an Empty group with all its offsets."""
+    error_code = errors.NONE
+    if group.round.phase == DEAD or not group.exists:
+        error_code = errors.GROUP_ID_NOT_FOUND
+    elif group.round.phase != EMPTY:
+        error_code = errors.NON_EMPTY_GROUP
+    if error_code != errors.NONE:
+        return refused(moment.now_ms, DeleteAnswer(ticket, error_code))
+    keys = {
+        (topic, index): None for topic, partitions in group.offsets.items() for index in partitions
+    }
+    keys.update(_on_their_way(group))
+    records: list[GroupRecord] = [
+        OffsetTombstone(group.group_id, topic=topic, partition=index) for topic, index in keys
+    ]
+    return _removal(group, moment, records, DeleteAnswer(ticket))
+
+
+def decide_delete_offsets(
+    group: GroupState, ticket: int, partitions: list[CommitPartition], moment: Moment
+) -> Decision:
+    """OffsetDelete: offsets of topics that the group does not work on.
+
+    A partition without an offset is no error; one with an error code was refused before.
+    """
+    now = group.round
+    error_code = errors.NONE
+    if now.phase == DEAD or not group.exists:
+        error_code = errors.GROUP_ID_NOT_FOUND
+    elif now.phase != EMPTY and now.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        error_code = errors.NON_EMPTY_GROUP
+    if error_code != errors.NONE:
+        return refused(moment.now_ms, DeleteAnswer(ticket, error_code))
+    on_their_way = _on_their_way(group)
+    in_use = {
+        topic: is_subscribed(now, topic) for topic in dict.fromkeys(p.topic for p in partitions)
+    }
+    codes: list[int] = []
+    records: list[GroupRecord] = []
+    for each in partitions:
+        code = each.error_code
+        if code == errors.NONE and in_use[each.topic]:
+            code = errors.GROUP_SUBSCRIBED_TO_TOPIC
+        codes.append(code)
+        is_there = (each.topic, each.partition) in on_their_way
+        if code == errors.NONE and (is_there or group.offset(each.topic, each.partition)):
+            records.append(
+                OffsetTombstone(group.group_id, topic=each.topic, partition=each.partition)
+            )
+    answer = DeleteAnswer(ticket, partition_error_codes=tuple(codes))
+    if not records:
+        return refused(moment.now_ms, answer)
+    decision = Decision(moment.now_ms)
+    decision.append = TombstonesAppend(records, answer, is_group=False)
+    return decision
+
+
+def _removal(
+    group: GroupState, moment: Moment, records: list[GroupRecord], answer: DeleteAnswer | None
+) -> Decision:
+    """The group becomes Dead, and is forgotten once its tombstones are durable."""
+    draft = Draft(group, moment)
+    draft.die()
+    records.append(GroupTombstone(group.group_id))
+    draft.append(TombstonesAppend(records, answer, is_group=True))
+    return draft.finish()
+
+
+def _tombstone(record: OffsetCommitted) -> GroupRecord:
+    return OffsetTombstone(record.group_id, topic=record.topic, partition=record.partition)
+
+
+def _on_their_way(group: GroupState) -> dict[tuple[str, int], None]:
+    """Topic and partition of every offset that is on its way to the log."""
+    return {
+        (record.topic, record.partition): None
+        for append in group.appends
+        if isinstance(append, OffsetsAppend)
+        for record in append.records
+        if isinstance(record, OffsetCommitted)
+    }

@@ -1,0 +1,416 @@
+"""The moves of a round, on a copy: who comes and goes, when the round ends and the next begins.
+
+A `Draft` is one decision in the making.  `decide_*` functions ask it for moves and hand out its
+decision; the group itself is only read.  Kafka's names of the phases and of the moves.
+
+PreparingRebalance is a join phase: it ends when every member has joined and no id that was given
+out is open, or at its deadline.  The first one of an Empty group waits out
+`group.initial.rebalance.delay.ms` in any case, and again for as long as others came meanwhile, up
+to the rebalance time-out of the one that began it.
+
+Kafka lets the first join phase end early when a member leaves or expires while all others have
+joined; here it never does.  Where Kafka drops a member's older waiting request for its newer one
+without a word, the older one is answered REBALANCE_IN_PROGRESS; a member that is removed while its
+SyncGroup waits is answered UNKNOWN_MEMBER_ID.
+"""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from tarry.base import errors
+from tarry.group.appends import Append, EmptyAppend
+from tarry.group.decision import (
+    NEW_MEMBER_JOIN_TIMEOUT_MS,
+    BecameEmpty,
+    Decision,
+    GenerationBegan,
+    GroupSettings,
+    HeartbeatWait,
+    JoinAnswer,
+    JoinedMember,
+    MemberRemoved,
+    RebalanceBegan,
+    SyncAnswer,
+)
+from tarry.group.records import GroupMetadata, MemberRow
+from tarry.group.state import (
+    COMPLETING_REBALANCE,
+    DEAD,
+    EMPTY,
+    LEGAL_BEFORE,
+    PREPARING_REBALANCE,
+    STABLE,
+    GroupState,
+    Member,
+    Protocol,
+)
+
+
+class Moment:
+    """When something is decided, and by which settings: `now_ms` monotonic, the other calendar."""
+
+    __slots__ = ("now_ms", "now_wall_ms", "settings")
+
+    def __init__(self, now_ms: int, now_wall_ms: int, settings: GroupSettings) -> None:
+        self.now_ms = now_ms
+        self.now_wall_ms = now_wall_ms
+        self.settings = settings
+
+
+class Draft:
+    """A decision in the making, over a copy of the group's round."""
+
+    def __init__(self, group: GroupState, moment: Moment) -> None:
+        self.group = group
+        self.moment = moment
+        self.round = group.round.copy()
+        self.decision = Decision(moment.now_ms)
+        self.decision.round = self.round
+        self._removed: list[MemberRemoved] = []
+
+    def finish(self) -> Decision:
+        """The decision, with what follows from the removals."""
+        follows = {
+            EMPTY: "the group is empty",
+            PREPARING_REBALANCE: "the others rejoin",
+            COMPLETING_REBALANCE: "the next generation begins",
+        }.get(self.round.phase, "nothing else changes")
+        self.decision.notes[:0] = [replace(each, follows=follows) for each in self._removed]
+        return self.decision
+
+    def append(self, append: Append) -> None:
+        """Records for the log: one batch a decision."""
+        assert self.decision.append is None
+        self.decision.append = append
+
+    # -- sessions
+
+    def hear(self, member: Member) -> None:
+        """The member gave a sign of life: its session begins anew."""
+        timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
+        now_ms = self.moment.now_ms
+        self.decision.heartbeats.append(
+            HeartbeatWait(member.member_id, now_ms + timeout_ms, heard_ms=now_ms)
+        )
+
+    def restart_session(self, member: Member) -> None:
+        """The member was waiting for us: its session begins anew, though it was not heard."""
+        deadline_ms = self.moment.now_ms + member.session_timeout_ms
+        self.decision.heartbeats.append(HeartbeatWait(member.member_id, deadline_ms))
+
+    def end_heartbeat(self, member_id: str) -> None:
+        self.decision.heartbeats.append(HeartbeatWait(member_id, None, ends=True))
+
+    def silent_ms(self, member_id: str) -> int:
+        heartbeat = self.group.heartbeats.get(member_id)
+        return 0 if heartbeat is None else self.moment.now_ms - heartbeat.heard_ms
+
+    # -- members
+
+    def add_member(self, member: Member, protocol_type: str, ticket: int | None) -> None:
+        """A member more; with a ticket its join waits."""
+        now = self.round
+        assert member.member_id not in now.members
+        if not now.members:
+            now.protocol_type = protocol_type
+            now.leader_id = member.member_id
+        now.members[member.member_id] = member
+        if member.instance_id is not None:
+            now.static_members[member.instance_id] = member.member_id
+        self._count_protocols(member.protocols, 1)
+        now.pending_members.pop(member.member_id, None)
+        if now.phase == PREPARING_REBALANCE and now.is_initial:
+            now.was_extended_by_join = True
+        if ticket is not None:
+            now.joins[member.member_id] = ticket
+
+    def update_member(self, member: Member, ticket: int) -> None:
+        """The member as it joins again, under the same id; it waits with this ticket."""
+        before = self.round.members[member.member_id]
+        self._count_protocols(before.protocols, -1)
+        self._count_protocols(member.protocols, 1)
+        self.round.members[member.member_id] = member
+        older = self.round.joins.pop(member.member_id, None)
+        if older is not None:
+            self._answer_older_join(older, member.member_id)
+        self.round.joins[member.member_id] = ticket
+
+    def replace_member(self, old_id: str, member: Member) -> None:
+        """A static member under another id, in the same place; what the old one waits for ends."""
+        now = self.round
+        assert member.instance_id is not None
+        before = now.members[old_id]
+        self._count_protocols(before.protocols, -1)
+        self._count_protocols(member.protocols, 1)
+        now.members = {
+            (member.member_id if key == old_id else key): (member if key == old_id else each)
+            for key, each in now.members.items()
+        }
+        now.static_members[member.instance_id] = member.member_id
+        fenced = errors.FENCED_INSTANCE_ID
+        ticket = now.joins.pop(old_id, None)
+        if ticket is not None:
+            self.decision.answers.append(JoinAnswer(ticket, fenced, member_id=old_id))
+        self.fail_sync(old_id, fenced)
+        if old_id in now.unsynced:
+            del now.unsynced[old_id]
+            now.unsynced[member.member_id] = None
+        if old_id in now.assignments:
+            now.assignments[member.member_id] = now.assignments.pop(old_id)
+        if now.leader_id == old_id:
+            now.leader_id = member.member_id
+        self.end_heartbeat(old_id)
+
+    def remove_member(self, member_id: str, reason: str) -> None:
+        """The member is gone; what it waits for is answered UNKNOWN_MEMBER_ID."""
+        now = self.round
+        member = now.members.pop(member_id)
+        self._count_protocols(member.protocols, -1)
+        if member.instance_id is not None:
+            now.static_members.pop(member.instance_id, None)
+        ticket = now.joins.pop(member_id, None)
+        if ticket is not None:
+            self.decision.answers.append(JoinAnswer(ticket, errors.UNKNOWN_MEMBER_ID, member_id=""))
+        self.fail_sync(member_id, errors.UNKNOWN_MEMBER_ID)
+        now.unsynced.pop(member_id, None)
+        now.assignments.pop(member_id, None)
+        if now.leader_id == member_id:
+            now.leader_id = next(iter(now.members), None)
+        self.end_heartbeat(member_id)
+        self._removed.append(
+            MemberRemoved(
+                member_id,
+                member.instance_id,
+                member.client_id,
+                member.client_host,
+                reason,
+                self.silent_ms(member_id),
+            )
+        )
+
+    def remove_pending_member(self, member_id: str, reason: str) -> None:
+        """An id that was given out is valid no more."""
+        del self.round.pending_members[member_id]
+        self.end_heartbeat(member_id)
+        silent_ms = self.silent_ms(member_id)
+        self._removed.append(MemberRemoved(member_id, None, "", "", reason, silent_ms))
+
+    def _count_protocols(self, protocols: tuple[Protocol, ...], change: int) -> None:
+        counts = self.round.protocol_counts
+        for name, _ in protocols:
+            count = counts.get(name, 0) + change
+            if count == 0:
+                del counts[name]
+            else:
+                counts[name] = count
+
+    # -- the round
+
+    def rebalance_or_complete_join(self, reason: str) -> None:
+        """Somebody came, went or changed: a rebalance begins, or the one that is on may go on."""
+        if self.round.phase == PREPARING_REBALANCE:
+            self.maybe_complete_join()
+        else:
+            self.begin_rebalance(reason)
+
+    def begin_rebalance(self, reason: str) -> None:
+        """All members are to join again."""
+        now = self.round
+        is_initial = now.phase == EMPTY
+        if now.phase != COMPLETING_REBALANCE:
+            now.stands_since_ms = self.moment.now_ms
+        for member_id in list(now.syncs):
+            self.fail_sync(member_id, errors.REBALANCE_IN_PROGRESS)
+            self.restart_session(now.members[member_id])
+        now.assignments = {}
+        self._clear_unsynced()
+        self._enter(PREPARING_REBALANCE)
+        now.is_initial = is_initial
+        self.decision.notes.append(RebalanceBegan(now.generation_id, reason))
+        if is_initial:
+            delay_ms = self.moment.settings.group_initial_rebalance_delay_ms
+            now.was_extended_by_join = False
+            now.initial_delay_ms = delay_ms
+            now.initial_remaining_ms = max(now.rebalance_timeout_ms() - delay_ms, 0)
+            now.join_deadline_ms = self.moment.now_ms + delay_ms
+        elif now.has_everyone_joined():
+            self.complete_join()
+        else:
+            now.join_deadline_ms = self.moment.now_ms + now.rebalance_timeout_ms()
+
+    def maybe_complete_join(self) -> None:
+        """End the join phase if nobody is missing and it is not an initial one."""
+        now = self.round
+        if now.phase == PREPARING_REBALANCE and not now.is_initial and now.has_everyone_joined():
+            self.complete_join()
+
+    def extend_initial_delay(self) -> bool:
+        """At the end of an initial delay: go on waiting if others came and time is left."""
+        now = self.round
+        if not (now.is_initial and now.was_extended_by_join and now.initial_remaining_ms > 0):
+            return False
+        now.was_extended_by_join = False
+        delay_ms = min(
+            self.moment.settings.group_initial_rebalance_delay_ms, now.initial_remaining_ms
+        )
+        now.initial_remaining_ms = max(now.initial_remaining_ms - now.initial_delay_ms, 0)
+        now.initial_delay_ms = delay_ms
+        now.join_deadline_ms = self.moment.now_ms + delay_ms
+        return True
+
+    def complete_join(self) -> None:
+        """End the join phase: drop dynamic members that did not come, begin the next generation."""
+        now = self.round
+        for member in list(now.members.values()):
+            if member.instance_id is None and member.member_id not in now.joins:
+                self.remove_member(
+                    member.member_id, "it did not rejoin within the rebalance time-out"
+                )
+        if now.members and not now.joins:
+            # Static members alone, and none of them came: they have until their sessions end.
+            now.join_deadline_ms = self.moment.now_ms + now.rebalance_timeout_ms()
+            return
+        if now.leader_id not in now.joins:
+            now.leader_id = next((each for each in now.members if each in now.joins), None)
+        now.generation_id += 1
+        now.join_deadline_ms = None
+        now.is_initial = False
+        self._clear_unsynced()
+        if now.members:
+            self._begin_generation()
+        else:
+            self._become_empty()
+
+    def _begin_generation(self) -> None:
+        now = self.round
+        now.protocol_name = now.selected_protocol()
+        self._enter(COMPLETING_REBALANCE)
+        assert now.leader_id is not None
+        self.decision.notes.append(
+            GenerationBegan(now.generation_id, now.protocol_name, now.leader_id, len(now.members))
+        )
+        for member in list(now.members.values()):
+            ticket = now.joins.pop(member.member_id, None)
+            if ticket is not None:
+                self.decision.answers.append(self.joined(ticket, member.member_id))
+            settled = replace(member, is_new=False) if member.is_new else member
+            now.members[member.member_id] = settled
+            now.unsynced[member.member_id] = None
+            self.restart_session(settled)
+        now.sync_deadline_ms = self.moment.now_ms + now.rebalance_timeout_ms()
+
+    def _become_empty(self) -> None:
+        now = self.round
+        now.protocol_name = None
+        now.leader_id = None
+        self._enter(EMPTY)
+        self.decision.notes.append(BecameEmpty(now.generation_id))
+        self.append(EmptyAppend([self.metadata({})]))
+
+    def note_sync(self, member_id: str) -> None:
+        """The member has sent SyncGroup; with the last of them the sync operation ends."""
+        now = self.round
+        now.unsynced.pop(member_id, None)
+        if not now.unsynced:
+            now.sync_deadline_ms = None
+
+    def enter_stable(self, assignments: dict[str, bytes]) -> None:
+        """The assignment is durable."""
+        self.round.assignments = assignments
+        self._enter(STABLE)
+
+    def die(self) -> None:
+        """The group is about to be removed; until that is durable, who asks is to come again."""
+        for member_id in list(self.round.pending_members):
+            self.end_heartbeat(member_id)
+        self.round.pending_members = {}
+        self._enter(DEAD)
+
+    def revive(self) -> None:
+        """It could not be removed: it is Empty as before."""
+        assert self.round.phase == DEAD
+        self.round.phase = EMPTY
+
+    def _clear_unsynced(self) -> None:
+        self.round.unsynced = {}
+        self.round.sync_deadline_ms = None
+
+    def _enter(self, phase: int) -> None:
+        assert self.round.phase in LEGAL_BEFORE[phase]
+        self.round.phase = phase
+        if phase != DEAD:
+            # Of a group that could not be removed, the time at which it became Empty stays.
+            self.round.state_timestamp_ms = self.moment.now_wall_ms
+
+    # -- answers
+
+    def joined(self, ticket: int, member_id: str) -> JoinAnswer:
+        """The current generation, as this member is told of it."""
+        now = self.round
+        is_leader = member_id == now.leader_id
+        return JoinAnswer(
+            ticket,
+            member_id=member_id,
+            generation_id=now.generation_id,
+            protocol_type=now.protocol_type,
+            protocol_name=now.protocol_name,
+            leader_id=now.leader_id or "",
+            members=self.members_for_leader() if is_leader else (),
+        )
+
+    def members_for_leader(self) -> tuple[JoinedMember, ...]:
+        """All members with what they said for the chosen protocol."""
+        now = self.round
+        return tuple(
+            JoinedMember(each.member_id, each.instance_id, each.metadata(now.protocol_name))
+            for each in now.members.values()
+        )
+
+    def synced(self, ticket: int, member_id: str) -> SyncAnswer:
+        """What this member was assigned."""
+        now = self.round
+        return SyncAnswer(
+            ticket,
+            protocol_type=now.protocol_type,
+            protocol_name=now.protocol_name,
+            assignment=now.assignments.get(member_id, b""),
+        )
+
+    def fail_sync(self, member_id: str, error_code: int) -> None:
+        """The member's SyncGroup, if it waits, is answered with this error."""
+        ticket = self.round.syncs.pop(member_id, None)
+        if ticket is not None:
+            self.decision.answers.append(SyncAnswer(ticket, error_code))
+
+    def _answer_older_join(self, ticket: int, member_id: str) -> None:
+        self.decision.answers.append(
+            JoinAnswer(ticket, errors.REBALANCE_IN_PROGRESS, member_id=member_id)
+        )
+
+    # -- records
+
+    def metadata(self, assignments: dict[str, bytes]) -> GroupMetadata:
+        """The record of this generation with these assignments; a forgotten member has none."""
+        now = self.round
+        return GroupMetadata(
+            self.group.group_id,
+            protocol_type=now.protocol_type or "",
+            generation_id=now.generation_id,
+            protocol_name=now.protocol_name,
+            leader_id=now.leader_id,
+            state_timestamp_ms=now.state_timestamp_ms,
+            members=[
+                MemberRow(
+                    each.member_id,
+                    each.instance_id,
+                    each.client_id,
+                    each.client_host,
+                    each.rebalance_timeout_ms,
+                    each.session_timeout_ms,
+                    each.metadata(now.protocol_name),
+                    assignments.get(each.member_id, b""),
+                )
+                for each in now.members.values()
+            ],
+        )
