@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tarry.timer.heap import HeapTimer
 from tarry.timer.periodic import PeriodicEntry
+from tarry.timer.pure import PureTimer
+from tarry.timer.rounds import RoundsTimer
 from tarry.timer.wheel import TimingWheel
 
 
@@ -29,15 +32,15 @@ class Failing(PeriodicEntry):
         raise RuntimeError("the beat failed")
 
 
-def run_until(wheel: TimingWheel, end_ms: int, step_ms: int) -> list[tuple[int, int]]:
+def run_until(timer: PureTimer, end_ms: int, step_ms: int) -> list[tuple[int, int]]:
     """Go to the end in steps; when a beat ran, and the deadline that it was due at."""
     beats: list[tuple[int, int]] = []
     for now_ms in range(step_ms, end_ms + 1, step_ms):
-        for entry in wheel.advance(now_ms):
+        for entry in timer.advance(now_ms):
             assert isinstance(entry, PeriodicEntry)
             beats.append((now_ms, entry.deadline_ms))
             entry.run_beat(now_ms)
-            wheel.add(entry)
+            timer.add(entry)
     return beats
 
 
@@ -153,21 +156,38 @@ def test_a_period_that_is_not_an_int_is_refused() -> None:
         PeriodicEntry(0, 0.5)  # type: ignore[arg-type]
 
 
-def test_on_a_wheel_the_beats_come_at_their_grid() -> None:
-    wheel = TimingWheel(0)
-    wheel.add(Recorded(25, period_ms=25))
+@pytest.fixture(params=[TimingWheel, HeapTimer, RoundsTimer])
+def timer(request: pytest.FixtureRequest) -> PureTimer:
+    pure: PureTimer = request.param(0)
+    return pure
 
-    beats = run_until(wheel, end_ms=110, step_ms=1)
+
+def test_on_every_timer_the_beats_come_at_their_grid(timer: PureTimer) -> None:
+    timer.add(Recorded(25, period_ms=25))
+
+    beats = run_until(timer, end_ms=110, step_ms=1)
 
     assert beats == [(25, 25), (50, 50), (75, 75), (100, 100)]
 
 
-def test_on_a_wheel_that_is_turned_seldom_the_beats_are_late_and_do_not_drift() -> None:
-    wheel = TimingWheel(0)
+def test_on_a_timer_that_is_turned_seldom_the_beats_are_late_and_do_not_drift(
+    timer: PureTimer,
+) -> None:
     entry = Recorded(25, period_ms=25)
-    wheel.add(entry)
+    timer.add(entry)
 
-    beats = run_until(wheel, end_ms=280, step_ms=70)
+    beats = run_until(timer, end_ms=280, step_ms=70)
 
     assert beats == [(70, 25), (140, 75), (210, 150), (280, 225)]
     assert entry.missed_total == 1 + 2 + 2 + 2
+
+
+def test_on_every_timer_beats_are_cancelled_and_moved_like_any_entry(timer: PureTimer) -> None:
+    moved, gone = Recorded(10, period_ms=10), Recorded(10, period_ms=10)
+    timer.add(moved)
+    timer.add(gone)
+
+    assert timer.reschedule(moved, 15)
+    assert timer.cancel(gone)
+
+    assert run_until(timer, end_ms=40, step_ms=1) == [(15, 15), (25, 25), (35, 35)]
