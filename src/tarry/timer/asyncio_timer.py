@@ -28,11 +28,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
+# Hot: a time-out of a request is one of these, made and cancelled.
 class TimerHandle(LoopEntry):
-    """A pending call, as `call_later` and `call_at` return it; like `asyncio.TimerHandle`.
-
-    Hot: a time-out per request is one of these, made and cancelled.
-    """
+    """A pending call, as `call_later` and `call_at` return it; like `asyncio.TimerHandle`."""
 
     __slots__ = ("_args", "_callback", "_context", "_rounds")
 
@@ -143,15 +141,17 @@ class PeriodicHandle(TimerHandle):
 class AsyncioTimer:
     """A timer of one event loop; to be used in that loop's thread only.
 
-    loop: the running one, if none is given.  tick_ms, wheel_size: the shape of the wheel; times
-    round up to the tick.  As with asyncio, delays and times are in seconds, and those in the past
-    are due in the loop's next turn; infinity never comes; NaN is a ValueError and what is no
-    number a TypeError.  After `close` everything raises TimerShutDown, in a foreign thread
-    RuntimeError; either names the way out.
+    loop: the running one, if none is given; asyncio's or another with its interface, as uvloop's.
+    tick_ms, wheel_size: the shape of the wheel; times round up to the tick.  Delays and times are
+    in seconds on the clock `loop.time()`.  What is due already is called in the loop's next turn,
+    infinity never comes, NaN is a ValueError and what is no number a TypeError.
 
-    An error in a call reaches the loop's exception handler, with the handle as its context, and
-    everything else goes on.  What is due together runs in parts of at most a thousand calls,
-    between which the loop has its turn.
+    Due calls are made in order of their times, ties in the order of adding.  When many are due
+    together they are made in parts of at most a thousand, between which the loop has its turn.
+    An error in a call reaches the loop's exception handler, with the handle, and the others go on.
+
+    After `close` whatever adds raises TimerShutDown, and RuntimeError in another thread while the
+    loop runs, or when the loop is closed.  As a context manager the timer closes at the end.
     """
 
     __slots__ = ("_rounds",)
@@ -188,7 +188,10 @@ class AsyncioTimer:
         *args: object,
         context: Context | None = None,
     ) -> TimerHandle:
-        """Call `callback(*args)` in `delay` seconds; like `loop.call_later`."""
+        """Call `callback(*args)` in `delay` seconds; like `loop.call_later`.
+
+        It runs in `context`, or in a copy of the present one.
+        """
         if context is None:
             context = copy_context()
         rounds = self._rounds
@@ -223,7 +226,8 @@ class AsyncioTimer:
 
         Beats keep to their grid and never drift.  If the loop was busy past one or more of them,
         one runs and `on_missed(beats)` is told before how many did not.  With `fixed_delay` the
-        period counts from the end of the call before.  An error does not end the beats.
+        period counts from the end of the call before.  An error does not end the beats.  A period
+        below a nanosecond or without end is a ValueError, a coroutine function a TypeError.
         """
         if not callable(callback) or iscoroutinefunction(callback):
             raise TypeError(
@@ -246,7 +250,10 @@ class AsyncioTimer:
         return handle
 
     def sleep(self, delay: SupportsFloat, result: Any = None) -> Coroutine[Any, Any, Any]:
-        """Wait for `delay` seconds and return `result`; like `asyncio.sleep`."""
+        """Wait for `delay` seconds and return `result`; like `asyncio.sleep`.
+
+        Raises TimerShutDown if the timer is closed meanwhile.
+        """
         return asyncio_waits.sleep(self._rounds, _seconds(delay), result)
 
     def timeout(self, delay: SupportsFloat | None) -> Timeout:
