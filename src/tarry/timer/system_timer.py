@@ -2,8 +2,9 @@
 
 The reaper thread sleeps until the next bucket and is woken only for a deadline that is earlier;
 an idle timer costs no CPU.  Invariants: an entry whose `cancel` answered True never runs, one
-whose `cancel` answered False has run or will run exactly once; nothing runs before its deadline;
-no lock is held while tasks, the executor's `submit`, `on_error`, a `clock` of yours or logging
+whose `cancel` answered False has run or will run exactly once (unless it was dropped by a
+shutdown, or the executor refused it and `on_error` was told); nothing runs before its deadline,
+but for a shutdown that runs what is pending; no lock is held while tasks, the executor's `submit`, `on_error`, a `clock` of yours or logging
 run.  A clock that jumped and a process that was stopped are caught up in parts of
 PART_MOVES_MAX moves, between which others get the lock.  `reaper` is the thread that turns the
 timer, `task_runner` what gets tasks to the executor and back.  The shape is Kafka's
