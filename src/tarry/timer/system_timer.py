@@ -2,19 +2,19 @@
 
 The reaper thread sleeps until the next bucket and is woken only for a deadline that is earlier;
 an idle timer costs no CPU.  Invariants: an entry whose `cancel` answered True never runs, one
-whose `cancel` answered False has run or will run exactly once (unless it was dropped by a
-shutdown, or the executor refused it and `on_error` was told); nothing runs before its deadline,
-but for a shutdown that runs what is pending; no lock is held while tasks, the executor's `submit`, `on_error`, a `clock` of yours or logging
-run.  A clock that jumped and a process that was stopped are caught up in parts of
-PART_MOVES_MAX moves, between which others get the lock.  `reaper` is the thread that turns the
-timer, `task_runner` what gets tasks to the executor and back.  The shape is Kafka's
-`SystemTimer`, with the reaper of its purgatory.
+whose `cancel` answered False has run or will run exactly once (unless a shutdown dropped it, or
+the executor refused it and `on_error` was told); nothing runs before its deadline, but for a
+shutdown that runs what is pending; no lock is held while tasks, the executor's `submit`,
+`on_error`, a `clock` of yours or logging run.  A clock that jumped and a process that was stopped
+are caught up in parts of PART_MOVES_MAX moves, between which others get the lock.  `reaper` is
+the thread that turns the timer, `task_runner` what gets tasks to the executor and back.  The
+shape is Kafka's `SystemTimer`, with the reaper of its purgatory.
 
 What it does not do: a lock that is not reentrant guards the timer, so a signal handler may not
 call it; it sets a flag that a task looks at.  A finalizer (`__del__`, a callback of `weakref`)
 may run in the middle of any call, and may `cancel`; what else it asks for is refused if the lock
-is taken.  A fork takes no threads along: make the timer after the fork.  A program
-that ends does not wait for what is pending; it does wait for tasks that run, as it does for every
+is taken.  A fork takes no threads along: make the timer after the fork.  A program that ends does
+not wait for what is pending; it does wait for tasks that run, as it does for every
 `ThreadPoolExecutor`.
 """
 
