@@ -134,7 +134,7 @@ class Worker:
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
 
     def ask(self, *words: object) -> dict[str, Any]:
-        """One request and its answer, with the seconds it took beside it."""
+        """One request and its answer, with the seconds by the clock beside it."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

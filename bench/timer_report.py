@@ -120,6 +120,7 @@ def headline_table(headline: dict[str, dict[str, float]], plan: Plan) -> Iterato
     names = "".join(f"{name:>{WIDTHS[name]}}" for name, _, _ in COLUMNS)
     yield f"{plan.pending:,} pending, due within 10 minutes; ns an operation, best of {plan.rounds}"
     yield f"{'':{TITLE_WIDTH}}{names}"
+    most = f"{plan.rounds_seconds_max:.0f} s"
     for library in LIBRARIES:
         figures = headline.get(library.key)
         if figures is None:
@@ -129,7 +130,11 @@ def headline_table(headline: dict[str, dict[str, float]], plan: Plan) -> Iterato
             for _, figure, form in COLUMNS
         ]
         smaller = figures["pending"] < plan.pending
-        note = f"  with {int(figures['pending']):,}: more takes over a minute" if smaller else ""
+        note = (
+            f"  with {int(figures['pending']):,}: all rounds of more take over {most}"
+            if smaller
+            else ""
+        )
         line = "".join(
             f"{cell:>{WIDTHS[name]}}" for cell, (name, _, _) in zip(cells, COLUMNS, strict=True)
         )
