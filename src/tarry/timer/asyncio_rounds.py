@@ -104,7 +104,7 @@ class ExpiryRounds:
 
     def add(self, entry: LoopEntry, when: float) -> None:
         """Let the entry run as soon as the loop's clock has reached `when`."""
-        if get_ident() != self._thread_ident or self.loop.is_closed():
+        if get_ident() != self._thread_ident or not self.loop.is_running():
             self._check_use()
         assert entry._state != WAITING
         self._put(entry, when)
@@ -123,7 +123,7 @@ class ExpiryRounds:
 
     def move(self, entry: LoopEntry, when: float) -> None:
         """Let a waiting entry run at another time."""
-        if get_ident() != self._thread_ident or self.loop.is_closed():
+        if get_ident() != self._thread_ident or not self.loop.is_running():
             self._check_use()
         self._deadline_ms(when)  # refuses before the entry has left its place
         self._wheel.cancel(entry)
@@ -131,7 +131,7 @@ class ExpiryRounds:
 
     def check_use(self) -> None:
         """Raise what `add` would raise here: closed, or not the loop's thread."""
-        if get_ident() != self._thread_ident or self.loop.is_closed():
+        if get_ident() != self._thread_ident or not self.loop.is_running():
             self._check_use()
 
     def close(self, run_pending: bool) -> int:
@@ -279,14 +279,23 @@ class ExpiryRounds:
         return self._wheel.next_due_ms()
 
     def _check_use(self) -> None:
-        """Refuse what comes after the end or from elsewhere; remember the loop's thread."""
+        """Refuse what comes after the end or from elsewhere."""
         if self.is_closed:
             raise TimerShutDown("the timer is closed and takes nothing any more; make a new one")
         if self.loop.is_closed():
             raise RuntimeError("the timer's event loop is closed; make a timer on the new loop")
         self._check_thread()
+        # A loop that does not run yet may be prepared, but not from within another: whoever waits
+        # there would wait for ever.
+        here = _get_running_loop()
+        if here is not None and here is not self.loop:
+            raise RuntimeError(
+                "the timer belongs to another event loop than the one that runs here; each loop "
+                "needs its own timer"
+            )
 
     def _check_thread(self) -> None:
+        """Refuse a foreign thread while the loop runs; remember the loop's thread."""
         loop = self.loop
         if not loop.is_running():
             return

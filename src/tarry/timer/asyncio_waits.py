@@ -20,8 +20,6 @@ T = TypeVar("T")
 
 async def sleep(rounds: ExpiryRounds, delay: float, result: Any) -> Any:
     """`asyncio.sleep` on this timer."""
-    if asyncio.get_running_loop() is not rounds.loop:
-        raise RuntimeError("the timer belongs to another event loop; each loop needs its own timer")
     if delay <= 0:
         rounds.check_use()
         return await asyncio.sleep(0, result)

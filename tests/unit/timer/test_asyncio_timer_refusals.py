@@ -165,19 +165,52 @@ def test_a_thread_may_prepare_a_loop_that_another_runs_later(
     assert record.names() == ["a", "b"]
 
 
-def test_another_loop_is_refused_where_a_task_would_wait_for_ever(timer: AsyncioTimer) -> None:
+def test_another_loop_is_refused_lest_somebody_wait_for_ever(
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+) -> None:
     other = HandLoop()
+    loop.run(timer.sleep(1))
 
     async def block() -> None:
         async with timer.timeout(1):
             """Nothing gets here."""
 
-    for use in (timer.sleep(1), block(), timer.wait_for(other.create_future(), 1)):
-        with pytest.raises(RuntimeError, match="loop"):
+    async def call(add: Callable[..., object]) -> None:
+        add(1, record, "foreign")
+
+    for use in (
+        timer.sleep(1),
+        timer.sleep(0),
+        block(),
+        timer.wait_for(other.create_future(), 1),
+        call(timer.call_later),
+        call(timer.call_at),
+        call(timer.call_every),
+    ):
+        with pytest.raises(RuntimeError, match="own"):
             other.run(use)
     other.close()
 
     assert len(timer) == 0
+
+
+def test_what_another_loop_cancels_or_closes_while_ours_stands_is_gone(
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+) -> None:
+    other = HandLoop()
+    handle = timer.call_later(1, record, "cancelled")
+    timer.call_later(1, record, "dropped")
+
+    async def clean_up() -> int:
+        handle.cancel()
+        return timer.close()
+
+    count = other.run(clean_up())
+    other.close()
+    loop.run_until(2000)
+
+    assert count == 1
+    assert record.calls == []
 
 
 def test_close_drops_what_is_pending_and_says_how_many(
