@@ -57,10 +57,6 @@ class LoopEntry(TimerEntry):
         self._number = 0
         self._state = IDLE
 
-    def is_waiting(self) -> bool:
-        """True from being added until it runs or is cancelled."""
-        return self._state == WAITING
-
     def drop(self) -> None:
         """Told when the timer is closed and the entry will not run."""
 

@@ -121,7 +121,9 @@ class PeriodicHandle(TimerHandle):
         try:
             if missed > 0:
                 self._tell_missed(context, missed)
-            context.run(callback, *self._args)
+            # Who is told may have cancelled the beats.
+            if self._state != CANCELLED:
+                context.run(callback, *self._args)
         finally:
             self._beats.end_beat(_now_ns(rounds))
             if self._state != CANCELLED and not rounds.is_closed:

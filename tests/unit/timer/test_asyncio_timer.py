@@ -425,3 +425,19 @@ def test_a_beat_that_cancels_itself_is_the_last(
     assert pending == 0
     assert handle.cancelled()
     assert record.names() == ["beat"]
+
+
+def test_who_is_told_of_missed_beats_may_end_them(
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+) -> None:
+    def enough(missed: int) -> None:
+        handle.cancel()
+
+    handle = timer.call_every(1, record, "beat", on_missed=enough)
+    loop.run_until(1001.5)
+    loop.now = 1003.5
+    loop.run_until(1010)
+
+    assert record.names() == ["beat"]
+    assert loop.errors == []
+    assert len(timer) == 0
