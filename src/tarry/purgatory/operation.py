@@ -110,11 +110,13 @@ def why_not_taken(operation: DelayedOperation) -> ValueError:
     )
 
 
-def unhashable(key: object) -> TypeError:
+def unhashable(key: object, cause: TypeError) -> TypeError:
     """The error for a key that cannot be looked up."""
-    return TypeError(
+    error = TypeError(
         f"{key!r} cannot be hashed; a key is a plain value such as a str, an int or a tuple of them"
     )
+    error.__cause__ = cause  # mypyc leaves out what stands after `raise ... from`
+    return error
 
 
 def shut_down(name: str) -> PurgatoryShutDown:

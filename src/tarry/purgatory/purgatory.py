@@ -201,13 +201,13 @@ class Purgatory(Keeper):
         try:
             return self._watchers.get(key)
         except TypeError as error:
-            raise unhashable(key) from error
+            raise unhashable(key, error) from error
 
     def _watch(self, operation: DelayedOperation, key: Hashable) -> None:
         try:
             watchers = self._watchers.get(key)
         except TypeError as error:
-            raise unhashable(key) from error
+            raise unhashable(key, error) from error
         if watchers is None:
             self._watchers[key] = [operation]
         elif watchers[-1] is operation:

@@ -14,8 +14,9 @@ Invariants, whoever races:
   operation at once and are dropped by checks and purges (KAFKA-19389, KAFKA-19763).
 
 What runs under the lock is ours and short, but for `__hash__` and `__eq__` of the keys: these are
-plain values.  The lock is not reentrant, so signal handlers and finalizers (`__del__`, callbacks
-of `weakref`) stay away from here, as from the timer.
+plain values.  The lock is not reentrant: signal handlers stay away from here, as from the timer,
+and a finalizer (`__del__`, a callback of `weakref`) that the collector runs is refused if the
+lock is taken, for it may be in the middle of a call that it would wait for.
 """
 
 from __future__ import annotations
@@ -34,6 +35,7 @@ from tarry.purgatory.operation import (
     unhashable,
     why_not_taken,
 )
+from tarry.timer.collector import COLLECTOR
 from tarry.timer.system_timer import SystemTimer
 
 # What a turn does next.
@@ -126,6 +128,7 @@ class ThreadedPurgatory:
         self._pending_watched = 0
         self._is_purging = False
         self._is_shut_down = False
+        COLLECTOR.listen()
 
     def try_complete_else_watch(
         self, operation: DelayedOperation, keys: Sequence[Hashable]
@@ -137,16 +140,12 @@ class ThreadedPurgatory:
         handed in before or no keys, TypeError for a key that cannot be hashed, PurgatoryShutDown,
         and TimerShutDown if it was the timer.
         """
-        distinct: dict[Hashable, None] = {}
-        for key in keys:
-            try:
-                distinct[key] = None
-            except TypeError as error:
-                raise unhashable(key) from error
+        key_list = keys if isinstance(keys, list) else list(keys)
         ident = get_ident()
         watch = Watch(self, ident)
+        self._check_caller()
         with self._lock:
-            if operation._keeper is not None or operation.is_pending or not distinct:
+            if operation._keeper is not None or operation._holder is not None or not key_list:
                 raise why_not_taken(operation)
             if self._is_shut_down:
                 raise shut_down(self.name)
@@ -155,7 +154,7 @@ class ThreadedPurgatory:
                 return True
         self._run_turn(watch, operation, TRY)
         try:
-            if not self._begin_watch(watch, operation, distinct, ident):
+            if not self._begin_watch(watch, operation, key_list, ident):
                 return True
             # The state may have changed between the first try and the watch.
             self._run_turn(watch, operation, TRY)
@@ -174,6 +173,7 @@ class ThreadedPurgatory:
         With a limit the walk ends after so many completions: a result equal to the limit means
         that there may be more, and the caller checks the key again later.
         """
+        self._check_caller()
         with self._lock:
             watchers = self._watchers_of(key)
             if watchers is None:
@@ -210,6 +210,7 @@ class ThreadedPurgatory:
         that another thread is trying is no longer completed by that try.
         """
         cancelled: list[DelayedOperation] = []
+        self._check_caller()
         with self._lock:
             for watch in self._watchers_of(key) or []:
                 operation = watch.operation
@@ -230,6 +231,7 @@ class ThreadedPurgatory:
         and cancels find nothing from now on.  Again: nothing to do, 0.
         """
         pending: dict[Watch, DelayedOperation] = {}
+        self._check_caller()
         with self._lock:
             self._is_shut_down = True
             for watchers in self._watchers.values():
@@ -272,6 +274,7 @@ class ThreadedPurgatory:
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
         """The deadline has come: expire it, or leave that to who is trying."""
+        self._check_caller()
         ident = get_ident()
         with self._lock:
             trier = watch.trier
@@ -348,6 +351,7 @@ class ThreadedPurgatory:
 
     def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
         """What `force_complete` of an operation does that was handed to this purgatory."""
+        self._check_caller()
         ident = get_ident()
         with self._lock:
             trier = watch.trier
@@ -369,6 +373,14 @@ class ThreadedPurgatory:
             operation.on_complete()
         return True
 
+    def _check_caller(self) -> None:
+        """Refuse a finalizer that would wait for a call that it interrupted itself."""
+        if self._lock.locked() and COLLECTOR.is_here():
+            raise RuntimeError(
+                f"a finalizer called purgatory {self.name!r}, and may be in the middle of a call "
+                "that it interrupts; have a task of the timer do it"
+            )
+
     # -- watchers -------------------------------------------------------------------------------
 
     def _watchers_of(self, key: Hashable) -> list[Watch] | None:
@@ -376,10 +388,10 @@ class ThreadedPurgatory:
         try:
             return self._watchers.get(key)
         except TypeError as error:
-            raise unhashable(key) from error
+            raise unhashable(key, error) from error
 
     def _begin_watch(
-        self, watch: Watch, operation: DelayedOperation, keys: dict[Hashable, None], ident: int
+        self, watch: Watch, operation: DelayedOperation, keys: list[Hashable], ident: int
     ) -> bool:
         """Watch it and take the turn again; False: it is completed."""
         with self._lock:
@@ -391,9 +403,11 @@ class ThreadedPurgatory:
             watch.operation = operation
             self.delayed += 1
             for key in keys:
-                watchers = self._watchers.get(key)
+                watchers = self._watchers_of(key)
                 if watchers is None:
                     self._watchers[key] = [watch]
+                elif watchers[-1] is watch:
+                    continue  # the same key named twice
                 else:
                     watchers.append(watch)
                 watch.key_count += 1

@@ -733,9 +733,12 @@ def test_a_key_that_cannot_be_hashed_is_refused(face: Face, purgatory: AnyPurgat
     operation = Operation()
     keys: list[object] = ["a", ["b"]]
 
-    with pytest.raises(TypeError, match=r"\['b'\] cannot be hashed; a key is a plain value"):
+    with pytest.raises(
+        TypeError, match=r"\['b'\] cannot be hashed; a key is a plain value"
+    ) as caught:
         purgatory.try_complete_else_watch(operation, keys)
 
+    assert isinstance(caught.value.__cause__, TypeError)
     assert purgatory.delayed == face.in_timer() == 0
     purgatory.check_and_complete("a")
     assert purgatory.watched == 0

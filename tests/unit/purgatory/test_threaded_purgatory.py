@@ -7,6 +7,7 @@ for anybody, it would never return.
 
 from __future__ import annotations
 
+import gc
 import threading
 import weakref
 from collections.abc import Callable
@@ -568,6 +569,46 @@ def test_an_operation_that_has_ended_is_free_at_once(
 
     assert reference() is None
     assert purgatory.watched == 2 - (end == "cancelled")
+
+
+def test_a_finalizer_in_the_middle_of_a_call_is_refused_and_waits_for_nobody(
+    purgatory: ThreadedPurgatory,
+) -> None:
+    waiting = watch(purgatory, "a")
+    refusals: list[str] = []
+
+    class Finalized:
+        """Garbage that only a collection finds, and that has something to say."""
+
+        def __init__(self) -> None:
+            self.cycle = self
+
+        def __del__(self) -> None:
+            for function in (
+                lambda: purgatory.try_complete_else_watch(Operation(), ["a"]),
+                lambda: purgatory.check_and_complete("a"),
+                lambda: purgatory.cancel_for_key("a"),
+                purgatory.shutdown,
+                waiting.force_complete,
+                waiting.expire,
+            ):
+                try:
+                    function()
+                except RuntimeError as error:
+                    refusals.append(str(error))
+
+    Finalized()
+    with purgatory._lock:
+        gc.collect()
+
+    assert len(refusals) == 6
+    assert "a finalizer called purgatory 'test'" in refusals[0]
+    assert purgatory.delayed == 1
+    Finalized()
+    gc.collect()
+    assert len(refusals) == 6
+    assert waiting.happened == ["completed"]
+    assert purgatory.delayed == 0
 
 
 # -- threads that race by chance
