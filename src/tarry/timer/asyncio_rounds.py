@@ -108,14 +108,16 @@ class ExpiryRounds:
 
     def cancel(self, entry: LoopEntry) -> bool:
         """The entry shall not run; False: it ran already or was cancelled."""
-        state = entry._state
-        if state == WAITING:
-            if get_ident() != self._thread_ident:
-                self._check_thread()
-            self._wheel.cancel(entry)
-            self.pending -= 1
+        if entry._state != WAITING:
+            entry._state = CANCELLED
+            return False
+        if get_ident() != self._thread_ident:
+            self._check_thread()
+        # The mark first: it is what counts, even if a finalizer cancels amid a move of the wheel.
         entry._state = CANCELLED
-        return state == WAITING
+        self.pending -= 1
+        self._wheel.cancel(entry)
+        return True
 
     def move(self, entry: LoopEntry, when: float) -> None:
         """Let a waiting entry run at another time."""
