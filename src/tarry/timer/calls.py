@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tarry.timer.entry import TimerEntry
+from tarry.timer.entry import TimerEntry, check_callable
 from tarry.timer.periodic import PeriodicEntry
 
 
@@ -17,6 +17,7 @@ class CallEntry(TimerEntry):
         self, deadline_ms: int, function: Callable[..., object], args: tuple[object, ...]
     ) -> None:
         super().__init__(deadline_ms)
+        check_callable(function)
         self.function = function
         self.args = args
 
@@ -38,6 +39,9 @@ class CallEveryEntry(PeriodicEntry):
         told: Callable[[int], object] | None,
     ) -> None:
         super().__init__(0, period_ms, fixed_delay)
+        check_callable(function)
+        if told is not None:
+            check_callable(told)
         self.function = function
         self.args = args
         self.told = told

@@ -54,12 +54,29 @@ class TimerEntry:
     def expire(self) -> None:
         """What is to be done at the deadline; called by whoever advances the timer."""
 
+    def __reduce__(self) -> str:
+        # A copy would say that it lies where the original does, and a pickle would take the
+        # whole timer along.
+        raise TypeError(
+            "an entry belongs to its timer and is not copied or pickled; make a new one with the "
+            "same deadline"
+        )
+
 
 def check_ms(time_ms: int) -> None:
     """Refuse a time that is no int.  The compiled form refuses it before it gets here."""
     if not isinstance(time_ms, int):
         raise TypeError(
             f"a time is an int of milliseconds, not {time_ms!r}; round it, up for a deadline"
+        )
+
+
+def check_callable(function: object) -> None:
+    """Refuse at once what could only fail later, where nobody sees who asked for it."""
+    if not callable(function):
+        raise TypeError(
+            f"{function!r} cannot be called; give the function itself and its arguments after it, "
+            "not what calling it returned"
         )
 
 

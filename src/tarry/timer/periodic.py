@@ -43,6 +43,12 @@ class PeriodicEntry(TimerEntry):
         self.missed_total = 0
         self.is_stopped = False
 
+    def expire(self) -> None:
+        """A beat needs the time, and the entry its timer again: RuntimeError names the way."""
+        raise RuntimeError(
+            "a periodic entry runs by run_beat(now_ms), and is then added to its timer again"
+        )
+
     def beat(self) -> None:
         """What is to be done at every deadline; to be overridden."""
 

@@ -10,6 +10,10 @@ from tarry.timer.entry import TimerEntry
 class PureTimer(Protocol):
     """The contract of `TimingWheel`, `HeapTimer` and `RoundsTimer`; time is an argument."""
 
+    @property
+    def current_ms(self) -> int:
+        """The timer's time."""
+
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and the caller runs it now."""
 

@@ -90,6 +90,12 @@ class SystemTimer(TimerOwner):
         elif isinstance(timer, TimingWheel):
             self._wheel = timer
         self._timer: PureTimer = self._wheel if timer is None else timer  # type: ignore[assignment]
+        if self._timer.current_ms > self.now_ms():
+            raise ValueError(
+                f"the timer stands at {self._timer.current_ms} ms and the clock at "
+                f"{self.now_ms()} ms, so everything would be early; make it with a time of the "
+                "same clock, by default time.monotonic"
+            )
         self._runner = TaskRunner(name, self, executor, on_error)
         self._lock = Lock()
         self._is_shut_down = False
