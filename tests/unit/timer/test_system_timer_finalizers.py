@@ -38,6 +38,10 @@ class Littered:
         self.wheel = TimingWheel(now_ms)
         self.collects_before = True
 
+    @property
+    def current_ms(self) -> int:
+        return self.wheel.current_ms
+
     def add(self, entry: TimerEntry) -> bool:
         gc.collect()
         return self.wheel.add(entry)
