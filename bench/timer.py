@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import json
 import time
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -50,17 +51,14 @@ def draw(results: dict[str, Any], path: Path) -> None:
     print(f"plot: {path}")
 
 
-def report(results: dict[str, Any], plan: Any) -> None:
-    """Everything that was measured, as text."""
-    print("\n".join(results["header"]), end="\n\n")
-    for reason, titles in results["missing"].items():
-        print(f"left out: {', '.join(titles)}: {reason}")
-    print("\n".join(headline_table(results["headline"], plan)), end="\n\n")
-    if plan is QUICK:
-        print("A quick run: what is to be met is meant for the full one.")
-    print("\n".join(checks(results["headline"])), end="\n\n")
-    print("\n".join(collector_table(results["collector"], plan)), end="\n\n")
-    print("\n".join(cell_tables(results["cells"], plan)))
+def keep(results: dict[str, Any], path: Path) -> None:
+    """After every part: who stops a long run has what was measured."""
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(json.dumps(results, indent=1))
+
+
+def tell_all(lines: Iterable[str]) -> None:
+    print("\n".join(lines), end="\n\n", flush=True)
 
 
 def main() -> None:
@@ -72,22 +70,29 @@ def main() -> None:
     plan = QUICK if arguments.quick else FULL
     wanted = arguments.only.split(",") if arguments.only else [each.key for each in LIBRARIES]
     libraries = [library for library in LIBRARIES if library.key in wanted]
+    results: dict[str, Any] = {"header": header(), "headline": {}, "collector": {}, "cells": {}}
+    tell_all(results["header"])
     missing: dict[str, str] = {}
     headline = measure_headline(plan, libraries, missing)
     add_derived(headline)
-    titles: dict[str, list[str]] = {}
     for library in libraries:
         if library.key in missing:
-            titles.setdefault(missing[library.key], []).append(library.title)
-    results: dict[str, Any] = {"header": header(), "missing": titles, "headline": headline}
+            print(f"left out: {library.title}: {missing[library.key]}")
+    tell_all(headline_table(headline, plan))
+    if plan is QUICK:
+        print("A quick run: what is to be met is meant for the full one.")
+    tell_all(checks(headline))
+    results["headline"], results["missing"] = headline, missing
+    keep(results, arguments.results)
     results["collector"] = measure_collector(plan, [key for key in COLLECTED if key in headline])
-    results["cells"] = measure_cells(plan, list(headline)) if plan.sizes else {}
-    arguments.results.parent.mkdir(exist_ok=True)
-    arguments.results.write_text(json.dumps(results, indent=1))
-    report(results, plan)
+    tell_all(collector_table(results["collector"], plan))
+    keep(results, arguments.results)
+    if plan.sizes:
+        results["cells"] = measure_cells(plan, list(headline))
+        tell_all(cell_tables(results["cells"], plan))
+        keep(results, arguments.results)
     print(f"took {time.monotonic() - started:.0f} s; results: {arguments.results}")
-    is_whole = libraries == list(LIBRARIES)
-    if plan is FULL and is_whole and not missing:
+    if plan is FULL and libraries == list(LIBRARIES) and not missing:
         draw(results, PLOT)
 
 

@@ -15,6 +15,9 @@ from timer_subject import CHUNK, Subject, each
 # The span to which uvloop's delays are shrunk where time cannot be set and must be waited for.
 SHRUNK_S: Final = 0.5
 
+# A delay that rounds to no millisecond would be no timer.
+SOON_S: Final = 0.002
+
 # By how much a busy machine may delay the adding between two readings of the clock.
 LATE_S: Final = 0.3
 
@@ -67,7 +70,7 @@ class UvloopSubject(AsyncioSubject):
     def add(self) -> None:
         call_later, tasks, delays_s = self.loop.call_later, repeat(self.task), self.delays_s
         for start in range(0, len(delays_s), CHUNK):
-            left_s = max(self.base_s - time.monotonic(), 0.0)
+            left_s = max(self.base_s - time.monotonic(), SOON_S)
             chunk_s = map(left_s.__add__, delays_s[start : start + CHUNK])
             self.handles += map(call_later, chunk_s, tasks)
 

@@ -223,6 +223,9 @@ def checks(headline: dict[str, dict[str, float]]) -> Iterator[str]:
 
 def cell_tables(cells: dict[str, dict[str, dict[str, float]]], plan: Plan) -> Iterator[str]:
     """For each span: add and cancel by size; the whole life by size and share."""
+    yield f"A library has {plan.size_seconds_max:.0f} s for all that is measured of one size, the"
+    yield f"compiled wheel and Kafka {plan.main_seconds_max:.0f} s; what does not fit is left out (-)."
+    yield ""
     for span in plan.spans:
         yield from span_tables(cells, plan, span)
 
@@ -233,10 +236,10 @@ def span_tables(
     """One span's."""
     limit = f"{SPANS[span] // 1000:,} s"
     shares = plan.percents
-    yield f"Due within {limit}, ns an operation, by entries pending; -: takes over a minute"
+    yield f"Due within {limit}, ns an operation, by entries pending; -: takes too long, see above"
     sizes = "".join(f"{pending:>12,}" for pending in plan.sizes)
-    for figure, percent in (("add", 0), ("cancel", CANCEL_PERCENT), ("expire", 0)):
-        told = figure + (f", {percent} % of them" if percent else "")
+    for figure, percent in (("add", CANCEL_PERCENT), ("cancel", CANCEL_PERCENT), ("expire", 0)):
+        told = figure + (f", {percent} % of them" if figure == "cancel" else "")
         yield f"{told:{TITLE_WIDTH}}{sizes}"
         yield from rows(cells, plan, [(span, percent, figure)], 12)
         yield ""
