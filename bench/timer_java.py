@@ -76,5 +76,7 @@ def java_command(subject: str, options: tuple[str, ...]) -> list[str]:
 
 def java_version() -> str:
     """The first line of `java -version`."""
+    if shutil.which("java") is None:
+        return "no Java"
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)
-    return done.stderr.splitlines()[0] if done.stderr else "no Java"
+    return (done.stderr.splitlines() or ["no Java"])[0]

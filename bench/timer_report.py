@@ -224,7 +224,7 @@ def checks(headline: dict[str, dict[str, float]]) -> Iterator[str]:
 def cell_tables(cells: dict[str, dict[str, dict[str, float]]], plan: Plan) -> Iterator[str]:
     """For each span: add and cancel by size; the whole life by size and share."""
     yield f"A library has {plan.size_seconds_max:.0f} s for all that is measured of one size, the"
-    yield f"compiled wheel and Kafka {plan.main_seconds_max:.0f} s; what does not fit is left out (-)."
+    yield f"compiled wheel and Kafka {plan.main_seconds_max:.0f} s; what does not fit is "-"."
     yield ""
     for span in plan.spans:
         yield from span_tables(cells, plan, span)
