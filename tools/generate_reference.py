@@ -37,7 +37,7 @@ class Page:
     package: str
     see: str
     sections: dict[str, tuple[str, ...]]
-    # Public only for the package's own modules.
+    # Named without an underscore for the package's own modules, and not for users.
     hidden: tuple[str, ...] = ()
     # Classes that a user is given and never makes.
     given: tuple[str, ...] = ()
@@ -52,15 +52,34 @@ PAGES: Final = (
         "[a delay queue in threads](../how-to/delay-queue.md), "
         "[periodic work](../how-to/periodic-work.md).",
         sections={
-            "Pure timers": ("TimingWheel", "HeapTimer", "RoundsTimer"),
+            "Pure timers": ("TimingWheel", "HeapTimer", "RoundsTimer", "PureTimer"),
             "Entries": ("TimerEntry", "PeriodicEntry"),
-            "Threads": ("SystemTimer",),
+            "Threads": ("SystemTimer", "CallEntry", "CallEveryEntry"),
             "asyncio": ("AsyncioTimer", "TimerHandle", "PeriodicHandle", "Timeout"),
             "Errors": ("TimerShutDown",),
             "Looking into a wheel": ("look_at", "WheelView", "LevelView", "BucketView"),
         },
-        hidden=("AsyncioTimer.now_ns", "Timeout.expire"),
-        given=("TimerHandle", "PeriodicHandle", "Timeout", "WheelView", "LevelView", "BucketView"),
+        hidden=(
+            "SystemTimer.seconds_until",
+            "SystemTimer.depart",
+            "SystemTimer.begin_beat",
+            "SystemTimer.end_beat",
+            "TimerHandle.drop",
+            "TimerHandle.what",
+            "Timeout.expire",
+            "Timeout.drop",
+            "Timeout.what",
+        ),
+        given=(
+            "CallEntry",
+            "CallEveryEntry",
+            "TimerHandle",
+            "PeriodicHandle",
+            "Timeout",
+            "WheelView",
+            "LevelView",
+            "BucketView",
+        ),
     ),
     Page(
         file="purgatory.md",
@@ -72,6 +91,7 @@ PAGES: Final = (
             "Purgatories": ("Purgatory", "ThreadedPurgatory"),
             "Errors": ("PurgatoryShutDown",),
         },
+        hidden=("Purgatory.complete", "Purgatory.expire"),
     ),
 )
 
@@ -135,6 +155,10 @@ def page_text(page: Page, library: Library, introduction: str, exported: list[st
     for name in named:
         if name not in library.definitions:
             raise Unwritable(f"tarry.{page.package} has no {name}, which PAGES names")
+    for hidden in page.hidden:
+        owner, _, method = hidden.partition(".")
+        if method not in public_methods(owner, library):
+            raise Unwritable(f"tarry.{page.package} has no {hidden}, which PAGES hides")
     lines = [f"# tarry.{page.package}", "", NOTICE, "", introduction, "", page.see, ""]
     lines += ["| name | what it is |", "|---|---|"]
     for name in named:
@@ -241,19 +265,34 @@ def method_names(node: ast.ClassDef) -> set[str]:
     return {method.name for method in node.body if isinstance(method, Method)}
 
 
+def public_methods(name: str, library: Library) -> dict[str, Method]:
+    """What one can call on a class, its own and what comes from bases that are not exported.
+
+    An exported base tells of what it has, and of what it inherits.
+    """
+    node = library.definitions.get(name)
+    found: dict[str, Method] = {}
+    if isinstance(node, ast.ClassDef):
+        for method in node.body:
+            if isinstance(method, Method) and not method.name.startswith("_"):
+                found[method.name] = method
+        for base in map(ast.unparse, node.bases):
+            if base not in library.exported:
+                found = public_methods(base, library) | found
+    return found
+
+
 def methods(node: ast.ClassDef, page: Page, library: Library) -> Iterator[Method]:
-    """What of a class is for its users, in the order of the source."""
-    ancestors = list(library.ancestors(node.name))
-    for method in node.body:
-        if not isinstance(method, Method) or method.name.startswith("_"):
+    """What of a class is for its users; in the order of the source, inherited ones first."""
+    told: set[str] = set()
+    for base in library.ancestors(node.name):
+        if base.name in library.exported:
+            told |= public_methods(base.name, library).keys()
+    for name, method in public_methods(node.name, library).items():
+        # An exported base has told it already, unless there is more to say here.
+        if name in told and ast.get_docstring(method) is None:
             continue
-        owners = [one.name for one in ancestors if method.name in method_names(one)]
-        # Told at the base already, or between the modules of the package and nobody else's.
-        is_told = any(owner in library.exported for owner in owners)
-        is_plumbing = bool(owners) and not is_told
-        if is_plumbing or (is_told and ast.get_docstring(method) is None):
-            continue
-        if f"{node.name}.{method.name}" not in page.hidden:
+        if f"{node.name}.{name}" not in page.hidden:
             yield method
 
 

@@ -8,6 +8,7 @@ prints nothing.  A command that draws a picture stands in a block marked `sh`.
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import re
 import shlex
@@ -28,6 +29,7 @@ README = "README.md"
 LIBRARIES = ("tarry.timer", "tarry.purgatory")
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+IMPORT = re.compile(r"^from (\S+) import (\w+)$", re.MULTILINE)
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 
 
@@ -89,6 +91,15 @@ def test_no_example_hides_from_the_tests(page: str) -> None:
     marks = r"python|pycon" if page.startswith("docs/reference/") else r"python|pycon|py"
     marked = re.findall(rf"^\s*(?:```|~~~)\s*(?:{marks})\b", text, re.MULTILINE)
     assert len(marked) == len(examples_of(page))
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/reference/")])
+def test_every_name_of_the_reference_is_imported_as_it_says(page: str) -> None:
+    imports = IMPORT.findall((ROOT / page).read_text(encoding="utf-8"))
+
+    assert imports
+    for module, name in imports:
+        assert hasattr(importlib.import_module(module), name), f"from {module} import {name}"
 
 
 def test_the_pages_that_teach_have_examples() -> None:

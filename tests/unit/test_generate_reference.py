@@ -13,7 +13,9 @@ import pytest
 TOOL = Path(__file__).resolve().parents[2] / "tools" / "generate_reference.py"
 
 SOURCE = '''
-class Base:
+class TimerEntry:
+    """A base that has a page."""
+
     def kept(self) -> None:
         """Told here."""
 
@@ -21,7 +23,13 @@ class Inner:
     def plumbing(self) -> None:
         """For the package's own modules."""
 
-class Shown(Base, Inner):
+    def inherited(self) -> int:
+        """Nobody else tells of it."""
+
+    def overridden(self) -> None:
+        """Not told, for Shown says more."""
+
+class Shown(TimerEntry, Inner):
     """A class.  With more to say.
 
     `size`: how large.
@@ -34,6 +42,9 @@ class Shown(Base, Inner):
 
     def kept(self) -> None: ...
     def plumbing(self) -> None: ...
+
+    def overridden(self) -> None:
+        """Said by the class itself."""
 
     def run(self, first: module.Thing, *rest: object, limit: int | None = None) -> list[int]:
         """Run it."""
@@ -64,14 +75,16 @@ def library_of(tool: ModuleType, source: str, exported: set[str]) -> object:
     return tool.Library(definitions, modules, exported)
 
 
-def page_of(tool: ModuleType, source: str, exported: set[str]) -> str:
-    page = tool.Page("timer.md", "timer", "See also.", {"Things": ("Shown",)})
+def page_of(
+    tool: ModuleType, source: str, exported: set[str], hidden: str = "Shown.plumbing"
+) -> str:
+    page = tool.Page("timer.md", "timer", "See also.", {"Things": ("Shown",)}, (hidden,))
     library = library_of(tool, source, exported)
     return str(tool.page_text(page, library, "Introduction.", sorted(exported & {"Shown", "More"})))
 
 
 def test_a_class_is_shown_with_what_its_users_need(tool: ModuleType) -> None:
-    text = page_of(tool, SOURCE, {"Shown"})
+    text = page_of(tool, SOURCE, {"Shown", "TimerEntry"})
 
     assert "| [Shown](#shown) | A class |" in text
     assert 'from tarry.timer import Shown\nShown(size: int, *, name: str = "x"' in text
@@ -82,22 +95,45 @@ def test_a_class_is_shown_with_what_its_users_need(tool: ModuleType) -> None:
 
 
 def test_what_only_the_modules_of_the_package_call_is_left_out(tool: ModuleType) -> None:
-    text = page_of(tool, SOURCE, {"Shown"})
+    text = page_of(tool, SOURCE, {"Shown", "TimerEntry"})
 
     assert "plumbing" not in text
     assert "_hidden" not in text
+
+
+def test_a_method_is_hidden_only_by_name(tool: ModuleType) -> None:
+    with pytest.raises(tool.Unwritable, match=r"Shown\.plumbing is public and has no docstring"):
+        page_of(tool, SOURCE, {"Shown", "TimerEntry"}, hidden="Shown.inherited")
+
+    with pytest.raises(tool.Unwritable, match=r"has no Shown\.gone, which PAGES hides"):
+        page_of(tool, SOURCE, {"Shown", "TimerEntry"}, hidden="Shown.gone")
+
+
+def test_what_a_class_inherits_from_one_without_a_page_is_told_with_it(tool: ModuleType) -> None:
+    text = page_of(tool, SOURCE, {"Shown", "TimerEntry"})
+
+    assert "#### Shown.inherited\n\n```py\ninherited() -> int\n```\n\nNobody else" in text
+    assert "Said by the class itself." in text
+    assert "Not told" not in text
+
+
+def test_what_an_exported_base_tells_is_not_told_again(tool: ModuleType) -> None:
+    text = page_of(tool, SOURCE, {"Shown", "TimerEntry"})
+
+    assert "* Subclass of [TimerEntry](timer.md#timerentry)." in text
+    assert "kept" not in text
 
 
 def test_a_public_method_without_a_docstring_is_refused_by_name(tool: ModuleType) -> None:
     source = SOURCE.replace('"""Run it."""', "...")
 
     with pytest.raises(tool.Unwritable, match=r"Shown\.run is public and has no docstring"):
-        page_of(tool, source, {"Shown"})
+        page_of(tool, source, {"Shown", "TimerEntry"})
 
 
 def test_what_is_exported_and_on_no_page_is_refused_by_name(tool: ModuleType) -> None:
     with pytest.raises(tool.Unwritable, match="exports More: name it in PAGES"):
-        page_of(tool, SOURCE + "\nclass More: ...\n", {"Shown", "More"})
+        page_of(tool, SOURCE + "\nclass More: ...\n", {"Shown", "More", "TimerEntry"})
 
 
 def test_a_long_signature_has_a_line_for_each_parameter(tool: ModuleType) -> None:

@@ -2,7 +2,8 @@
 
 Pure, with the time as an argument: `TimingWheel`, and under the same contract `HeapTimer` and
 `RoundsTimer` to compare with; their entries are `TimerEntry` and `PeriodicEntry`.  With a clock
-of their own: `SystemTimer` for threads, `AsyncioTimer` for an event loop.
+of their own: `SystemTimer` for threads, `AsyncioTimer` for an event loop.  The other names are
+what these give to their users, and the contract of the pure ones, for annotations.
 """
 
 from __future__ import annotations
@@ -11,21 +12,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tarry.timer.asyncio_timer import AsyncioTimer
+    from tarry.timer.asyncio_timer import AsyncioTimer, PeriodicHandle, TimerHandle
+    from tarry.timer.asyncio_waiters import Timeout
+    from tarry.timer.calls import CallEntry, CallEveryEntry
     from tarry.timer.entry import TimerEntry, TimerShutDown
     from tarry.timer.heap import HeapTimer
     from tarry.timer.periodic import PeriodicEntry
+    from tarry.timer.pure import PureTimer
     from tarry.timer.rounds import RoundsTimer
     from tarry.timer.system_timer import SystemTimer
     from tarry.timer.wheel import TimingWheel
 
 __all__ = [
     "AsyncioTimer",
+    "CallEntry",
+    "CallEveryEntry",
     "HeapTimer",
     "PeriodicEntry",
+    "PeriodicHandle",
+    "PureTimer",
     "RoundsTimer",
     "SystemTimer",
+    "Timeout",
     "TimerEntry",
+    "TimerHandle",
     "TimerShutDown",
     "TimingWheel",
 ]
@@ -34,11 +44,17 @@ __all__ = [
 # no event loop at its start.
 _MODULES: Final[dict[str, str]] = {
     "AsyncioTimer": "asyncio_timer",
+    "CallEntry": "calls",
+    "CallEveryEntry": "calls",
     "HeapTimer": "heap",
     "PeriodicEntry": "periodic",
+    "PeriodicHandle": "asyncio_timer",
+    "PureTimer": "pure",
     "RoundsTimer": "rounds",
     "SystemTimer": "system_timer",
+    "Timeout": "asyncio_waiters",
     "TimerEntry": "entry",
+    "TimerHandle": "asyncio_timer",
     "TimerShutDown": "entry",
     "TimingWheel": "wheel",
 }
