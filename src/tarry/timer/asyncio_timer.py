@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 from tarry.timer import asyncio_waits
 from tarry.timer.asyncio_rounds import CANCELLED, ExpiryRounds, LoopEntry
 from tarry.timer.asyncio_waiters import Timeout
+from tarry.timer.entry import check_callable
 from tarry.timer.periodic import PeriodicEntry
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class TimerHandle(LoopEntry):
         context: Context,
     ) -> None:
         super().__init__()
+        check_callable(callback)
         self._rounds = rounds
         self._callback: Callable[..., object] | None = callback
         self._args = args
@@ -161,7 +163,11 @@ class AsyncioTimer:
     def __init__(
         self, loop: AbstractEventLoop | None = None, tick_ms: int = 1, wheel_size: int = 20
     ) -> None:
-        self._rounds = ExpiryRounds(_loop_here() if loop is None else loop, tick_ms, wheel_size)
+        if loop is None:
+            loop = _loop_here()
+        elif not hasattr(loop, "call_at"):
+            raise TypeError(f"{loop!r} is no event loop; a tick is given as tick_ms=")
+        self._rounds = ExpiryRounds(loop, tick_ms, wheel_size)
 
     def __len__(self) -> int:
         """How much is pending: calls, beats, sleepers and time-outs."""

@@ -103,17 +103,6 @@ def test_a_period_is_above_zero_and_finite(
     assert len(timer) == 0
 
 
-def test_what_cannot_be_called_reaches_the_handler_when_it_is_due(
-    loop: HandLoop, timer: AsyncioTimer, record: Recorder
-) -> None:
-    timer.call_later(1, "no function")  # type: ignore[arg-type]
-    timer.call_later(1, record, "a")
-    loop.run_until(2000)
-
-    assert [type(context["exception"]) for context in loop.errors] == [TypeError]
-    assert record.names() == ["a"]
-
-
 def test_a_timer_without_a_loop_says_where_to_make_it() -> None:
     with pytest.raises(RuntimeError, match="inside a coroutine"):
         AsyncioTimer()
@@ -452,3 +441,20 @@ def test_a_beat_is_a_plain_function(timer: AsyncioTimer) -> None:
             timer.call_every(1, callback)  # type: ignore[arg-type]
 
     assert len(timer) == 0
+
+
+@pytest.mark.parametrize("not_callable", [None, 5, "print"])
+def test_what_cannot_be_called_is_refused_when_it_is_asked_for(
+    timer: AsyncioTimer, not_callable: Any
+) -> None:
+    with pytest.raises(TypeError, match="cannot be called"):
+        timer.call_later(1, not_callable)
+    with pytest.raises(TypeError, match="cannot be called"):
+        timer.call_at(1001, not_callable)
+
+    assert len(timer) == 0
+
+
+def test_a_number_is_no_event_loop() -> None:
+    with pytest.raises(TypeError, match="tick_ms="):
+        AsyncioTimer(10)  # type: ignore[arg-type]
