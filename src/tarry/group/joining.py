@@ -21,7 +21,6 @@ from tarry.group.appends import StaticAppend
 from tarry.group.decision import (
     PENDING_MEMBERS_MAX,
     Decision,
-    HeartbeatWait,
     JoinAnswer,
     JoinRequest,
     refused,
@@ -166,10 +165,7 @@ def _give_id(draft: Draft, request: JoinRequest, member_id: str) -> None:
         oldest = next(iter(now.pending_members))
         draft.remove_pending_member(oldest, "too many ids were given out and not used")
     now.pending_members[member_id] = request.session_timeout_ms
-    deadline_ms = draft.moment.now_ms + request.session_timeout_ms
-    draft.decision.heartbeats.append(
-        HeartbeatWait(member_id, deadline_ms, heard_ms=draft.moment.now_ms)
-    )
+    draft.hear_until(member_id, request.session_timeout_ms)
     draft.decision.answers.append(
         JoinAnswer(request.ticket, errors.MEMBER_ID_REQUIRED, member_id=member_id)
     )

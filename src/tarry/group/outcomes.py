@@ -253,13 +253,7 @@ def decide_load(group: GroupState, moment: Moment) -> Decision:
             continue
         draft.add_member(member, recorded.protocol_type, None)
         now.assignments[member.member_id] = row.assignment
-        draft.decision.heartbeats.append(
-            HeartbeatWait(
-                member.member_id,
-                moment.now_ms + member.session_timeout_ms,
-                heard_ms=moment.now_ms,
-            )
-        )
+        draft.hear(member)
     if not now.members:
         return draft.finish()
     now.phase = STABLE
@@ -302,7 +296,7 @@ def decide_unload(group: GroupState, moment: Moment) -> Decision:
 def decide_fresh_sessions(group: GroupState, moment: Moment) -> Decision:
     """The broker itself was stopped: nobody can have been heard, so every session begins anew.
 
-    The deadlines of joins and syncs stay: members that wait are answered late already.
+    The deadlines of the join and the sync phase stay: who waits there has waited long enough.
     """
     now = group.round
     decision = Decision(moment.now_ms)
@@ -316,5 +310,8 @@ def decide_fresh_sessions(group: GroupState, moment: Moment) -> Decision:
             timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
         else:
             timeout_ms = member.session_timeout_ms
-        decision.heartbeats.append(HeartbeatWait(member_id, moment.now_ms + timeout_ms))
+        # Its silence counts from here too: what went before was ours.
+        decision.heartbeats.append(
+            HeartbeatWait(member_id, moment.now_ms + timeout_ms, heard_ms=moment.now_ms)
+        )
     return decision

@@ -68,6 +68,8 @@ class Draft:
         self.decision = Decision(moment.now_ms)
         self.decision.round = self.round
         self._removed: list[MemberRemoved] = []
+        # The last word on each member's heartbeat operation.
+        self._heartbeats: dict[str, HeartbeatWait] = {}
 
     def finish(self) -> Decision:
         """The decision, with what follows from the removals."""
@@ -77,6 +79,7 @@ class Draft:
             COMPLETING_REBALANCE: "the next generation begins",
         }.get(self.round.phase, "nothing else changes")
         self.decision.notes[:0] = [replace(each, follows=follows) for each in self._removed]
+        self.decision.heartbeats = list(self._heartbeats.values())
         return self.decision
 
     def append(self, append: Append) -> None:
@@ -89,18 +92,25 @@ class Draft:
     def hear(self, member: Member) -> None:
         """The member gave a sign of life: its session begins anew."""
         timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
+        self.hear_until(member.member_id, timeout_ms)
+
+    def hear_until(self, member_id: str, timeout_ms: int) -> None:
+        """Somebody was heard, and is to be heard again within this time."""
         now_ms = self.moment.now_ms
-        self.decision.heartbeats.append(
-            HeartbeatWait(member.member_id, now_ms + timeout_ms, heard_ms=now_ms)
-        )
+        self._heartbeats[member_id] = HeartbeatWait(member_id, now_ms + timeout_ms, heard_ms=now_ms)
 
     def restart_session(self, member: Member) -> None:
         """The member was waiting for us: its session begins anew, though it was not heard."""
-        deadline_ms = self.moment.now_ms + member.session_timeout_ms
-        self.decision.heartbeats.append(HeartbeatWait(member.member_id, deadline_ms))
+        earlier = self._heartbeats.get(member.member_id)
+        self._heartbeats[member.member_id] = HeartbeatWait(
+            member.member_id,
+            self.moment.now_ms + member.session_timeout_ms,
+            heard_ms=earlier.heard_ms if earlier is not None else None,
+        )
 
     def end_heartbeat(self, member_id: str) -> None:
-        self.decision.heartbeats.append(HeartbeatWait(member_id, None, ends=True))
+        """Nobody is to be heard under this id."""
+        self._heartbeats[member_id] = HeartbeatWait(member_id, None, ends=True)
 
     def silent_ms(self, member_id: str) -> int:
         heartbeat = self.group.heartbeats.get(member_id)
