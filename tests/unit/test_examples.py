@@ -74,7 +74,8 @@ def test_every_example_prints_what_its_page_says(page: str) -> None:
 
     for example in examples_of(page):
         # Counted from the top of the page, so that an error names the right line.
-        code = compile("\n" * (example.line - 1) + example.source, page, "exec")
+        source = "\n" * (example.line - 1) + example.source
+        code = compile(source, page, "exec", dont_inherit=True)  # without this file's __future__
         printed = io.StringIO()
         with contextlib.redirect_stdout(printed):
             exec(code, names)
