@@ -6,6 +6,8 @@ and what completion means are the subclass's; where it waits is the purgatory's.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
+
 from mypy_extensions import mypyc_attr
 
 from tarry.timer.entry import TimerEntry
@@ -57,7 +59,8 @@ class DelayedOperation(TimerEntry):
     def try_complete(self) -> bool:
         """Return `self.force_complete()` when the condition holds, else False.
 
-        The purgatory calls it: to have it called, check one of the keys.
+        The purgatory calls it: to have it called, check one of the keys.  Answering True for an
+        operation that is not completed is a RuntimeError there.
         """
         return False
 
@@ -107,6 +110,21 @@ def why_not_taken(operation: DelayedOperation) -> ValueError:
     return ValueError(
         "no keys: an operation is watched under at least one, or nothing could complete it "
         "before its deadline"
+    )
+
+
+def key_list_of(keys: Sequence[Hashable]) -> list[Hashable]:
+    """The keys as a list; refuses a string, which would be watched letter by letter."""
+    if isinstance(keys, str | bytes):
+        raise TypeError(f"keys is a list of keys, not a string: [{keys!r}]")
+    return list(keys)
+
+
+def not_completed() -> RuntimeError:
+    """The error for a condition that says what is not so."""
+    return RuntimeError(
+        "try_complete answered True for an operation that is not completed; end it with "
+        "`return self.force_complete()`"
     )
 
 

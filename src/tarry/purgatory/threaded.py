@@ -30,6 +30,8 @@ from librt.threading import Lock
 from tarry.purgatory.operation import (
     DelayedOperation,
     Keeper,
+    key_list_of,
+    not_completed,
     raise_all,
     shut_down,
     unhashable,
@@ -98,6 +100,10 @@ class ThreadedPurgatory:
     waited here and has completed, `expired_total` those of them that the deadline completed.
     Completed operations are watched until a check of the key, or until more than
     `purge_interval` of them, and more than there are pending ones, have gathered.
+
+    A signal handler must not call it.  A finalizer (`__del__`, a callback of `weakref`) that the
+    garbage collector runs in the middle of a call gets a RuntimeError: have a task of the timer
+    do it.
     """
 
     __slots__ = (
@@ -116,6 +122,11 @@ class ThreadedPurgatory:
     )
 
     def __init__(self, timer: SystemTimer, name: str, purge_interval: int = 1000) -> None:
+        if not isinstance(timer, SystemTimer):
+            raise TypeError(
+                f"a ThreadedPurgatory runs on a SystemTimer, not on {timer!r}; Purgatory runs on a "
+                "TimingWheel"
+            )
         self.timer = timer
         self.name = name
         self.purge_interval = purge_interval
@@ -138,9 +149,9 @@ class ThreadedPurgatory:
         An operation whose deadline has passed already expires in the timer's executor.  If
         anything raises, the operation does not wait.  Raises ValueError for an operation that was
         handed in before or no keys, TypeError for a key that cannot be hashed, PurgatoryShutDown,
-        and TimerShutDown if it was the timer.
+        TimerShutDown if it was the timer, and what its own code raised.
         """
-        key_list = keys if isinstance(keys, list) else list(keys)
+        key_list = keys if isinstance(keys, list) else key_list_of(keys)
         ident = get_ident()
         watch = Watch(self, ident)
         self._check_caller()
@@ -171,8 +182,11 @@ class ThreadedPurgatory:
         """Try what waits under the key, oldest first; how many completed here.
 
         With a limit the walk ends after so many completions: a result equal to the limit means
-        that there may be more, and the caller checks the key again later.
+        that there may be more, and the caller checks the key again later.  Raises what the code of
+        operations raised, several errors as an ExceptionGroup, when all others have been tried.
         """
+        if limit is not None and limit <= 0:
+            return 0
         self._check_caller()
         with self._lock:
             watchers = self._watchers_of(key)
@@ -269,7 +283,7 @@ class ThreadedPurgatory:
                 watch.is_asked = True
                 return False
         if trier == ident:
-            return operation.try_complete()  # from inside its own try
+            return try_now(operation)  # from inside its own try
         return self._run_turn(watch, operation, TRY)
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
@@ -298,7 +312,7 @@ class ThreadedPurgatory:
         while work != NOTHING:
             try:
                 if work == TRY:
-                    is_done = operation.try_complete()
+                    is_done = try_now(operation)
                 elif work == EXPIRE:
                     self._expire_now(watch, operation)
                 else:
@@ -332,7 +346,7 @@ class ThreadedPurgatory:
         """Expire it in this thread, whose turn it is."""
         try:
             # The condition may hold while its key waits to be checked: what has arrived counts.
-            operation.try_complete()
+            try_now(operation)
         finally:
             with self._lock:
                 is_expired = watch.operation is not None
@@ -473,3 +487,11 @@ class ThreadedPurgatory:
         if self._is_shut_down:
             return finished > 0 and pending == 0
         return finished > self.purge_interval and finished > pending
+
+
+def try_now(operation: DelayedOperation) -> bool:
+    """Try it in this thread, whose turn it is."""
+    is_done = operation.try_complete()
+    if is_done and not operation.is_completed:
+        raise not_completed()
+    return is_done

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import gc
 import weakref
+from collections.abc import Callable
 from types import MappingProxyType
 
 import pytest
 
 from purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
 from tarry.purgatory import DelayedOperation, Purgatory, PurgatoryShutDown, ThreadedPurgatory
-from tarry.timer import TimingWheel
+from tarry.timer import HeapTimer, TimingWheel
 
 AnyPurgatory = Purgatory | ThreadedPurgatory
 
@@ -758,6 +759,74 @@ def test_a_deadline_that_the_timer_refuses_leaves_nothing_watched(
     assert purgatory.delayed == face.in_timer() == 0
     purgatory.check_and_complete("a")
     assert purgatory.watched == 0
+
+
+@pytest.mark.parametrize("keys", ["anna", b"anna"])
+def test_a_string_is_no_list_of_keys(purgatory: AnyPurgatory, keys: str | bytes) -> None:
+    with pytest.raises(TypeError, match=r"keys is a list of keys, not a string: \[b?'anna'\]"):
+        purgatory.try_complete_else_watch(Operation(), keys)
+
+    assert (purgatory.watched, purgatory.delayed) == (0, 0)
+
+
+def test_keys_may_be_a_tuple(purgatory: AnyPurgatory) -> None:
+    operation = Operation()
+
+    purgatory.try_complete_else_watch(operation, ("a", "b"))
+
+    assert purgatory.watched == 2
+
+
+@pytest.mark.parametrize("make", [Purgatory, ThreadedPurgatory])
+def test_a_timer_of_another_kind_is_refused(make: Callable[..., object]) -> None:
+    with pytest.raises(TypeError):
+        make(HeapTimer(0), "test")
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_a_limit_of_nothing_tries_nothing(purgatory: AnyPurgatory, limit: int) -> None:
+    operation = watch(purgatory, "a")
+    operation.is_ready = True
+
+    assert purgatory.check_and_complete("a", limit) == 0
+    assert operation.happened == []
+
+
+class Boasting(Operation):
+    """Answers True from the try with the given number on, and completes nothing."""
+
+    def __init__(self, first: int, deadline_ms: int = 1000) -> None:
+        super().__init__(deadline_ms)
+        self.first = first
+
+    def try_complete(self) -> bool:
+        self.tries += 1
+        return self.tries >= self.first
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_condition_that_says_what_is_not_so_is_told_when_handed_in(
+    face: Face, purgatory: AnyPurgatory, first: int
+) -> None:
+    with pytest.raises(RuntimeError, match=r"end it with `return self.force_complete"):
+        purgatory.try_complete_else_watch(Boasting(first), ["a"])
+
+    assert purgatory.delayed == face.in_timer() == 0
+
+
+def test_a_condition_that_says_what_is_not_so_is_told_by_a_check_and_expires(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operation = Boasting(3, deadline_ms=20)
+    purgatory.try_complete_else_watch(operation, ["a"])
+
+    with pytest.raises(RuntimeError, match="try_complete answered True"):
+        purgatory.check_and_complete("a")
+    face.advance(20)
+
+    assert [type(error) for error in face.errors] == [RuntimeError]
+    assert operation.happened == ["completed", "expired"]
+    assert (purgatory.delayed, purgatory.expired_total) == (0, 1)
 
 
 # -- an operation without a purgatory
