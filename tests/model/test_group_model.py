@@ -161,6 +161,7 @@ class GroupHistory(RuleBasedStateMachine):
     def the_broker_stalls(self, elapsed_ms: int) -> None:
         members_before = list(self.scene.group.round.members)
         self.scene.stall(elapsed_ms)
+        self.scene.advance(0)
         assert list(self.scene.group.round.members) == members_before
 
     @rule()

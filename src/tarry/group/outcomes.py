@@ -21,7 +21,6 @@ from tarry.group.appends import (
     TombstonesAppend,
 )
 from tarry.group.decision import (
-    NEW_MEMBER_JOIN_TIMEOUT_MS,
     AppendFailed,
     BecameStable,
     Decision,
@@ -294,24 +293,24 @@ def decide_unload(group: GroupState, moment: Moment) -> Decision:
 
 
 def decide_fresh_sessions(group: GroupState, moment: Moment) -> Decision:
-    """The broker itself was stopped: nobody can have been heard, so every session begins anew.
+    """The broker itself was stopped: nobody could be heard, so every session begins anew.
 
-    The deadlines of the join and the sync phase stay: who waits there has waited long enough.
+    So do the join and the sync phase: nobody is removed for the broker's own absence.
     """
-    now = group.round
-    decision = Decision(moment.now_ms)
+    draft = Draft(group, moment)
+    now = draft.round
     for member_id, heartbeat in group.heartbeats.items():
         if heartbeat.deadline_ms is None:
             continue
+        # Its silence counts from here too: what went before was ours.
         member = now.members.get(member_id)
         if member is None:
-            timeout_ms = now.pending_members[member_id]
-        elif member.is_new:
-            timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS
+            draft.hear_until(member_id, now.pending_members[member_id])
         else:
-            timeout_ms = member.session_timeout_ms
-        # Its silence counts from here too: what went before was ours.
-        decision.heartbeats.append(
-            HeartbeatWait(member_id, moment.now_ms + timeout_ms, heard_ms=moment.now_ms)
-        )
-    return decision
+            draft.hear(member)
+    if now.join_deadline_ms is not None:
+        wait_ms = now.initial_delay_ms if now.is_initial else now.rebalance_timeout_ms()
+        now.join_deadline_ms = moment.now_ms + wait_ms
+    if now.sync_deadline_ms is not None:
+        now.sync_deadline_ms = moment.now_ms + now.rebalance_timeout_ms()
+    return draft.finish()
