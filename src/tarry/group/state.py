@@ -142,8 +142,8 @@ class Round:
         return len(self.joins) == len(self.members) and not self.pending_members
 
     def rebalance_timeout_ms(self) -> int:
-        """The largest of the members'."""
-        return max((each.rebalance_timeout_ms for each in self.members.values()), default=0)
+        """The largest of the members', and not below 0."""
+        return max([0, *(each.rebalance_timeout_ms for each in self.members.values())])
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
         """Whether a member with these protocols has one in common with all the others."""
