@@ -808,9 +808,12 @@ class Boasting(Operation):
 def test_a_condition_that_says_what_is_not_so_is_told_when_handed_in(
     face: Face, purgatory: AnyPurgatory, first: int
 ) -> None:
-    with pytest.raises(RuntimeError, match=r"end it with `return self.force_complete"):
-        purgatory.try_complete_else_watch(Boasting(first), ["a"])
+    operation = Boasting(first)
 
+    with pytest.raises(RuntimeError, match=r"end it with `return self.force_complete"):
+        purgatory.try_complete_else_watch(operation, ["a"])
+
+    assert operation.tries == first
     assert purgatory.delayed == face.in_timer() == 0
 
 
