@@ -48,6 +48,7 @@ from tarry.group.state import (
     Groups,
     GroupState,
     Protocol,
+    Round,
 )
 from tarry.group.transitions import Moment
 
@@ -71,6 +72,8 @@ class Scene:
         self.notes: list[Note] = []
         self.waiting: deque[tuple[str, Append]] = deque()
         self.durable: list[tuple[bytes, bytes | None]] = []
+        # The round as it was left, to see that a decision does not touch it.
+        self.left: tuple[Round, dict[str, object]] | None = None
         self.on_answer: Callable[[Answer], None] | None = None
         self.on_decision: Callable[[Decision], None] | None = None
 
@@ -87,6 +90,8 @@ class Scene:
     def take(self, decision: Decision, group: GroupState | None = None) -> None:
         """Carry a decision out, as the broker does."""
         group = group or self.group
+        if self.left is not None and self.left[0] is group.round:
+            assert vars(group.round) == self.left[1]
         self.groups.take(group, decision)
         if decision.append is not None:
             self.waiting.append((group.group_id, decision.append))
@@ -324,6 +329,8 @@ class Scene:
         assert durable_part(self.groups) == durable_part(replayed(self.durable))
         for group in self.groups.by_id.values():
             check_round(group, self.now_ms)
+        now = self.group.round
+        self.left = (now, vars(now.copy()))
 
 
 def replayed(records: list[tuple[bytes, bytes | None]]) -> Groups:

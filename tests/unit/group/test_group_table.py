@@ -268,6 +268,7 @@ def scene_in(state: str) -> Scene:
         scene.join("m-f")
         scene.join("m-s", "s")
     scene.answers.clear()
+    scene.left = None
     return scene
 
 
@@ -277,6 +278,7 @@ def give_both_protocols(scene: Scene) -> None:
     for member_id, member in list(now.members.items()):
         now.members[member_id] = replace(member, protocols=BOTH)
     now.protocol_counts = {"range": 3, "roundrobin": 3}
+    scene.left = None
 
 
 def identity(scene: Scene, who: str) -> tuple[str, str | None]:
