@@ -111,24 +111,25 @@ def decide_sync_expired(group: GroupState, generation_id: int, moment: Moment) -
 
 def decide_recorded(group: GroupState, append: Append, moment: Moment) -> Decision:
     """The append's records are below the high watermark and applied."""
-    draft = Draft(group, moment)
-    draft.decision.settled = append
-    answers = draft.decision.answers
     match append:
-        case AssignmentAppend():
-            _become_stable(draft, append)
-        case StaticAppend():
-            _answer_static(draft, append)
-        case OffsetsAppend():
-            answers.append(append.answer)
-        case TombstonesAppend():
+        case AssignmentAppend() | StaticAppend():
+            draft = Draft(group, moment)
+            if isinstance(append, AssignmentAppend):
+                _become_stable(draft, append)
+            else:
+                _answer_static(draft, append)
+            decision = draft.finish()
+        case OffsetsAppend() | TombstonesAppend():
+            # The round stays as it is: commits are many, and need no copy of it.
+            decision = Decision(moment.now_ms)
             if append.answer is not None:
-                answers.append(append.answer)
+                decision.answers.append(append.answer)
         case EmptyAppend():
-            pass
+            decision = Decision(moment.now_ms)
         case _:
             raise AssertionError(f"{type(append).__name__} has no outcome")
-    return draft.finish()
+    decision.settled = append
+    return decision
 
 
 def _become_stable(draft: Draft, append: AssignmentAppend) -> None:

@@ -143,6 +143,19 @@ def test_an_offset_under_the_oldest_key_is_read() -> None:
             ),
         ),
         (
+            "offset-v4-id",
+            OffsetCommitted(
+                "g",
+                topic="topic",
+                partition=3,
+                offset=1_234_567_890_123,
+                leader_epoch=5,
+                metadata="tëxt",
+                commit_timestamp_ms=WALL_MS + 1,
+                topic_id=TOPIC_ID,
+            ),
+        ),
+        (
             "written-offset-expiring",
             OffsetCommitted(
                 "g",
