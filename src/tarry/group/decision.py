@@ -5,7 +5,10 @@ gives it back in exactly one answer.
 
 A `Decision` is carried out in this order: `Groups.take`, then the records of `append` go to the
 log's tail (its answers when they are below the high watermark), then the heartbeats, the join and
-the sync operation are watched, moved or ended, then the answers are sent and the notes logged.
+the sync operation are watched, moved or ended, then the answers are sent and the notes logged.  If
+the log refuses the records, now or later, `outcomes.decide_append_failed` is the next decision.
+
+A join deadline may be now already (an initial delay of 0): it expires in the same turn.
 """
 
 from __future__ import annotations

@@ -4,6 +4,9 @@ Checks in Kafka's order: group id, session time-out, `group.max.size`, a Dead gr
 then a member without an id is new (KIP-394 gives it one first), a static one takes the place of
 its predecessor, and a known one rejoins.
 
+As in Kafka, `group.max.size` is asked before it is known who comes: in a full group a static member
+that comes back without its id is turned away, though it would take its own place.
+
 Other than in Kafka, an id that was given out and comes back with an instance id is answered as an
 unknown member, where Kafka fails without a code of its own; a member that is turned away because
 the group is full lets the others go on at once; and texts that a record cannot hold are refused.

@@ -223,3 +223,14 @@ def test_a_limit_of_one_member_holds() -> None:
         "GROUP_MAX_SIZE_REACHED",
         "GROUP_MAX_SIZE_REACHED",
     ]
+
+
+def test_a_full_group_turns_a_static_member_without_its_id_away_as_kafka_does() -> None:
+    scene = Scene()
+    scene.settings = replace(scene.settings, group_max_size=1)
+    member_id = scene.static_member("i")
+    scene.advance(3_000)
+    scene.sync_all()
+
+    assert scene.error(scene.join("", "i")) == "GROUP_MAX_SIZE_REACHED"
+    assert scene.error(scene.join(member_id, "i")) == "waits"
