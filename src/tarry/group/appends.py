@@ -17,6 +17,8 @@ class Append:
 
     def __init__(self, records: list[GroupRecord]) -> None:
         self.records = records
+        # Set by `GroupState.take`: the records are not in the log and never will be.
+        self.has_failed = False
 
 
 class AssignmentAppend(Append):
@@ -34,16 +36,30 @@ class StaticAppend(Append):
     """A static member that came back under a new id and needs no rebalance for it.
 
     `answer` is what it is told then, under its new id; `previous` is the member as it was.
+    `origin` is the append of that previous id, if it was on its way itself.
     """
 
     def __init__(
-        self, records: list[GroupRecord], answer: JoinAnswer, previous: Member, leader_id: str
+        self,
+        records: list[GroupRecord],
+        answer: JoinAnswer,
+        previous: Member,
+        leader_id: str,
+        origin: StaticAppend | None,
     ) -> None:
         super().__init__(records)
         self.answer = answer
         self.previous = previous
         # Who led before: the one whom older clients are told, and to whom it may go back.
         self.leader_id = leader_id
+        self.origin = origin
+
+    def member_to_go_back_to(self) -> Member:
+        """The newest member before this one whose id is, or may yet become, durable."""
+        append = self
+        while append.origin is not None and append.origin.has_failed:
+            append = append.origin
+        return append.previous
 
 
 class EmptyAppend(Append):

@@ -284,7 +284,16 @@ class Decision:
     of the group follow its `join_deadline_ms` and `sync_deadline_ms`: None is no operation.
     """
 
-    __slots__ = ("answers", "append", "heartbeats", "notes", "now_ms", "round", "settled")
+    __slots__ = (
+        "answers",
+        "append",
+        "has_failed",
+        "heartbeats",
+        "notes",
+        "now_ms",
+        "round",
+        "settled",
+    )
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
@@ -292,6 +301,7 @@ class Decision:
         self.append: Append | None = None
         # The append that this decision is about: it is on its way no more.
         self.settled: Append | None = None
+        self.has_failed = False
         self.answers: list[Answer] = []
         self.heartbeats: list[HeartbeatWait] = []
         self.notes: list[Note] = []

@@ -214,11 +214,21 @@ def _take_place(draft: Draft, request: JoinRequest, old_id: str, member_id: str)
             # A leader of an older version hears that its old id leads, so that it assigns nothing.
             answer = replace(answer, leader_id=leader_id, members=())
         record = draft.metadata(now.assignments)
-        draft.append(StaticAppend([record], answer, previous, leader_id))
+        draft.append(
+            StaticAppend([record], answer, previous, leader_id, _on_its_way(draft.group, old_id))
+        )
     else:
         # Without a leader that knows the new id it would be assigned nothing.
         assert now.phase in (STABLE, COMPLETING_REBALANCE)
         draft.begin_rebalance(_because(f"{_name(member)} came back", request))
+
+
+def _on_its_way(group: GroupState, member_id: str) -> StaticAppend | None:
+    """The append that is to make this id durable, if there is one."""
+    for append in group.appends:
+        if isinstance(append, StaticAppend) and append.answer.member_id == member_id:
+            return append
+    return None
 
 
 # -- a known member comes back

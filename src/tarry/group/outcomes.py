@@ -166,6 +166,7 @@ def decide_append_failed(
     """The append's records are not in the log: the state goes back, who waits is told."""
     draft = Draft(group, moment)
     draft.decision.settled = append
+    draft.decision.has_failed = True
     told = APPEND_ERRORS.get(error_code, error_code)
     draft.decision.notes.append(AppendFailed(type(append).__name__, error_code))
     answers = draft.decision.answers
@@ -203,12 +204,18 @@ def _fail_assignment(draft: Draft, append: AssignmentAppend, error_code: int) ->
 def _fail_static(draft: Draft, append: StaticAppend, error_code: int) -> None:
     now = draft.round
     answer = append.answer
-    if not _is_static_waiting(now, append):
-        # A rebalance began meanwhile: it goes on with the new id, and its end is the answer.
+    is_same_round = now.phase == STABLE and now.generation_id == answer.generation_id
+    if not is_same_round or answer.member_id not in now.members:
+        # A rebalance began meanwhile: it goes on with the new id, and its end is the answer.  Or
+        # another took the place, and goes back past this one should it fail as well.
         return
-    del now.joins[answer.member_id]
-    draft.replace_member(answer.member_id, append.previous)
-    draft.restart_session(append.previous)
+    is_waiting = _is_static_waiting(now, append)
+    now.joins.pop(answer.member_id, None)
+    previous = append.member_to_go_back_to()
+    draft.replace_member(answer.member_id, previous)
+    draft.restart_session(previous)
+    if not is_waiting:
+        return
     draft.decision.answers.append(
         JoinAnswer(
             answer.ticket,

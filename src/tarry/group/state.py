@@ -250,6 +250,7 @@ class GroupState:
             self.heartbeats[wait.member_id] = Heartbeat(wait.deadline_ms, heard_ms)
         if decision.settled is not None:
             self.appends.remove(decision.settled)
+            decision.settled.has_failed = decision.has_failed
         if decision.append is not None:
             self.appends.append(decision.append)
 

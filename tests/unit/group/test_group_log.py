@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from group_scene import BOTH, RANGE, WALL_MS, Scene
 from tarry.base import errors
 from tarry.group.decision import (
@@ -219,6 +221,38 @@ def test_a_static_members_new_id_that_fails_leaves_the_old_one_as_it_was() -> No
     assert scene.error(scene.heartbeat(follower_id, 1, "j")) == "NONE"
 
 
+@pytest.mark.parametrize("newest_first", [True, False])
+def test_two_new_ids_of_a_static_member_that_both_fail_leave_the_durable_one(
+    newest_first: bool,
+) -> None:
+    scene, _, follower_id = two_who_work()
+    scene.holds = True
+    second = scene.join("", "j")
+    third = scene.join("", "j")
+    if not newest_first:
+        scene.waiting.rotate()
+
+    scene.fail()
+    scene.fail()
+
+    assert scene.error(second) == "FENCED_INSTANCE_ID"
+    assert scene.error(third) == "COORDINATOR_NOT_AVAILABLE"
+    assert scene.group.round.static_members["j"] == follower_id
+    assert scene.error(scene.heartbeat(follower_id, 1, "j")) == "NONE"
+
+
+def test_a_static_members_newer_id_that_fails_goes_back_to_the_one_that_did_not() -> None:
+    scene, _, follower_id = two_who_work()
+    scene.holds = True
+    scene.join("", "j")
+    second_id = scene.group.round.static_members["j"]
+    scene.join("", "j")
+    scene.fail()
+    scene.commit()
+
+    assert scene.group.round.static_members["j"] == second_id != follower_id
+
+
 def test_a_static_member_that_is_overtaken_by_a_rebalance_is_answered_at_its_end() -> None:
     scene, leader_id, _ = two_who_work()
     scene.holds = True
@@ -232,6 +266,24 @@ def test_a_static_member_that_is_overtaken_by_a_rebalance_is_answered_at_its_end
     assert isinstance(answer, JoinAnswer)
     assert answer.generation_id == 2
     assert scene.group.round.phase == COMPLETING_REBALANCE
+
+
+def test_a_static_members_failed_record_means_nothing_to_a_later_generation() -> None:
+    scene, leader_id, _ = two_who_work()
+    scene.holds = True
+    scene.join("", "j")
+    new_id = scene.group.round.static_members["j"]
+    scene.join(leader_id, "i")
+    failing = scene.waiting.popleft()
+    scene.sync_all()
+    scene.commit()
+    assert scene.group.round.phase == STABLE
+    scene.waiting.append(failing)
+
+    scene.fail()
+
+    assert scene.group.round.static_members["j"] == new_id
+    assert scene.error(scene.heartbeat(new_id, 2, "j")) == "NONE"
 
 
 def test_a_static_member_is_fenced_by_a_third_while_its_record_is_on_its_way() -> None:
