@@ -29,7 +29,8 @@ NO_GENERATION: Final = -1
 # As a retention time of a commit: the broker's setting.
 DEFAULT_RETENTION: Final = -1
 
-# KIP-394 is older than this bound: a member that waits longer for its first join is asked again.
+# Kafka's constant: a new member cannot send heartbeats while its first join waits, and may be gone;
+# after so long it is told to ask again.
 NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 
 # Ids given out and not used in one group; past it the oldest is forgotten, and its client, if it
