@@ -85,12 +85,12 @@ def main() -> None:
     results["headline"], results["missing"] = headline, missing
     keep(results, arguments.results)
     results["collector"] = measure_collector(plan, [key for key in COLLECTED if key in headline])
-    tell_all(collector_table(results["collector"], plan))
     keep(results, arguments.results)
+    tell_all(collector_table(results["collector"], plan))
     if plan.sizes:
         results["cells"] = measure_cells(plan, list(headline))
-        tell_all(cell_tables(results["cells"], plan))
         keep(results, arguments.results)
+        tell_all(cell_tables(results["cells"], plan))
     print(f"took {time.monotonic() - started:.0f} s; results: {arguments.results}")
     if plan is FULL and libraries == list(LIBRARIES) and not missing:
         draw(results, PLOT)

@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 from timer_java import JAVA, java_version
 from timer_library import LIBRARIES
 from timer_plan import SPANS, Plan, cell_name
-from timer_worker import RAISED_THRESHOLDS
+from timer_worker import RAISED_THRESHOLD, SETTINGS
 
 TITLE_WIDTH: Final = 27
 
@@ -224,7 +224,7 @@ def checks(headline: dict[str, dict[str, float]]) -> Iterator[str]:
 def cell_tables(cells: dict[str, dict[str, dict[str, float]]], plan: Plan) -> Iterator[str]:
     """For each span: add and cancel by size; the whole life by size and share."""
     yield f"A library has {plan.size_seconds_max:.0f} s for all that is measured of one size, the"
-    yield f"compiled wheel and Kafka {plan.main_seconds_max:.0f} s; what does not fit is "-"."
+    yield f"compiled wheel and Kafka {plan.main_seconds_max:.0f} s; the rest is left out (-)."
     yield ""
     for span in plan.spans:
         yield from span_tables(cells, plan, span)
@@ -276,26 +276,23 @@ def rows(
 def collector_table(found: dict[str, dict[str, Any]], plan: Plan) -> Iterator[str]:
     """Python's garbage collector beside a full timer."""
     titles = {library.key: library.title for library in LIBRARIES}
-    raised = ", ".join(map(str, RAISED_THRESHOLDS))
-    yield f"Python's collector with {plan.pending:,} pending, ms of CPU"
-    yield "".join(
-        (
-            f"{'':{TITLE_WIDTH}}{'full':>10}{'frozen':>10}{'empty':>10}",
-            f"{'while filling':>16}{'full ones':>10}",
-            f"{f'({raised})':>18}{'full ones':>10}",
-        )
-    )
+    yield f"Python's collector with {plan.pending:,} pending"
+    names = ("full ms", "frozen ms", "empty ms")
+    yield f"{'gc.collect()':{TITLE_WIDTH}}" + "".join(f"{name:>12}" for name in names)
     for key, figures in found.items():
-        yield "".join(
-            (
-                f"{titles[key]:{TITLE_WIDTH}}",
-                f"{figures['full_s'] * 1e3:>10.1f}",
-                f"{figures['frozen_s'] * 1e3:>10.2f}",
-                f"{figures['empty_s'] * 1e3:>10.1f}",
-                f"{figures['filling_default_s'] * 1e3:>16.1f}{figures['filling_default_full']:>10}",
-                f"{figures['filling_raised_s'] * 1e3:>18.1f}{figures['filling_raised_full']:>10}",
+        cells = [figures[name] * 1e3 for name in ("full_s", "frozen_s", "empty_s")]
+        yield f"{titles[key]:{TITLE_WIDTH}}" + "".join(f"{cell:>12.2f}" for cell in cells)
+    yield ""
+    yield "full: with all pending; frozen: the same after gc.freeze(); empty: with none."
+    yield f"Beside them {plan.pending:,} more are made, added, cancelled; the collector is set as"
+    names = ("make+add ns", "cancel ns", "longest ms", "in all ms")
+    yield f"{'':{TITLE_WIDTH + 14}}" + "".join(f"{name:>14}" for name in names)
+    for key, figures in found.items():
+        for setting in SETTINGS:
+            told = figures[setting]
+            cells = [told["add"], told["cancel"], told["longest_s"] * 1e3, told["total_s"] * 1e3]
+            yield f"{titles[key]:{TITLE_WIDTH}}{setting:<14}" + "".join(
+                f"{cell:>14.1f}" for cell in cells
             )
-        )
-    yield "full: gc.collect(); frozen: the same after gc.freeze(); empty: with nothing pending;"
-    yield "while filling: collections while all are made and added, at the default thresholds and"
-    yield "at the raised ones"
+    yield "longest, in all: pauses it makes.  default: as Python starts; frozen:"
+    yield f"gc.freeze() with the first there; raised: a threshold of {RAISED_THRESHOLD}"

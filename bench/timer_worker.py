@@ -25,8 +25,11 @@ from typing import Any, Final
 
 from timer_subject import Subject
 
-# Beside the default of 700, 10, 10: a young generation that a burst of time-outs fits into.
-RAISED_THRESHOLDS: Final = (50_000, 20, 50)
+# A young generation that a burst of time-outs fits into; the default is 700.
+RAISED_THRESHOLD: Final = 50_000
+
+# How Python's collector is set, by what the report calls it.
+SETTINGS: Final = ("default", "frozen", "raised", "disabled")
 
 
 def subject_named(name: str) -> Subject:
@@ -77,33 +80,32 @@ class CollectorWatch:
     """What the garbage collector did, told by its own callbacks."""
 
     def __init__(self) -> None:
-        self.seconds = 0.0
-        self.full_total = 0
+        self.longest_s = 0.0
+        self.total_s = 0.0
         self._started = 0.0
 
     def __call__(self, phase: str, info: dict[str, int]) -> None:
         if phase == "start":
             self._started = time.process_time()
             return
-        self.seconds += time.process_time() - self._started
-        self.full_total += info["generation"] == 2
+        spent = time.process_time() - self._started
+        self.longest_s = max(self.longest_s, spent)
+        self.total_s += spent
 
     def __enter__(self) -> CollectorWatch:
-        gc.collect()
         gc.callbacks.append(self)
-        gc.enable()
         return self
 
     def __exit__(self, *exception: object) -> None:
-        gc.disable()
         gc.callbacks.remove(self)
 
 
 class Worker:
     """The requests."""
 
-    def __init__(self, subject: Subject) -> None:
-        self.subject = subject
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.subject = subject_named(name)
 
     def run_pass(
         self, pending: int, span_ms: int, percent: int, order: str, collected: bool
@@ -154,31 +156,48 @@ class Worker:
         return {"bytes": spent / pending}
 
     def measure_collector(self, pending: int, span_ms: int) -> dict[str, Any]:
-        """What a full collection costs with all pending, and what freezing and thresholds save."""
+        """What a full collection costs with all pending, and work beside it in every setting."""
         subject = self.subject
         delays_ms = delays_of(pending, span_ms)
-        figures: dict[str, Any] = {}
-        default = gc.get_threshold()
-        for name, thresholds in (("default", default), ("raised", RAISED_THRESHOLDS)):
-            gc.set_threshold(*thresholds)
-            with CollectorWatch() as watch:
-                subject.begin(delays_ms, span_ms, False)
-                subject.add()
-            figures[f"filling_{name}_s"] = watch.seconds
-            figures[f"filling_{name}_full"] = watch.full_total
-            if name == "default":
-                subject.end()
-                subject.forget()
-        gc.set_threshold(*default)
+        figures: dict[str, Any] = {"empty_s": min(cpu_of(gc.collect) for _ in range(3))}
+        subject.begin(delays_ms, span_ms, False)
+        subject.add()
         figures["full_s"] = min(cpu_of(gc.collect) for _ in range(3))
+        for setting in SETTINGS:
+            figures[setting] = self._beside(delays_ms, span_ms, setting)
         gc.freeze()
         figures["frozen_s"] = min(cpu_of(gc.collect) for _ in range(3))
         gc.unfreeze()
         subject.end()
         subject.forget()
-        gc.collect()
-        figures["empty_s"] = min(cpu_of(gc.collect) for _ in range(3))
         return figures
+
+    def _beside(self, delays_ms: list[int], span_ms: int, setting: str) -> dict[str, float]:
+        """As many more, made, added and cancelled in a timer of their own."""
+        other = subject_named(self.name)
+        thresholds = gc.get_threshold()
+        gc.collect()
+        if setting == "frozen":
+            gc.freeze()
+        if setting == "raised":
+            gc.set_threshold(RAISED_THRESHOLD, *thresholds[1:])
+        if setting != "disabled":
+            gc.enable()
+        with CollectorWatch() as watch:
+            made_s = cpu_of(lambda: other.begin(delays_ms, span_ms, False)) + cpu_of(other.add)
+            other.choose(range(len(delays_ms)))
+            cancelled_s = cpu_of(other.cancel)
+        gc.disable()
+        gc.set_threshold(*thresholds)
+        gc.unfreeze()
+        other.end()
+        other.forget()
+        return {
+            "add": made_s / len(delays_ms) * 1e9,
+            "cancel": cancelled_s / len(delays_ms) * 1e9,
+            "longest_s": watch.longest_s,
+            "total_s": watch.total_s,
+        }
 
     def warm(self, pending: int, span_ms: int) -> dict[str, Any]:
         """One small pass, which also tells whether all that is due runs."""
@@ -210,7 +229,7 @@ class Worker:
 
 
 def main() -> None:
-    worker = Worker(subject_named(sys.argv[1]))
+    worker = Worker(sys.argv[1])
     gc.disable()
     for line in sys.stdin:
         print(json.dumps(worker.answer(line.split())), flush=True)
