@@ -9,13 +9,18 @@ cancelled during a round does not run in it, both as with asyncio.
 A round's part moves at most `MOVES_MAX` entries of the wheel and runs at most `CALLS_MAX`.  So
 that a part does not end within a tick, whose entries lie in the wheel in order of coming, up to
 `TICK_ENTRIES_MAX` more are taken; above that a tick runs in lots of that size, each in order.
+
+A finalizer or signal handler may call in the middle of any change that is made here, and a
+finalizer cancels in whatever thread it happens to run.  Therefore changes are made one at a
+time: while `_is_busy`, what comes only marks its entry and leaves it in `_inbox`, which whoever is
+busy empties afterwards.  Between looking at the mark and setting it no other code can run.
 """
 
 from __future__ import annotations
 
 from asyncio import _get_running_loop
+from heapq import heappop, heappush
 from math import inf
-from threading import get_ident
 from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
@@ -41,8 +46,8 @@ TICK_ENTRIES_MAX: Final = 4096
 FAR_MS: Final = 1 << 45
 FAR_SECONDS: Final = FAR_MS / 1000.0
 
-# No thread has this identity.
-NO_THREAD: Final = 0
+# The number of an entry that is not counted as pending.
+UNCOUNTED: Final = -1
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -54,7 +59,7 @@ class LoopEntry(TimerEntry):
     def __init__(self) -> None:
         super().__init__(0)
         self._when = 0.0
-        self._number = 0
+        self._number = UNCOUNTED
         self._state = IDLE
 
     def drop(self) -> None:
@@ -71,12 +76,14 @@ class ExpiryRounds:
     __slots__ = (
         "_batch",
         "_batch_next",
+        "_inbox",
+        "_is_busy",
         "_late",
         "_number",
-        "_thread_ident",
         "_tick_ms",
         "_wake",
         "_wheel",
+        "has_dropped",
         "is_closed",
         "loop",
         "pending",
@@ -87,49 +94,87 @@ class ExpiryRounds:
         self._wheel = TimingWheel(floor_ms(loop.time()), tick_ms, wheel_size)
         self._tick_ms = tick_ms
         self._wake = WakeUp(loop, self._on_wake)
-        # What a round has still to run, from `_batch_next` on; and what was due when it was added.
+        # What a round has still to run, from `_batch_next` on; and a heap of what was due when it
+        # was added.
         self._batch: list[LoopEntry] = []
         self._batch_next = 0
-        self._late: list[LoopEntry] = []
+        self._late: list[tuple[float, int, LoopEntry]] = []
         self._number = 0
+        # Whether a change is being made, and the entries that came meanwhile.
+        self._is_busy = False
+        self._inbox: list[LoopEntry] = []
         # How many entries have not run and are not cancelled.
         self.pending = 0
         self.is_closed = False
-        # The thread that was last seen running the loop.
-        self._thread_ident = NO_THREAD
+        # Whether what was pending at the close was dropped.
+        self.has_dropped = False
+
+    def count(self) -> int:
+        """How much is pending, without what was cancelled in other threads until now."""
+        if self._inbox and not self._is_busy and not self._is_elsewhere():
+            self._settle()
+        return self.pending
 
     def add(self, entry: LoopEntry, when: float) -> None:
         """Let the entry run as soon as the loop's clock has reached `when`."""
-        if get_ident() != self._thread_ident or not self.loop.is_running():
+        if self.is_closed or _get_running_loop() is not self.loop:
             self._check_use()
         assert entry._state != WAITING
-        self._put(entry, when)
+        if self._is_busy:
+            self._deadline_ms(when)  # refuses here, and not where it is put later
+            entry._number = 0
+            entry._state = WAITING
+            self.pending += 1
+            self._put_later(entry, when)
+            return
+        self._is_busy = True
+        # The mark first: what is cancelled from now on is found in the inbox.
+        entry._state = WAITING
+        try:
+            self._put(entry, when)
+        except BaseException:
+            entry._state = IDLE
+            entry._number = UNCOUNTED
+            self._end_change()
+            raise
         self.pending += 1
+        self._is_busy = False
+        if self._inbox:
+            self._settle()
 
     def cancel(self, entry: LoopEntry) -> bool:
-        """The entry shall not run; False: it ran already or was cancelled."""
+        """The entry shall not run; False: it ran already or was cancelled.  From any thread."""
         if entry._state != WAITING:
             entry._state = CANCELLED
             return False
-        if get_ident() != self._thread_ident:
-            self._check_thread()
-        # The mark first: it is what counts, even if a finalizer cancels amid a move of the wheel.
+        # The mark is what counts; taking out of the wheel only saves space.
         entry._state = CANCELLED
-        self.pending -= 1
-        self._wheel.cancel(entry)
+        if self._is_busy or (_get_running_loop() is not self.loop and self.loop.is_running()):
+            self._inbox.append(entry)
+            return True
+        self._is_busy = True
+        try:
+            self._take_out(entry)
+        finally:
+            self._end_change()
         return True
 
     def move(self, entry: LoopEntry, when: float) -> None:
         """Let a waiting entry run at another time."""
-        if get_ident() != self._thread_ident or not self.loop.is_running():
-            self._check_use()
-        self._deadline_ms(when)  # refuses before the entry has left its place
-        self._wheel.cancel(entry)
-        self._put(entry, when)
+        self.check_use()
+        self._deadline_ms(when)  # refuses before anything has changed
+        if self._is_busy:
+            self._put_later(entry, when)
+            return
+        self._is_busy = True
+        try:
+            self._put(entry, when)
+        finally:
+            self._end_change()
 
     def check_use(self) -> None:
         """Raise what `add` would raise here: closed, or not the loop's thread."""
-        if get_ident() != self._thread_ident or not self.loop.is_running():
+        if self.is_closed or _get_running_loop() is not self.loop:
             self._check_use()
 
     def close(self, run_pending: bool) -> int:
@@ -143,17 +188,15 @@ class ExpiryRounds:
                 "nothing can run, the timer's event loop is closed; close() without run_pending "
                 "drops what is pending"
             )
+        if self._is_busy:
+            raise RuntimeError(
+                "the timer was closed in the middle of one of its own calls, by a finalizer or a "
+                "signal handler; let that do loop.call_soon_threadsafe(timer.close)"
+            )
+        self._settle()
         self.is_closed = True
-        self._thread_ident = NO_THREAD
-        self._wake.stop()
-        entries = self._batch[self._batch_next :]
-        self._batch = []
-        self._batch_next = 0
-        entries.extend(self._late)
-        self._late = []
-        for entry in self._wheel.advance(FAR_MS + self._tick_ms):
-            assert isinstance(entry, LoopEntry)
-            entries.append(entry)
+        self.has_dropped = not run_pending
+        entries = self._take_all()
         entries = [entry for entry in entries if entry._state == WAITING]
         _put_in_order(entries)
         try:
@@ -170,29 +213,76 @@ class ExpiryRounds:
                     entry._state = CANCELLED
                     if not is_loop_closed:
                         entry.drop()
+                entry._number = UNCOUNTED
             self.pending = 0
         return ended
 
+    def _take_all(self) -> list[LoopEntry]:
+        """Take out everything, for the end."""
+        self._is_busy = True
+        try:
+            self._wake.stop()
+            entries = self._batch[self._batch_next :]
+            self._batch = []
+            self._batch_next = 0
+            for _, _, late in self._late:
+                entries.append(late)
+            self._late = []
+            for entry in self._wheel.advance(FAR_MS + self._tick_ms):
+                assert isinstance(entry, LoopEntry)
+                entries.append(entry)
+        finally:
+            self._end_change()
+        return entries
+
+    def _end_change(self) -> None:
+        self._is_busy = False
+        if self._inbox:
+            self._settle()
+
+    def _settle(self) -> None:
+        """Do what came while a change was being made."""
+        self._is_busy = True
+        try:
+            # The same list always: another thread may be about to append to it.
+            while self._inbox:
+                entry = self._inbox.pop(0)
+                if entry._number == UNCOUNTED:
+                    continue  # it has run or was taken out already
+                if entry._state == WAITING:
+                    self._put(entry, entry._when)
+                else:
+                    self._take_out(entry)
+        finally:
+            self._is_busy = False
+
+    def _take_out(self, entry: LoopEntry) -> None:
+        if entry._number != UNCOUNTED:
+            entry._number = UNCOUNTED
+            self.pending -= 1
+            self._wheel.cancel(entry)
+
+    def _put_later(self, entry: LoopEntry, when: float) -> None:
+        """Somebody is busy, and puts the entry at its time when that is done."""
+        entry._when = when
+        self._inbox.append(entry)
+
     def _put(self, entry: LoopEntry, when: float) -> None:
+        """Put the entry where it runs at `when`, from wherever it lies."""
         deadline_ms = self._deadline_ms(when)
+        # First what the loop may refuse; a wake-up for nothing does no harm.
+        if deadline_ms < self._wake.at_ms:
+            self._wake.hasten(deadline_ms)
+        wheel = self._wheel
+        if entry._holder is not None:
+            wheel.cancel(entry)
         entry.deadline_ms = deadline_ms
         entry._when = when
-        entry._number = self._number
-        self._number += 1
-        if not self._wheel.add(entry):
-            self._late.append(entry)
-        if deadline_ms < self._wake.at_ms:
-            self._hasten(entry)
-        entry._state = WAITING
-
-    def _hasten(self, entry: LoopEntry) -> None:
-        """Be woken for this entry; if the loop refuses, the timer stays as it was."""
-        try:
-            self._wake.hasten(entry.deadline_ms)
-        except BaseException:
-            if not self._wheel.cancel(entry):
-                self._late.pop()
-            raise
+        number = self._number
+        self._number = number + 1
+        entry._number = number
+        if not wheel.add(entry):
+            heappush(self._late, (when, number, entry))
 
     def _deadline_ms(self, when: float) -> int:
         """The first tick that is not before `when`."""
@@ -210,29 +300,48 @@ class ExpiryRounds:
         """One part of a round; called by the loop."""
         if self.is_closed:
             return
-        self._thread_ident = get_ident()
-        self._wake.begin_round()
         try:
-            if self._batch_next >= len(self._batch):
-                self._gather(floor_ms(self.loop.time()))
+            self._begin_part()
             self._run_part()
         finally:
             if not self.is_closed:
-                self._wake.end_round(self._next_ms())
+                self._end_part()
+
+    def _begin_part(self) -> None:
+        self._is_busy = True
+        try:
+            self._wake.begin_round()
+            if self._batch_next >= len(self._batch):
+                self._gather(floor_ms(self.loop.time()))
+        finally:
+            self._end_change()
+
+    def _end_part(self) -> None:
+        self._is_busy = True
+        try:
+            self._wake.end_round(self._next_ms())
+        finally:
+            self._end_change()
 
     def _gather(self, now_ms: int) -> None:
         """Take what is due: what was late when it came, and from the wheel."""
-        batch = self._late
-        self._late = []
+        batch: list[LoopEntry] = []
+        late = self._late
+        while late and len(batch) < MOVES_MAX:
+            _, _, entry = heappop(late)
+            batch.append(entry)
+        if late:
+            # What is due after the last of these has its turn after those that are left.
+            now_ms = min(now_ms, self._deadline_ms(batch[-1]._when))
         wheel = self._wheel
         due = wheel.advance(now_ms, MOVES_MAX)
         current_ms = wheel.current_ms
         next_ms = wheel.next_due_ms()
         if due and next_ms is not None and next_ms <= current_ms:
             due.extend(wheel.advance(current_ms, TICK_ENTRIES_MAX))
-        for entry in due:
-            assert isinstance(entry, LoopEntry)
-            batch.append(entry)
+        for taken in due:
+            assert isinstance(taken, LoopEntry)
+            batch.append(taken)
         _put_in_order(batch)
         self._batch = batch
         self._batch_next = 0
@@ -253,7 +362,10 @@ class ExpiryRounds:
 
     def _run(self, entry: LoopEntry) -> None:
         entry._state = IDLE
-        self.pending -= 1
+        # It may have been cancelled since the look at its state.
+        if entry._number != UNCOUNTED:
+            entry._number = UNCOUNTED
+            self.pending -= 1
         try:
             entry.expire()
         except (SystemExit, KeyboardInterrupt):
@@ -293,16 +405,16 @@ class ExpiryRounds:
             )
 
     def _check_thread(self) -> None:
-        """Refuse a foreign thread while the loop runs; remember the loop's thread."""
-        loop = self.loop
-        if not loop.is_running():
-            return
-        if _get_running_loop() is not loop:
+        """Refuse a foreign thread while the loop runs."""
+        if self._is_elsewhere():
             raise RuntimeError(
                 "the timer was used outside the thread that runs its event loop; hand the call "
                 "over with loop.call_soon_threadsafe()"
             )
-        self._thread_ident = get_ident()
+
+    def _is_elsewhere(self) -> bool:
+        """Whether the loop runs, and not in this thread."""
+        return _get_running_loop() is not self.loop and self.loop.is_running()
 
 
 def _put_in_order(entries: list[LoopEntry]) -> None:

@@ -50,10 +50,14 @@ class TimerHandle(LoopEntry):
         self._context: Context | None = context
 
     def cancel(self) -> None:
-        """The call shall not be made.  Lets go of callback, arguments and context."""
+        """The call shall not be made.  Lets go of callback, arguments and context.
+
+        It may come from another thread and in the middle of anything, as a finalizer's does.
+        """
         if self._state != CANCELLED:
-            self._rounds.cancel(self)
+            # First what the loop's thread looks at last.
             self._let_go()
+            self._rounds.cancel(self)
 
     def cancelled(self) -> bool:
         """Whether `cancel` was called, or the timer closed before the call was made."""
@@ -68,10 +72,20 @@ class TimerHandle(LoopEntry):
         return self._context
 
     def expire(self) -> None:
-        callback = self._callback
+        # `cancel` may come between any two of these; it lets go of the callback first.
+        args = self._args
         context = self._context
-        if callback is not None and context is not None:
-            context.run(callback, *self._args)
+        callback = self._callback
+        if callback is None or context is None:
+            self._state = CANCELLED
+            return
+        try:
+            context.run(callback, *args)
+        except (SystemExit, KeyboardInterrupt):
+            raise
+        except BaseException as error:
+            self._rounds.report(self, error)
+        finally:
             self._let_go()
 
     def drop(self) -> None:
@@ -114,9 +128,11 @@ class PeriodicHandle(TimerHandle):
         return self._beats.missed_total
 
     def expire(self) -> None:
-        callback = self._callback
+        args = self._args
         context = self._context
+        callback = self._callback
         if callback is None or context is None:
+            self._state = CANCELLED
             return
         rounds = self._rounds
         missed = self._beats.begin_beat(_now_ns(rounds))
@@ -124,11 +140,11 @@ class PeriodicHandle(TimerHandle):
             if missed > 0:
                 self._tell_missed(context, missed)
             # Who is told may have cancelled the beats.
-            if self._state != CANCELLED:
-                context.run(callback, *self._args)
+            if self._callback is not None:
+                context.run(callback, *args)
         finally:
             self._beats.end_beat(_now_ns(rounds))
-            if self._state != CANCELLED and not rounds.is_closed:
+            if self._callback is not None and not rounds.is_closed:
                 rounds.add(self, self._beats.deadline_ms / 1e9)
 
     def _tell_missed(self, context: Context, missed: int) -> None:
@@ -156,6 +172,9 @@ class AsyncioTimer:
 
     After `close` whatever adds raises TimerShutDown, and RuntimeError in another thread while the
     loop runs, or when the loop is closed.  As a context manager the timer closes at the end.
+
+    A handle may be cancelled in any thread.  Finalizers and signal handlers that run in the loop's
+    thread may use the timer whatever it is doing, but for `close`, which may raise RuntimeError.
     """
 
     __slots__ = ("_rounds",)
@@ -171,7 +190,7 @@ class AsyncioTimer:
 
     def __len__(self) -> int:
         """How much is pending: calls, beats, sleepers and time-outs."""
-        return self._rounds.pending
+        return self._rounds.count()
 
     def __enter__(self) -> AsyncioTimer:
         return self

@@ -135,6 +135,11 @@ class Timeout(LoopEntry):
         self._task.cancel()
         self._phase = EXPIRING
 
+    def _expire_soon(self) -> None:
+        """The deadline had passed when it was set; a close meanwhile may have dropped it."""
+        if not self._rounds.has_dropped:
+            self.expire()
+
     def _arm(self, when: float | None) -> None:
         """Set the deadline of the task's block.
 
@@ -146,7 +151,7 @@ class Timeout(LoopEntry):
             rounds.check_use()
             self._disarm()
             if when is not None:
-                self._soon = rounds.loop.call_soon(self.expire)
+                self._soon = rounds.loop.call_soon(self._expire_soon)
         elif self._state == WAITING:
             rounds.move(self, when)
         else:

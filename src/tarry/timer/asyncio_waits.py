@@ -42,9 +42,10 @@ async def wait_for(rounds: ExpiryRounds, awaitable: Awaitable[T], delay: float |
 
 async def _result_now(future: asyncio.Future[T]) -> T:
     """The result if it is there without any waiting; else the work is cancelled and awaited."""
-    if not future.done():
-        future.cancel()
-        await asyncio.wait([future])
+    if future.done():
+        return future.result()
+    future.cancel()
+    await asyncio.wait([future])
     try:
         return future.result()
     except asyncio.CancelledError as error:

@@ -334,6 +334,66 @@ def test_ten_thousand_of_one_tick_keep_their_order_and_run_in_parts(
     assert called == list(range(10_000))
 
 
+def test_a_tick_beyond_all_bounds_is_taken_in_lots_each_in_exact_order(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
+    called: list[float] = []
+    whens = [1000.0019 - number / 100_000_000 for number in range(10_000)]
+    for when in whens:
+        timer.call_at(when, called.append, when)
+    loop.now = 1000.002
+    loop.turn()
+    left_in_the_wheel = len(timer._rounds._wheel)
+    loop.turn(30)
+
+    # A part of a thousand moves, and 4096 more to come to the end of the tick.
+    assert left_in_the_wheel == 10_000 - 1000 - 4096
+    assert called[:5096] == sorted(whens[:5096])
+    assert sorted(called) == sorted(whens)
+
+
+def test_what_was_due_when_it_was_added_is_taken_in_parts_and_in_exact_order(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
+    called: list[float] = []
+    whens = [900 - number / 100 for number in range(5000)]
+    for when in whens:
+        timer.call_at(when, called.append, when)
+    timer.call_at(1000.5, called.append, 1000.5)
+    loop.now = 1001
+    loop.turn()
+    left = len(timer._rounds._late)
+    first = list(called)
+    loop.turn(10)
+
+    assert left == 4000
+    assert first == sorted(whens)[:1000]
+    assert called == [*sorted(whens), 1000.5]
+
+
+def test_a_call_that_failed_lets_go_of_everything(loop: HandLoop, timer: AsyncioTimer) -> None:
+    class Payload:
+        """Something that can be seen to go."""
+
+    def fail(payload: Payload) -> None:
+        raise ValueError("wrong")
+
+    payload = Payload()
+    seen = weakref.ref(payload)
+    handle = timer.call_later(1, fail, payload)
+    del payload
+    loop.run_until(2000)
+    (failure,) = loop.errors
+    message = failure["message"]
+    loop.errors.clear()
+    del failure
+    gc.collect()
+
+    assert seen() is None
+    assert handle.get_context() is None
+    assert "fail" in message
+
+
 def test_a_handle_says_what_it_is(timer: AsyncioTimer, record: Recorder) -> None:
     handle = timer.call_later(1, len, "a")
     before = repr(handle)

@@ -120,7 +120,7 @@ def test_a_timer_made_inside_a_coroutine_takes_its_loop(loop: HandLoop) -> None:
 def test_a_foreign_thread_is_refused_while_the_loop_runs(
     loop: HandLoop, timer: AsyncioTimer, record: Recorder
 ) -> None:
-    handle = timer.call_later(5, record, "kept")
+    timer.call_later(5, record, "kept")
     raised: list[BaseException | None] = []
 
     async def main() -> None:
@@ -129,7 +129,6 @@ def test_a_foreign_thread_is_refused_while_the_loop_runs(
             lambda: timer.call_later(1, record, "foreign"),
             lambda: timer.call_at(1, record, "foreign"),
             lambda: timer.call_every(1, record, "foreign"),
-            handle.cancel,
             timer.close,
         ):
             raised.append(in_a_thread(use))
@@ -137,10 +136,36 @@ def test_a_foreign_thread_is_refused_while_the_loop_runs(
     loop.run(main())
     loop.run_until(2000)
 
-    assert [type(error) for error in raised] == [RuntimeError] * 5
+    assert [type(error) for error in raised] == [RuntimeError] * 4
     assert all("call_soon_threadsafe" in str(error) for error in raised)
-    assert not handle.cancelled()
     assert record.names() == ["own", "kept"]
+
+
+def test_a_thread_that_ran_the_loop_before_is_foreign_once_another_runs_it(
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+) -> None:
+    timer.call_later(1, record, "own")
+    loop.run_until(1002)
+    is_running = threading.Event()
+    may_end = threading.Event()
+
+    async def stay() -> None:
+        is_running.set()
+        may_end.wait()
+
+    thread = threading.Thread(target=loop.run, args=(stay(),))
+    thread.start()
+    is_running.wait()
+    try:
+        with pytest.raises(RuntimeError, match="call_soon_threadsafe"):
+            timer.call_later(1, record, "foreign")
+    finally:
+        may_end.set()
+        thread.join()
+    timer.call_later(1, record, "own again")
+    loop.run_until(2000)
+
+    assert record.names() == ["own", "own again"]
 
 
 def test_a_thread_may_prepare_a_loop_that_another_runs_later(
@@ -328,6 +353,35 @@ def test_a_block_whose_time_out_was_dropped_goes_on(loop: HandLoop, timer: Async
 
     assert not expired
     assert loop.now == 1010
+
+
+def test_a_block_whose_deadline_had_passed_goes_on_if_the_timer_drops_it(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
+    async def main() -> bool:
+        async with timer.timeout(0) as deadline:
+            timer.close()
+            await asyncio.sleep(10)
+        return deadline.expired()
+
+    expired = loop.run(main())
+
+    assert not expired
+    assert loop.now == 1010
+
+
+def test_a_deadline_that_had_passed_comes_if_close_runs_what_is_pending(
+    loop: HandLoop, timer: AsyncioTimer
+) -> None:
+    async def main() -> None:
+        async with timer.timeout(0):
+            timer.close(run_pending=True)
+            await asyncio.sleep(10)
+
+    with pytest.raises(TimeoutError):
+        loop.run(main())
+
+    assert loop.now == 1000
 
 
 def test_sleeps_end_and_time_outs_come_when_close_runs_them(

@@ -491,6 +491,18 @@ def test_wait_for_no_time_takes_only_what_is_there(loop: HandLoop, waits: Any) -
     assert started == []
 
 
+def test_wait_for_no_time_tells_a_cancellation_before_from_a_time_out(
+    loop: HandLoop, waits: Any
+) -> None:
+    async def main() -> None:
+        future = loop.create_future()
+        future.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await waits.wait_for(future, 0)
+
+    loop.run(main())
+
+
 def test_wait_for_passes_on_errors_and_cancellations(loop: HandLoop, waits: Any) -> None:
     async def fail() -> None:
         raise LookupError("own")
