@@ -45,22 +45,33 @@ class DelayedOperation(TimerEntry):
     `ThreadedPurgatory` keeps nothing of a completed operation alive, whatever that forgot.
     """
 
-    __slots__ = ("_is_waiting", "_keeper", "_watch_count", "is_completed")
+    __slots__ = (
+        "_is_asked",
+        "_is_trying",
+        "_is_waiting",
+        "_keeper",
+        "_watch_count",
+        "is_completed",
+    )
 
     def __init__(self, deadline_ms: int) -> None:
         super().__init__(deadline_ms)
         self.is_completed = False
         # The purgatory's notes: whom it was handed to, whether it still waits there, under how
-        # many keys.
+        # many keys; whether it is being tried, and was to be tried once more meanwhile.
         self._keeper: Keeper | None = None
         self._is_waiting = False
         self._watch_count = 0
+        self._is_trying = False
+        self._is_asked = False
 
     def try_complete(self) -> bool:
         """Return `self.force_complete()` when the condition holds, else False.
 
         The purgatory calls it: to have it called, check one of the keys.  Answering True for an
-        operation that is not completed is a RuntimeError there.
+        operation that is not completed is a RuntimeError there.  A check of one of its keys from
+        inside it does not try it again there and then: when it is over it is repeated, twice at
+        most.
         """
         return False
 
@@ -78,7 +89,12 @@ class DelayedOperation(TimerEntry):
         return True
 
     def on_complete(self) -> None:
-        """Answer, and drop what was needed for it.  Runs once, out of the timer already."""
+        """Answer, and drop what was needed for it.  Runs once, out of the timer already.
+
+        It may check keys, of which the completions run inside it: a chain of a hundred operations
+        that each check the next one's key is as deep as the stack allows, beyond that the timer's
+        executor or the loop checks.
+        """
 
     def on_expiration(self) -> None:
         """Runs after `on_complete` when the deadline, not the condition, completed it."""
@@ -155,6 +171,6 @@ def raise_all(errors: list[BaseException]) -> None:
 
 
 def _group(errors: list[BaseException]) -> BaseException:
-    group = BaseExceptionGroup(f"{len(errors)} errors of delayed operations", errors)
+    group = BaseExceptionGroup(f"{len(errors)} errors of delayed operations", tuple(errors))
     errors.clear()
     return group

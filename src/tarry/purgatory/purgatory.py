@@ -3,9 +3,10 @@
 Invariants: an operation is in the timer until it completes; no operation is watched after its
 completion for longer than it takes to gather a purge; a key without watchers is not kept
 (KAFKA-2160).  Conditions and completions are user code and may come back into the purgatory:
-every walk is over a copy, so a check from inside a check misses nothing (KAFKA-6653).  They may
-also raise: the counters are right before any of them is called, what else was to be done is
-done, and then the caller gets the error.
+a check from inside a check misses nothing (KAFKA-6653), and one from inside a try has that try
+repeated.  They may also raise: the counters are right before any of them is called, what else was
+to be done is done, and then the caller gets the error.  Whatever fails between an operation's
+completion and its `on_complete`, the answer is given.
 
 For one thread, with the time as an argument; `ThreadedPurgatory` is the same for many.
 """
@@ -13,6 +14,7 @@ For one thread, with the time as an argument; `ThreadedPurgatory` is the same fo
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Final, cast
 
 from tarry.purgatory.operation import (
     DelayedOperation,
@@ -24,7 +26,26 @@ from tarry.purgatory.operation import (
     unhashable,
     why_not_taken,
 )
+from tarry.purgatory.watchers import Watchers
 from tarry.timer.wheel import TimingWheel
+
+# A call sweeps at most so many watchers and keys, but for the last of them whole.
+PURGE_PART_MAX: Final = 1000
+# A try that checks its own key is repeated so often.
+REPEATS_MAX: Final = 2
+
+
+class OperationWatchers(Watchers):
+    """The operations under one key."""
+
+    __slots__ = ()
+
+    def pending_of(self, items: list[object]) -> list[object]:
+        return [
+            operation
+            for operation in items
+            if operation is not None and cast(DelayedOperation, operation)._is_waiting
+        ]
 
 
 class Purgatory(Keeper):
@@ -38,6 +59,7 @@ class Purgatory(Keeper):
     __slots__ = (
         "_is_shut_down",
         "_pending_watched",
+        "_to_sweep",
         "_watchers",
         "completed_total",
         "delayed",
@@ -61,7 +83,9 @@ class Purgatory(Keeper):
         self.delayed = 0
         self.completed_total = 0
         self.expired_total = 0
-        self._watchers: dict[Hashable, list[DelayedOperation]] = {}
+        self._watchers: dict[Hashable, OperationWatchers] = {}
+        # What a purge that is under way has still to sweep.
+        self._to_sweep: list[OperationWatchers] = []
         self._pending_watched = 0
         self._is_shut_down = False
 
@@ -70,8 +94,9 @@ class Purgatory(Keeper):
     ) -> bool:
         """True: it is completed.  Else it is watched under every key and timed.
 
-        An operation whose deadline has passed already expires here.  If anything raises, the
-        operation does not wait.  Raises ValueError for an operation that was handed in before
+        An operation whose deadline has passed already expires here.  False, too, for one that its
+        own second try cancelled: that does not wait.  If anything raises, the operation does not
+        wait.  Raises ValueError for an operation that was handed in before
         or no keys, TypeError for a key that cannot be hashed, PurgatoryShutDown, and what its own
         code raised.
         """
@@ -95,9 +120,7 @@ class Purgatory(Keeper):
             for key in key_list:
                 self._watch(operation, key)
             # The state may have changed between the first try and the watch.
-            is_done = operation.try_complete()
-            if is_done and not operation.is_completed:
-                raise not_completed()
+            self._try(operation)
             if not operation._is_waiting:
                 return operation.is_completed
             if self.timer.add(operation):
@@ -105,6 +128,7 @@ class Purgatory(Keeper):
         except BaseException:
             if operation._is_waiting:
                 self._leave(operation)
+                self._maybe_purge()
             raise
         self.expire(operation)
         return operation.is_completed
@@ -121,18 +145,22 @@ class Purgatory(Keeper):
         watchers = self._watchers_of(key)
         if watchers is None:
             return 0
+        # To the end as it is now.  What is added meanwhile comes behind it.
+        items = watchers.items
+        end = len(items)
+        number = watchers.head
         completed = 0
         has_finished = False
         errors: list[BaseException] = []
         try:
-            for operation in watchers.copy():
-                if not operation._is_waiting:
+            while number < end:
+                operation = cast("DelayedOperation | None", items[number])
+                number += 1
+                if operation is None or not operation._is_waiting:
                     has_finished = True
                     continue
                 try:
-                    if operation.try_complete():
-                        if not operation.is_completed:
-                            raise not_completed()
+                    if self._try(operation):
                         has_finished = True
                         completed += 1
                         if completed == limit:
@@ -141,7 +169,10 @@ class Purgatory(Keeper):
                     errors.append(error)
         finally:
             if has_finished or errors:
-                self._sweep(key)
+                if watchers.items is items:
+                    self._sweep(watchers, number)
+                elif limit is None:
+                    self._sweep(watchers, len(watchers.items))
         raise_all(errors)
         return completed
 
@@ -151,12 +182,17 @@ class Purgatory(Keeper):
         Nothing is completed: whoever cancels answers, or calls `force_complete`.
         """
         cancelled: list[DelayedOperation] = []
-        for operation in self._watchers_of(key) or []:
+        watchers = self._watchers_of(key)
+        if watchers is None:
+            return cancelled
+        for item in watchers.items[watchers.head :]:
+            operation = cast(DelayedOperation, item)
             if operation._is_waiting:
+                cancelled.append(operation)
                 self._leave(operation)
                 self.timer.cancel(operation)
-                cancelled.append(operation)
-        self._sweep(key)
+        self._sweep(watchers, len(watchers.items))
+        self._maybe_purge()
         return cancelled
 
     def shutdown(self, expire_pending: bool = False) -> int:
@@ -169,18 +205,25 @@ class Purgatory(Keeper):
         self._is_shut_down = True
         errors: list[BaseException] = []
         for watchers in list(self._watchers.values()):
-            for operation in watchers.copy():
+            for item in watchers.items[watchers.head :]:
+                operation = cast(DelayedOperation, item)
                 if not operation._is_waiting:
                     continue
-                if not expire_pending:
-                    self._leave(operation)
-                    self.timer.cancel(operation)
-                    continue
                 try:
-                    self.expire(operation)
+                    if expire_pending:
+                        self.expire(operation)
+                    else:
+                        self._leave(operation)
+                        self.timer.cancel(operation)
                 except Exception as error:
                     errors.append(error)
-        self._purge()
+        self._to_sweep.clear()
+        if self._pending_watched == 0:
+            # Everything goes, and no key needs to be looked up for it.
+            everything = self._watchers
+            self._watchers = {}
+            for watchers in everything.values():
+                self.watched -= watchers.clear()
         raise_all(errors)
         return pending
 
@@ -189,11 +232,16 @@ class Purgatory(Keeper):
         if operation.is_completed:
             return False
         operation.is_completed = True
-        if operation._is_waiting:
+        if not operation._is_waiting:
+            operation.on_complete()
+            return True
+        try:
             self._leave(operation)
-            self.timer.cancel(operation)
             self.completed_total += 1
-        operation.on_complete()
+            self.timer.cancel(operation)
+            self._maybe_purge()
+        finally:
+            operation.on_complete()
         return True
 
     def expire(self, operation: DelayedOperation) -> None:
@@ -202,19 +250,55 @@ class Purgatory(Keeper):
             return
         try:
             # The condition may hold while its key waits to be checked: what has arrived counts.
-            if operation.try_complete() and not operation.is_completed:
-                raise not_completed()
+            self._try(operation)
         finally:
             if operation._is_waiting:
-                operation.is_completed = True
-                self._leave(operation)
-                self.timer.cancel(operation)
-                self.completed_total += 1
-                self.expired_total += 1
-                operation.on_complete()
-                operation.on_expiration()
+                self._expire_now(operation)
 
-    def _watchers_of(self, key: Hashable) -> list[DelayedOperation] | None:
+    def _expire_now(self, operation: DelayedOperation) -> None:
+        operation.is_completed = True
+        try:
+            self._leave(operation)
+            self.completed_total += 1
+            self.expired_total += 1
+            self.timer.cancel(operation)
+            self._maybe_purge()
+        finally:
+            operation.on_complete()
+            operation.on_expiration()
+
+    def _try(self, operation: DelayedOperation) -> bool:
+        """Try; from inside its own try False, and that try is repeated when it is over."""
+        if operation._is_trying:
+            operation._is_asked = True
+            return False
+        operation._is_trying = True
+        is_done = False
+        try:
+            is_done = operation.try_complete()
+        finally:
+            operation._is_trying = False
+            if operation._is_asked:
+                is_done = self._try_again(operation, is_done)
+        if is_done and not operation.is_completed:
+            raise not_completed()
+        return is_done
+
+    def _try_again(self, operation: DelayedOperation, is_done: bool) -> bool:
+        """Try for the checks from inside the try; a condition that always checks ends some time."""
+        repeats = 0
+        try:
+            while operation._is_asked and operation._is_waiting and repeats < REPEATS_MAX:
+                repeats += 1
+                operation._is_asked = False
+                operation._is_trying = True
+                is_done = operation.try_complete()
+        finally:
+            operation._is_trying = False
+            operation._is_asked = False
+        return is_done
+
+    def _watchers_of(self, key: Hashable) -> OperationWatchers | None:
         try:
             return self._watchers.get(key)
         except TypeError as error:
@@ -226,11 +310,12 @@ class Purgatory(Keeper):
         except TypeError as error:
             raise unhashable(key, error) from error
         if watchers is None:
-            self._watchers[key] = [operation]
-        elif watchers[-1] is operation:
+            watchers = OperationWatchers(key)
+            self._watchers[key] = watchers
+        items = watchers.items
+        if items and items[-1] is operation:
             return  # the same key named twice
-        else:
-            watchers.append(operation)
+        items.append(operation)
         operation._watch_count += 1
         self.watched += 1
         self._pending_watched += 1
@@ -241,24 +326,38 @@ class Purgatory(Keeper):
         self.delayed -= 1
         self._pending_watched -= operation._watch_count
         operation._watch_count = 0
+
+    def _maybe_purge(self) -> None:
+        """Sweep part of what is watched if enough is finished, or if a purge is under way."""
         # A purge walks all that is watched: never for fewer finished watchers than there are
         # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
-        finished = self.watched - self._pending_watched
-        if finished > self.purge_interval and finished > self._pending_watched:
-            self._purge()
+        if not self._to_sweep:
+            finished = self.watched - self._pending_watched
+            if finished <= self.purge_interval or finished <= self._pending_watched:
+                return
+            self._to_sweep = list(self._watchers.values())
+        steps = 0
+        while self._to_sweep and steps < PURGE_PART_MAX:
+            watchers = self._to_sweep.pop()
+            length = len(watchers.items)
+            steps += 1 + length
+            self._sweep(watchers, length)
 
-    def _purge(self) -> None:
-        for key in list(self._watchers):
-            self._sweep(key)
+    def _sweep(self, watchers: OperationWatchers, end: int) -> None:
+        """Drop the watchers before `end` that do not wait any more, and the key with the last."""
+        self.watched -= watchers.sweep(end)
+        if len(watchers) == 0:
+            self._forget(watchers)
 
-    def _sweep(self, key: Hashable) -> None:
-        """Drop the watchers of a key that do not wait any more, and the key with the last."""
-        watchers = self._watchers.get(key)
-        if watchers is None:
+    def _forget(self, watchers: OperationWatchers) -> None:
+        """Drop a key without watchers."""
+        if self.watched == 0:
+            self._watchers.clear()
             return
-        pending = [operation for operation in watchers if operation._is_waiting]
-        self.watched -= len(watchers) - len(pending)
-        if pending:
-            self._watchers[key] = pending
-        else:
-            del self._watchers[key]
+        try:
+            if self._watchers.get(watchers.key) is watchers:
+                del self._watchers[watchers.key]
+        except Exception:
+            # A key that can no longer be hashed or compared concerns nobody who gets here.  It
+            # stays until nothing is watched.
+            return

@@ -9,7 +9,11 @@ Invariants, whoever races:
 * no check is lost (KAFKA-6653): who finds an operation being tried leaves word, and whoever is
   trying does it when his try is over.  That is one more try for a check, the expiry for a
   deadline, and `on_complete` for a `force_complete`, which has answered True by then.  Their
-  errors reach who runs them: whoever checked, or for the deadline the timer's `on_error`;
+  errors reach who runs them: whoever checked, or for the deadline the timer's `on_error`.  Who
+  is left word again and again gives up the turn, and the timer's executor does that try;
+* whatever fails between a completion and its `on_complete`, the answer is given;
+* nobody else stands still for longer than it takes to go through a thousand watches: what is
+  longer goes in parts, between which others get the lock and the interpreter;
 * what has completed is not kept alive: under the keys lie small watches, which let go of their
   operation at once and are dropped by checks and purges (KAFKA-19389, KAFKA-19763).
 
@@ -21,22 +25,20 @@ lock is taken, for it may be in the middle of a call that it would wait for.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Hashable, Sequence
 from threading import get_ident
-from typing import Final
-
-from librt.threading import Lock
+from typing import Final, cast
 
 from tarry.purgatory.operation import (
     DelayedOperation,
-    Keeper,
     key_list_of,
     not_completed,
     raise_all,
     shut_down,
-    unhashable,
     why_not_taken,
 )
+from tarry.purgatory.watch import NOBODY, PART_MAX, Watch, WatchTable
 from tarry.timer.collector import COLLECTOR
 from tarry.timer.system_timer import SystemTimer
 
@@ -45,53 +47,14 @@ NOTHING: Final = 0
 TRY: Final = 1
 EXPIRE: Final = 2
 ANSWER: Final = 3
+LEAVE: Final = 4
 
-# Nobody's turn.  Identifiers of threads are not zero.
-NOBODY: Final = 0
-
-
-class Watch(Keeper):
-    """What stands for an operation under its keys, and knows whose turn it is to run its code.
-
-    `operation` is set while that waits.  Guarded by the lock of the purgatory; the one thread
-    that has the turn may look at `trier` without, because nobody else ends its turn.
-    """
-
-    __slots__ = (
-        "is_asked",
-        "is_due",
-        "is_owed",
-        "is_revoked",
-        "key_count",
-        "operation",
-        "purgatory",
-        "trier",
-    )
-
-    def __init__(self, purgatory: ThreadedPurgatory, trier: int) -> None:
-        self.purgatory = purgatory
-        self.trier = trier
-        self.operation: DelayedOperation | None = None
-        self.key_count = 0
-        # What others left to the one who is trying: a try, the expiry, `on_complete`.
-        self.is_asked = False
-        self.is_due = False
-        self.is_owed = False
-        # Cancelled by another thread during a try, which therefore must not complete it any more.
-        self.is_revoked = False
-
-    def is_waiting(self) -> bool:
-        """Whether the operation waits.  A call: what another thread changes is looked up anew."""
-        return self.operation is not None
-
-    def complete(self, operation: DelayedOperation) -> bool:
-        return self.purgatory._complete(self, operation)
-
-    def expire(self, operation: DelayedOperation) -> None:
-        self.purgatory._expire(self, operation)
+# How often a try is repeated for whoever checks meanwhile, and for its own checks.
+REPEATS_MAX: Final = 2
+FOR_EVER: Final = -(1 << 60)
 
 
-class ThreadedPurgatory:
+class ThreadedPurgatory(WatchTable):
     """One kind of operation, in any number of threads.  `name` is for logs and errors.
 
     Deadlines are on the clock of the timer, which may be shared and is not shut down here: end
@@ -107,18 +70,9 @@ class ThreadedPurgatory:
     """
 
     __slots__ = (
-        "_is_purging",
-        "_is_shut_down",
-        "_lock",
-        "_pending_watched",
-        "_watchers",
         "completed_total",
-        "delayed",
         "expired_total",
-        "name",
-        "purge_interval",
         "timer",
-        "watched",
     )
 
     def __init__(self, timer: SystemTimer, name: str, purge_interval: int = 1000) -> None:
@@ -127,18 +81,10 @@ class ThreadedPurgatory:
                 f"a ThreadedPurgatory runs on a SystemTimer, not on {timer!r}; Purgatory runs on a "
                 "TimingWheel"
             )
+        super().__init__(name, purge_interval)
         self.timer = timer
-        self.name = name
-        self.purge_interval = purge_interval
-        self.watched = 0
-        self.delayed = 0
         self.completed_total = 0
         self.expired_total = 0
-        self._lock = Lock()
-        self._watchers: dict[Hashable, list[Watch]] = {}
-        self._pending_watched = 0
-        self._is_purging = False
-        self._is_shut_down = False
         COLLECTOR.listen()
 
     def try_complete_else_watch(
@@ -146,10 +92,11 @@ class ThreadedPurgatory:
     ) -> bool:
         """True: it is completed.  Else it is watched under every key and timed.
 
-        An operation whose deadline has passed already expires in the timer's executor.  If
-        anything raises, the operation does not wait.  Raises ValueError for an operation that was
-        handed in before or no keys, TypeError for a key that cannot be hashed, PurgatoryShutDown,
-        TimerShutDown if it was the timer, and what its own code raised.
+        An operation whose deadline has passed already expires in the timer's executor.  False,
+        too, for one that was cancelled meanwhile, be it by its own second try: that does not
+        wait.  If anything raises, the operation does not wait.  Raises ValueError for an operation
+        that was handed in before or no keys, TypeError for a key that cannot be hashed,
+        PurgatoryShutDown, TimerShutDown if it was the timer, and what its own code raised.
         """
         key_list = keys if isinstance(keys, list) else key_list_of(keys)
         ident = get_ident()
@@ -192,15 +139,20 @@ class ThreadedPurgatory:
             watchers = self._watchers_of(key)
             if watchers is None:
                 return 0
-            walk = watchers.copy()
+            # To the end as it is now.  What is added meanwhile comes behind it.
+            items = watchers.items
+            number = watchers.head
+            end = len(items)
         ident = get_ident()
         completed = 0
         has_finished = False
         errors: list[BaseException] = []
         try:
-            for watch in walk:
-                operation = watch.operation
-                if operation is None:
+            while number < end:
+                watch = cast("Watch | None", items[number])
+                number += 1
+                operation = None if watch is None else watch.operation
+                if watch is None or operation is None:
                     has_finished = True
                     continue
                 try:
@@ -213,7 +165,11 @@ class ThreadedPurgatory:
                     errors.append(error)
         finally:
             if has_finished or errors:
-                self._sweep(key)
+                with self._lock:
+                    if watchers.items is items:
+                        self._sweep(watchers, number)
+                    elif limit is None:
+                        self._sweep(watchers, len(watchers.items))
         raise_all(errors)
         return completed
 
@@ -226,14 +182,27 @@ class ThreadedPurgatory:
         cancelled: list[DelayedOperation] = []
         self._check_caller()
         with self._lock:
-            for watch in self._watchers_of(key) or []:
-                operation = watch.operation
-                if operation is not None:
-                    cancelled.append(operation)
-                    self._revoke(watch)
-        for operation in cancelled:
-            self.timer.cancel(operation)
-        self._sweep(key)
+            watchers = self._watchers_of(key)
+            if watchers is None:
+                return cancelled
+            # What is added from now on is not meant, and nobody else looks at these.
+            del self._watchers[key]
+            items = watchers.items
+        ident = get_ident()
+        number = 0
+        try:
+            while number < len(items):
+                if number > 0:
+                    step_back()
+                found: dict[Watch, DelayedOperation] = {}
+                self._gather(items, number, found, ident)
+                cancelled.extend(found.values())
+                for operation in found.values():
+                    self.timer.cancel(operation)
+                number += PART_MAX
+        finally:
+            with self._lock:
+                self.watched -= watchers.clear()
         self._maybe_purge()
         return cancelled
 
@@ -244,30 +213,44 @@ class ThreadedPurgatory:
         cancelled.  What another thread is trying at this moment is ended by that thread.  Checks
         and cancels find nothing from now on.  Again: nothing to do, 0.
         """
+        revoker = NOBODY if expire_pending else get_ident()
         pending: dict[Watch, DelayedOperation] = {}
+        errors: list[BaseException] = []
         self._check_caller()
         with self._lock:
             self._is_shut_down = True
-            for watchers in self._watchers.values():
-                for watch in watchers:
-                    operation = watch.operation
-                    if operation is not None:
-                        pending[watch] = operation
-            if not expire_pending:
-                for watch in pending:
-                    self._revoke(watch)
-        errors: list[BaseException] = []
-        for watch, operation in pending.items():
-            if not expire_pending:
-                self.timer.cancel(operation)
-                continue
-            try:
-                self._expire(watch, operation)
-            except Exception as error:
-                errors.append(error)
+            lists = list(self._watchers.values())
+        steps = 0
+        for watchers in lists:
+            items = watchers.items
+            number = 0
+            while number < len(items):
+                found: dict[Watch, DelayedOperation] = {}
+                self._gather(items, number, found, revoker)
+                if not expire_pending:
+                    self._cancel_all(found, errors)
+                pending.update(found)
+                number += PART_MAX
+                steps = another_step(steps + min(len(items), PART_MAX))
+        if expire_pending:
+            for watch, operation in pending.items():
+                try:
+                    self._expire(watch, operation)
+                except Exception as error:
+                    errors.append(error)
+                steps = another_step(steps)
         self._maybe_purge()
         raise_all(errors)
         return len(pending)
+
+    def _cancel_all(
+        self, found: dict[Watch, DelayedOperation], errors: list[BaseException]
+    ) -> None:
+        for operation in found.values():
+            try:
+                self.timer.cancel(operation)
+            except Exception as error:
+                errors.append(error)
 
     # -- turns: who runs the code of an operation -----------------------------------------------
 
@@ -277,13 +260,13 @@ class ThreadedPurgatory:
             trier = watch.trier
             if watch.operation is None:
                 return False
-            if trier == NOBODY:
-                watch.trier = ident
-            elif trier != ident:
-                watch.is_asked = True
+            if trier == ident:  # from inside its own try
+                watch.is_nested = True
                 return False
-        if trier == ident:
-            return try_now(operation)  # from inside its own try
+            watch.is_asked = trier != NOBODY
+            if trier != NOBODY:
+                return False
+            watch.trier = ident
         return self._run_turn(watch, operation, TRY)
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
@@ -299,12 +282,14 @@ class ThreadedPurgatory:
             elif trier != ident:
                 watch.is_due = True
                 return
-        if trier == ident:
-            self._expire_now(watch, operation)
+        if trier == ident:  # from inside its own try
+            self._end_expired(watch, operation)
         else:
             self._run_turn(watch, operation, EXPIRE)
 
-    def _run_turn(self, watch: Watch, operation: DelayedOperation, work: int) -> bool:
+    def _run_turn(
+        self, watch: Watch, operation: DelayedOperation, work: int, repeats: int = 0
+    ) -> bool:
         """Do the work, then what others have left meanwhile; True: a try here completed it."""
         ident = watch.trier
         is_done = False
@@ -312,23 +297,27 @@ class ThreadedPurgatory:
         while work != NOTHING:
             try:
                 if work == TRY:
-                    is_done = try_now(operation)
+                    is_done = self._try_now(watch, operation)
                 elif work == EXPIRE:
                     self._expire_now(watch, operation)
-                else:
+                elif work == ANSWER:
                     operation.on_complete()
+                else:
+                    self._leave_to_timer(watch)
+                    break
             except BaseException as error:
                 # What was left to this thread is nobody else's any more: it is done first.
                 errors = [error] if errors is None else [*errors, error]
-            if watch.trier != ident:
+            if work == LEAVE or watch.trier != ident:
                 break  # completed, which ends the turn
-            work = self._next_work(watch)
+            work = self._next_work(watch, repeats)
+            repeats += 1
         if errors is not None:
             raise_all(errors)
         return is_done
 
-    def _next_work(self, watch: Watch) -> int:
-        """What was left to the thread that has the turn; NOTHING ends the turn."""
+    def _next_work(self, watch: Watch, repeats: int) -> int:
+        """What was left to the thread that has the turn; NOTHING and LEAVE end the turn."""
         with self._lock:
             if watch.is_owed:
                 watch.is_owed = False
@@ -337,17 +326,73 @@ class ThreadedPurgatory:
                 if watch.is_due:
                     return EXPIRE  # which ends the wait
                 if watch.is_asked:
-                    watch.is_asked = False
-                    return TRY
+                    if repeats < REPEATS_MAX:
+                        watch.is_asked = False
+                        return TRY
+                    # Those who check are no reason to keep this thread from what it is here for.
+                    watch.trier = NOBODY
+                    if watch.is_left:
+                        return NOTHING
+                    watch.is_left = True
+                    return LEAVE
             watch.trier = NOBODY
             return NOTHING
+
+    def _leave_to_timer(self, watch: Watch) -> None:
+        """Have the timer's executor do the try that is left."""
+        try:
+            self.timer.call_later(0, self._take_up, watch)
+        except Exception:
+            # The timer was shut down: there is nobody but this thread.
+            self._take_up(watch, FOR_EVER)
+
+    def _take_up(self, watch: Watch, repeats: int = 0) -> None:
+        """Do a try that was left, unless somebody else has done it or is about to."""
+        with self._lock:
+            watch.is_left = False
+            operation = watch.operation
+            if operation is None or not watch.is_asked or watch.trier != NOBODY:
+                return
+            watch.is_asked = False
+            watch.trier = get_ident()
+        self._run_turn(watch, operation, TRY, repeats)
+
+    def _try_now(self, watch: Watch, operation: DelayedOperation) -> bool:
+        """Try it in this thread, whose turn it is."""
+        is_done = False
+        try:
+            is_done = operation.try_complete()
+        finally:
+            if watch.is_nested:
+                is_done = self._try_again(watch, operation, is_done)
+        if is_done and not operation.is_completed:
+            raise not_completed()
+        return is_done
+
+    def _try_again(self, watch: Watch, operation: DelayedOperation, is_done: bool) -> bool:
+        """Try for the checks from inside the try; a condition that always checks ends some time."""
+        repeats = 0
+        try:
+            while watch.is_nested and watch.is_waiting() and repeats < REPEATS_MAX:
+                repeats += 1
+                watch.is_nested = False
+                is_done = operation.try_complete()
+        finally:
+            watch.is_nested = False
+        return is_done
 
     def _expire_now(self, watch: Watch, operation: DelayedOperation) -> None:
         """Expire it in this thread, whose turn it is."""
         try:
             # The condition may hold while its key waits to be checked: what has arrived counts.
-            try_now(operation)
+            self._try_now(watch, operation)
         finally:
+            self._end_expired(watch, operation)
+
+    def _end_expired(self, watch: Watch, operation: DelayedOperation) -> None:
+        """It has expired, unless it has ended already."""
+        is_expired = False
+        try:
             with self._lock:
                 is_expired = watch.operation is not None
                 if is_expired:
@@ -360,6 +405,8 @@ class ThreadedPurgatory:
                 if operation.is_pending:  # a shutdown is early
                     self.timer.cancel(operation)
                 self._maybe_purge()
+        finally:
+            if is_expired:
                 operation.on_complete()
                 operation.on_expiration()
 
@@ -367,24 +414,28 @@ class ThreadedPurgatory:
         """What `force_complete` of an operation does that was handed to this purgatory."""
         self._check_caller()
         ident = get_ident()
-        with self._lock:
-            trier = watch.trier
-            if operation.is_completed or (watch.is_revoked and trier == ident):
-                return False
-            operation.is_completed = True
-            is_owed = trier not in (NOBODY, ident)
-            watch.is_owed = is_owed
-            if not is_owed:
-                watch.trier = NOBODY
-            was_waiting = watch.operation is not None
+        is_mine = False
+        try:
+            with self._lock:
+                trier = watch.trier
+                if operation.is_completed or (watch.is_revoked and trier == ident):
+                    return False
+                operation.is_completed = True
+                is_mine = trier in (NOBODY, ident)
+                if is_mine:
+                    watch.trier = NOBODY
+                else:
+                    watch.is_owed = True
+                was_waiting = watch.operation is not None
+                if was_waiting:
+                    self._leave(watch)
+                    self.completed_total += 1
             if was_waiting:
-                self._leave(watch)
-                self.completed_total += 1
-        if was_waiting:
-            self.timer.cancel(operation)
-            self._maybe_purge()
-        if not is_owed:
-            operation.on_complete()
+                self.timer.cancel(operation)
+                self._maybe_purge()
+        finally:
+            if is_mine:
+                operation.on_complete()
         return True
 
     def _check_caller(self) -> None:
@@ -397,101 +448,37 @@ class ThreadedPurgatory:
 
     # -- watchers -------------------------------------------------------------------------------
 
-    def _watchers_of(self, key: Hashable) -> list[Watch] | None:
-        """Lock held."""
-        try:
-            return self._watchers.get(key)
-        except TypeError as error:
-            raise unhashable(key, error) from error
-
-    def _begin_watch(
-        self, watch: Watch, operation: DelayedOperation, keys: list[Hashable], ident: int
-    ) -> bool:
-        """Watch it and take the turn again; False: it is completed."""
-        with self._lock:
-            if operation.is_completed:
-                return False
-            if self._is_shut_down:
-                raise shut_down(self.name)
-            watch.trier = ident
-            watch.operation = operation
-            self.delayed += 1
-            for key in keys:
-                watchers = self._watchers_of(key)
-                if watchers is None:
-                    self._watchers[key] = [watch]
-                elif watchers[-1] is watch:
-                    continue  # the same key named twice
-                else:
-                    watchers.append(watch)
-                watch.key_count += 1
-                self.watched += 1
-                self._pending_watched += 1
-        return True
-
-    def _leave(self, watch: Watch) -> None:
-        """Out of the counters; the lists under its keys forget it when swept.  Lock held."""
-        watch.operation = None
-        self.delayed -= 1
-        self._pending_watched -= watch.key_count
-        watch.key_count = 0
-
-    def _revoke(self, watch: Watch) -> None:
-        """It waits no more, and a try under way in another thread completes it no more."""
-        watch.is_revoked = watch.trier not in (NOBODY, get_ident())
-        self._leave(watch)
-
     def _drop(self, watch: Watch) -> None:
         """What could not be handed in does not wait."""
         with self._lock:
             if watch.operation is None:
                 return
-            if watch.trier == get_ident():
+            ident = get_ident()
+            if watch.trier == ident:
                 watch.trier = NOBODY
-            self._revoke(watch)
+            self._revoke(watch, ident)
         self._maybe_purge()
 
-    def _sweep(self, key: Hashable) -> None:
-        """Drop the watchers of a key that do not wait any more, and the key with the last."""
-        with self._lock:
-            watchers = self._watchers.get(key)
-            if watchers is None:
-                return
-            pending = [watch for watch in watchers if watch.operation is not None]
-            self.watched -= len(watchers) - len(pending)
-            if pending:
-                self._watchers[key] = pending
-            else:
-                del self._watchers[key]
-
     def _maybe_purge(self) -> None:
-        """Sweep all keys if enough watchers are finished; one thread does, key by key."""
+        """Sweep part of what is watched if enough is finished; all of it after a shutdown."""
         # Looked at without the lock: the last of those who change the counts sees them right.
         while self._is_purge_due():
             with self._lock:
-                if self._is_purging:
-                    return  # that thread looks again
-                self._is_purging = True
-                keys = list(self._watchers)
-            try:
-                for key in keys:
-                    self._sweep(key)
-            finally:
-                self._is_purging = False
-
-    def _is_purge_due(self) -> bool:
-        # A purge walks all that is watched: never for fewer finished watchers than there are
-        # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
-        pending = self._pending_watched
-        finished = self.watched - pending
-        if self._is_shut_down:
-            return finished > 0 and pending == 0
-        return finished > self.purge_interval and finished > pending
+                if not self._is_shut_down:
+                    self._purge_part()
+                    return
+                self._drop_part()
+            step_back()
 
 
-def try_now(operation: DelayedOperation) -> bool:
-    """Try it in this thread, whose turn it is."""
-    is_done = operation.try_complete()
-    if is_done and not operation.is_completed:
-        raise not_completed()
-    return is_done
+def step_back() -> None:
+    """Let others have the interpreter, which compiled code never gives back by itself."""
+    time.sleep(0)
+
+
+def another_step(steps: int) -> int:
+    """One step more, or none after a step back."""
+    if steps < PART_MAX:
+        return steps + 1
+    step_back()
+    return 0

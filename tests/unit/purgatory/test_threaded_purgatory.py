@@ -362,7 +362,7 @@ def test_a_try_that_checked_its_own_key_is_still_under_way(
 
     assert checked == [0]
     assert set(operation.threads) == {threading.get_ident()}
-    assert operation.tries == 3  # its own, the one inside it, the one for the other thread
+    assert operation.tries == 3  # its own, one for its own check, one for the other thread's
 
 
 # -- while an expiry or a completion runs

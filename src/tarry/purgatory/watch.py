@@ -1,0 +1,225 @@
+"""Watches: what stands for operations under their keys in a purgatory of many threads.
+
+A lock guards them and the counters.  Nothing here runs the code of an operation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final, cast
+
+from librt.threading import Lock
+
+from tarry.purgatory.operation import DelayedOperation, Keeper, shut_down, unhashable
+from tarry.purgatory.watchers import Watchers
+
+# Nobody's turn.  Identifiers of threads are not zero.
+NOBODY: Final = 0
+
+# With the lock held so many watches are gone through, and in a purge the last of its lists whole.
+PART_MAX: Final = 1000
+
+
+class Watch(Keeper):
+    """What stands for an operation under its keys, and knows whose turn it is to run its code.
+
+    `operation` is set while that waits.  Guarded by the lock of the purgatory; the one thread
+    that has the turn may look at `trier` without, because nobody else ends its turn.
+    """
+
+    __slots__ = (
+        "is_asked",
+        "is_due",
+        "is_left",
+        "is_nested",
+        "is_owed",
+        "is_revoked",
+        "key_count",
+        "operation",
+        "purgatory",
+        "trier",
+    )
+
+    def __init__(self, purgatory: WatchTable, trier: int) -> None:
+        self.purgatory = purgatory
+        self.trier = trier
+        self.operation: DelayedOperation | None = None
+        self.key_count = 0
+        # What others left to the one who is trying: a try, the expiry, `on_complete`.
+        self.is_asked = False
+        self.is_due = False
+        self.is_owed = False
+        # The try is left to the timer's executor, which has not come to it yet.
+        self.is_left = False
+        # The thread that tries checked a key of the operation from inside the try.
+        self.is_nested = False
+        # Cancelled by another thread during a try, which therefore must not complete it any more.
+        self.is_revoked = False
+
+    def is_waiting(self) -> bool:
+        """Whether the operation waits.  A call: what another thread changes is looked up anew."""
+        return self.operation is not None
+
+    def complete(self, operation: DelayedOperation) -> bool:
+        return self.purgatory._complete(self, operation)
+
+    def expire(self, operation: DelayedOperation) -> None:
+        self.purgatory._expire(self, operation)
+
+
+class WatchList(Watchers):
+    """The watches under one key."""
+
+    __slots__ = ()
+
+    def pending_of(self, items: list[object]) -> list[object]:
+        return [
+            watch
+            for watch in items
+            if watch is not None and cast(Watch, watch).operation is not None
+        ]
+
+
+class WatchTable:
+    """The watches of a purgatory by key, and the counters of them."""
+
+    __slots__ = (
+        "_is_shut_down",
+        "_lock",
+        "_pending_watched",
+        "_to_sweep",
+        "_watchers",
+        "delayed",
+        "name",
+        "purge_interval",
+        "watched",
+    )
+
+    def __init__(self, name: str, purge_interval: int) -> None:
+        self.name = name
+        self.purge_interval = purge_interval
+        self.watched = 0
+        self.delayed = 0
+        self._lock = Lock()
+        self._watchers: dict[Hashable, WatchList] = {}
+        # What a purge that is under way has still to sweep.
+        self._to_sweep: list[WatchList] = []
+        self._pending_watched = 0
+        self._is_shut_down = False
+
+    def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
+        """What `force_complete` of an operation does that was handed to this purgatory."""
+        raise NotImplementedError
+
+    def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
+        """The deadline has come: expire it, or leave that to who is trying."""
+        raise NotImplementedError
+
+    def _watchers_of(self, key: Hashable) -> WatchList | None:
+        """Lock held."""
+        try:
+            return self._watchers.get(key)
+        except TypeError as error:
+            raise unhashable(key, error) from error
+
+    def _begin_watch(
+        self, watch: Watch, operation: DelayedOperation, keys: list[Hashable], ident: int
+    ) -> bool:
+        """Watch it and take the turn again; False: it is completed."""
+        with self._lock:
+            if operation.is_completed:
+                return False
+            if self._is_shut_down:
+                raise shut_down(self.name)
+            watch.trier = ident
+            watch.operation = operation
+            self.delayed += 1
+            for key in keys:
+                watchers = self._watchers_of(key)
+                if watchers is None:
+                    watchers = WatchList(key)
+                    self._watchers[key] = watchers
+                items = watchers.items
+                if items and items[-1] is watch:
+                    continue  # the same key named twice
+                items.append(watch)
+                watch.key_count += 1
+                self.watched += 1
+                self._pending_watched += 1
+        return True
+
+    def _leave(self, watch: Watch) -> None:
+        """Out of the counters; the lists under its keys forget it when swept.  Lock held."""
+        watch.operation = None
+        self.delayed -= 1
+        self._pending_watched -= watch.key_count
+        watch.key_count = 0
+
+    def _revoke(self, watch: Watch, ident: int) -> None:
+        """It waits no more, and a try under way in another thread completes it no more."""
+        watch.is_revoked = watch.trier not in (NOBODY, ident)
+        self._leave(watch)
+
+    def _gather(
+        self, items: list[object], number: int, found: dict[Watch, DelayedOperation], revoker: int
+    ) -> None:
+        """What waits in a part of a list, and not any more if this thread is to revoke it."""
+        with self._lock:
+            for item in items[number : number + PART_MAX]:
+                watch = cast("Watch | None", item)
+                operation = None if watch is None else watch.operation
+                if watch is not None and operation is not None:
+                    found[watch] = operation
+                    if revoker != NOBODY:
+                        self._revoke(watch, revoker)
+
+    def _is_purge_due(self) -> bool:
+        # A purge walks all that is watched: never for fewer finished watchers than there are
+        # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
+        pending = self._pending_watched
+        if self._is_shut_down:
+            return pending == 0 and len(self._watchers) > 0
+        finished = self.watched - pending
+        return (finished > self.purge_interval and finished > pending) or len(self._to_sweep) > 0
+
+    def _purge_part(self) -> None:
+        """Lock held."""
+        if not self._to_sweep:
+            self._to_sweep = list(self._watchers.values())
+        steps = 0
+        while self._to_sweep and steps < PART_MAX:
+            watchers = self._to_sweep.pop()
+            length = len(watchers.items)
+            steps += 1 + length
+            self._sweep(watchers, length)
+
+    def _drop_part(self) -> None:
+        """After a shutdown nothing waits, and no key needs to be looked up.  Lock held."""
+        self._to_sweep.clear()
+        steps = 0
+        while self._watchers and steps < PART_MAX:
+            _, watchers = self._watchers.popitem()
+            steps += 1 + len(watchers.items)
+            self.watched -= watchers.clear()
+
+    def _sweep(self, watchers: WatchList, end: int) -> None:
+        """Drop the watches before `end` that do not wait any more, and the key with the last.
+
+        Lock held.
+        """
+        self.watched -= watchers.sweep(end)
+        if len(watchers) == 0:
+            self._forget(watchers)
+
+    def _forget(self, watchers: WatchList) -> None:
+        """Drop a key without watches.  Lock held."""
+        if self.watched == 0:
+            self._watchers.clear()
+            return
+        try:
+            if self._watchers.get(watchers.key) is watchers:
+                del self._watchers[watchers.key]
+        except Exception:
+            # A key that can no longer be hashed or compared concerns nobody who gets here.  It
+            # stays until nothing is watched.
+            return
