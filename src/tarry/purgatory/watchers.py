@@ -12,8 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-NOTHING: list[object] = [None]
-
 
 class Watchers:
     """The list under a key.  Who shares it guards it; only the walk itself needs no lock."""
@@ -52,7 +50,8 @@ class Watchers:
             self.items = pending
             self.head = 0
             return gone
-        moved = NOTHING * gone + pending
+        nothing: list[object] = [None]
+        moved = nothing * gone + pending
         self.head = head + gone  # before anything is set free, whose finalizer may come back
         items[head:end] = moved
         if self.head * 2 > length:

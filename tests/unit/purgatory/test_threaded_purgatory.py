@@ -11,7 +11,8 @@ import gc
 import threading
 import weakref
 from collections.abc import Callable
-from typing import TypeVar
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
 
 import pytest
 
@@ -363,6 +364,127 @@ def test_a_try_that_checked_its_own_key_is_still_under_way(
     assert checked == [0]
     assert set(operation.threads) == {threading.get_ident()}
     assert operation.tries == 3  # its own, one for its own check, one for the other thread's
+
+
+def test_a_deadline_and_a_check_during_a_try_are_one_last_try(
+    threaded: ThreadedFace, purgatory: ThreadedPurgatory
+) -> None:
+    operation = racing(purgatory, "a", deadline_ms=20)
+
+    def be_checked_and_due() -> None:
+        elsewhere(lambda: purgatory.check_and_complete("a"))
+        elsewhere(lambda: threaded.advance(20))
+
+    operation.in_try = once(be_checked_and_due)
+    purgatory.check_and_complete("a")
+
+    assert operation.tries == 2
+    assert operation.happened == ["completed", "expired"]
+    assert not operation.overlapped
+
+
+# -- who is left word again and again
+
+
+class Later(Executor):
+    """Runs what it was given when the test says so."""
+
+    def __init__(self) -> None:
+        self.tasks: list[Callable[[], object]] = []
+
+    def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Future[Any]:
+        self.tasks.append(lambda: fn(*args, **kwargs))
+        return Future()
+
+    def run(self) -> None:
+        tasks, self.tasks = self.tasks, []
+        for task in tasks:
+            task()
+
+
+class Besieged:
+    """An operation that is checked elsewhere during each of its tries."""
+
+    def __init__(self) -> None:
+        self.executor = Later()
+        self.timer = SystemTimer("test", clock=lambda: 0, reaper=False, executor=self.executor)
+        self.purgatory = ThreadedPurgatory(self.timer, "test")
+        self.operation = racing(self.purgatory, "a")
+        self.operation.in_try = self.check_elsewhere
+
+    def check_elsewhere(self) -> None:
+        if self.operation.tries < 20:  # lest it be for ever
+            elsewhere(lambda: self.purgatory.check_and_complete("a"))
+
+
+def test_who_tries_is_not_held_by_those_who_check() -> None:
+    scene = Besieged()
+
+    completed = scene.purgatory.check_and_complete("a")
+
+    assert completed == 0
+    assert scene.operation.tries == 3
+    assert len(scene.executor.tasks) == 1
+
+
+def test_the_try_that_was_left_is_done_by_the_executor_of_the_timer() -> None:
+    scene = Besieged()
+    scene.purgatory.check_and_complete("a")
+    scene.operation.in_try = list
+    scene.operation.is_ready = True
+
+    elsewhere(scene.executor.run)
+
+    assert scene.operation.happened == ["completed"]
+    assert scene.purgatory.delayed == 0
+
+
+def test_the_executor_is_not_held_either_and_is_asked_once_at_a_time() -> None:
+    scene = Besieged()
+    scene.purgatory.check_and_complete("a")
+
+    scene.purgatory.check_and_complete("a")
+    waiting = len(scene.executor.tasks)
+    scene.executor.run()
+
+    assert waiting == 1
+    assert scene.operation.tries == 9
+    assert len(scene.executor.tasks) == 1
+
+
+def test_who_checks_next_takes_the_turn_that_was_given_up() -> None:
+    scene = Besieged()
+    scene.purgatory.check_and_complete("a")
+    scene.operation.in_try = list
+
+    scene.purgatory.check_and_complete("a")
+    tries = scene.operation.tries
+    scene.executor.run()
+
+    assert tries == 4
+    assert scene.operation.tries == 4  # nothing was left
+    assert scene.executor.tasks == []
+
+
+def test_who_tries_goes_on_when_the_timer_was_shut_down() -> None:
+    scene = Besieged()
+    scene.timer.shutdown()
+
+    scene.purgatory.check_and_complete("a")
+
+    assert scene.operation.tries == 20
+    assert scene.purgatory.delayed == 1
+
+
+def test_what_ended_before_the_executor_came_to_it_is_not_tried() -> None:
+    scene = Besieged()
+    scene.purgatory.check_and_complete("a")
+    scene.operation.force_complete()
+
+    scene.executor.run()
+
+    assert scene.operation.tries == 3
+    assert scene.operation.happened == ["completed"]
 
 
 # -- while an expiry or a completion runs
