@@ -201,7 +201,7 @@ def class_facts(node: ast.ClassDef, library: Library) -> list[str]:
     if bases:
         linked = [f"[{base}]({page_of(base)}#{base.lower()})" for base in bases]
         facts.append(f"Subclass of {', '.join(linked)}.")
-    attributes = [f"`{name}: {kind}`" for name, kind in attributes_of(node)]
+    attributes = [f"`{name}: {kind}`" for name, kind in all_attributes(node, library)]
     if attributes:
         facts.append(f"Attributes: {', '.join(attributes)}.")
     own = {method.name for method in node.body if isinstance(method, Method)}
@@ -220,6 +220,17 @@ def page_of(name: str) -> str:
         if any(name in names for names in page.sections.values()):
             return page.file
     raise Unwritable(f"no page has {name}")
+
+
+def all_attributes(node: ast.ClassDef, library: Library) -> list[tuple[str, str]]:
+    """Public attributes, those first that come from bases that are not exported."""
+    found: dict[str, str] = {}
+    for base in map(ast.unparse, node.bases):
+        definition = library.definitions.get(base)
+        if base not in library.exported and isinstance(definition, ast.ClassDef):
+            found.update(all_attributes(definition, library))
+    found.update(attributes_of(node))
+    return list(found.items())
 
 
 def attributes_of(node: ast.ClassDef) -> list[tuple[str, str]]:

@@ -20,6 +20,9 @@ class TimerEntry:
         """Told here."""
 
 class Inner:
+    def __init__(self) -> None:
+        self.colour: str = "red"
+
     def plumbing(self) -> None:
         """For the package's own modules."""
 
@@ -88,7 +91,7 @@ def test_a_class_is_shown_with_what_its_users_need(tool: ModuleType) -> None:
 
     assert "| [Shown](#shown) | A class |" in text
     assert 'from tarry.timer import Shown\nShown(size: int, *, name: str = "x"' in text
-    assert "* Attributes: `size: int`, `is_open: bool`." in text
+    assert "* Attributes: `colour: str`, `size: int`, `is_open: bool`." in text
     assert "run(first: Thing, *rest: object, limit: int | None = None) -> list[int]" in text
     assert "count: int  # read only" in text
     assert "`len()` of it" in text
