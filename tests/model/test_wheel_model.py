@@ -16,10 +16,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
+from tarry.timer.bucket import Chunk
 from tarry.timer.entry import TimerEntry
 from tarry.timer.heap import HeapTimer
 from tarry.timer.rounds import RoundsTimer
-from tarry.timer.wheel import TimingWheel, _Chunk
+from tarry.timer.wheel import TimingWheel
 
 AnyTimer = TimingWheel | HeapTimer | RoundsTimer
 
@@ -406,7 +407,7 @@ def test_a_jump_costs_the_wheel_by_the_entries_and_not_by_the_ticks(
 
 
 def demotions(deadline_ms: int, wheel_size: int) -> list[tuple[int, int]]:
-    """Level and expiration of each bucket that an entry waits in, from a fresh wheel on.
+    """Tick and expiration of each bucket that an entry waits in, from a fresh wheel on.
 
     By arithmetic: the lowest level whose interval reaches the deadline, until that has come.
     """
@@ -417,7 +418,7 @@ def demotions(deadline_ms: int, wheel_size: int) -> list[tuple[int, int]]:
         while deadline_ms >= now_ms - now_ms % wheel_size**level + wheel_size ** (level + 1):
             level += 1
         now_ms = deadline_ms - deadline_ms % wheel_size**level
-        passed.append((level, now_ms))
+        passed.append((wheel_size**level, now_ms))
     return passed
 
 
@@ -438,8 +439,8 @@ def test_an_entry_falls_step_by_step_and_at_each_only_when_the_bucket_expires(
     came: list[tuple[int, list[TimerEntry]]] = []
     while (due_ms := wheel.next_due_ms()) is not None:
         chunk = entry._holder
-        assert isinstance(chunk, _Chunk)
-        passed.append((chunk.bucket.level.number, chunk.bucket.expiration_ms))
+        assert isinstance(chunk, Chunk)
+        passed.append((chunk.bucket.tick_ms, chunk.bucket.expiration_ms))
         assert wheel.advance(due_ms - 1) == []
         assert entry._holder is chunk
         came.append((due_ms, wheel.advance(due_ms)))

@@ -146,8 +146,15 @@ class HeapTimer:
 
     def _clean(self) -> None:
         """Drop the stale keys; the order stays, for no two keys are equal."""
-        entries = self._entries
-        self._heap = [key for key in self._heap if key & NUMBER_MASK in entries]
-        heapify(self._heap)
-        # A copy has the space of what is left, the original that of all there ever was.
-        self._entries = dict(entries)
+        while True:
+            heap = self._heap
+            length = len(heap)
+            kept = [key for key in heap if key & NUMBER_MASK in self._entries]
+            # A copy has the space of what is left, the original that of all there ever was.
+            entries = dict(self._entries)
+            # A finalizer that came between may have cancelled or added.
+            if len(heap) == length and self._heap is heap and len(entries) == len(self._entries):
+                break
+        heapify(kept)
+        self._heap = kept
+        self._entries = entries

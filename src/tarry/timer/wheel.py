@@ -15,7 +15,8 @@ from __future__ import annotations
 from heapq import heappop, heappush
 from typing import Final
 
-from tarry.timer.entry import Holder, TimerEntry, check_ms, why_not_added, why_not_moved
+from tarry.timer.bucket import Bucket, Chunk, in_order
+from tarry.timer.entry import TimerEntry, check_ms, why_not_added, why_not_moved
 
 # A place in the queue of buckets is one int, the expiration and below it the level; 64 levels
 # of at least two buckets reach farther than any 64-bit time.
@@ -26,142 +27,12 @@ LEVEL_MASK: Final = 63
 # "No limit": more moves than memory has entries.
 MOVES_UNLIMITED: Final = 1 << 60
 
-# What one sweep of holes or one step of `advance` may have to look at; 4 to 8 KiB of list.
-CHUNK_ENTRIES_MAX: Final = 1024
+# A full tick longer than 1 ms is divided into as many parts at most when it is due, to bring its
+# entries into the order of their exact deadlines step by step.
+PARTS_MAX: Final = 1000
 
-# Chunks of a bucket below which nobody looks for emptied ones.
-CHUNKS_MIN: Final = 16
-
-
-class _Chunk(Holder):
-    """A stretch of a bucket: its entries in the order in which they came.
-
-    A cancelled entry leaves a hole, which costs no look at any other entry: of a million pending
-    the oldest is cancelled in 36 ns, where filling the hole with the last one took 75 and a
-    linked list 126.  Holes are swept out once they are three quarters.  A bucket is made of
-    chunks so that neither sweeping nor taking the first few of ten million touches the rest.
-    """
-
-    __slots__ = ("bucket",)
-
-    def __init__(self, owner: object, bucket: _Bucket) -> None:
-        super().__init__(owner)
-        self.bucket = bucket
-
-    def is_empty(self) -> bool:
-        return len(self.entries) == self.holes
-
-    def sweep(self) -> None:
-        """Drop the holes; those at the front, the most of time-outs, without a look at the rest."""
-        entries = self.entries
-        front = 0
-        while front < len(entries) and entries[front] is None:
-            front += 1
-        del entries[:front]
-        self.taken += front
-        self.holes -= front
-        if self.holes * 4 > len(entries) * 3:
-            self.hold(self.live())
-
-    def hold(self, entries: list[TimerEntry]) -> None:
-        """Hold these entries, in this order, and no holes."""
-        self.entries = [*entries]
-        self.holes = 0
-        self.taken = 0
-        for place, entry in enumerate(entries):
-            entry._holder = self
-            entry._place = place
-
-    def live(self) -> list[TimerEntry]:
-        """What is not a hole, in order."""
-        return [entry for entry in self.entries if entry is not None]
-
-    def take(self, count_max: int) -> list[TimerEntry | None]:
-        """Take entries from the front, holes among them; they still name this chunk as theirs."""
-        entries = self.entries
-        if len(entries) - self.holes <= count_max:
-            self.hold([])
-            return entries
-        count = 0
-        end = 0
-        while count < count_max:
-            if entries[end] is not None:
-                count += 1
-            end += 1
-        first = entries[:end]
-        del entries[:end]
-        self.taken += end
-        self.holes -= end - count
-        return first
-
-
-class _Bucket:
-    """The entries of one tick of one level: full chunks, and the tail that new ones go to."""
-
-    __slots__ = ("chunks", "chunks_max", "expiration_ms", "is_queued", "is_sorted", "level", "tail")
-
-    def __init__(self, owner: object, level: _Level) -> None:
-        self.level = level
-        self.tail = _Chunk(owner, self)
-        self.chunks: list[_Chunk] = []
-        self.chunks_max = CHUNKS_MIN
-        self.expiration_ms = 0
-        self.is_queued = False
-        self.is_sorted = False
-
-    def pending(self) -> list[TimerEntry]:
-        """A copy of what lies here, in order."""
-        entries: list[TimerEntry] = []
-        for chunk in self.chunks:
-            entries.extend(chunk.live())
-        entries.extend(self.tail.live())
-        return entries
-
-    def grow(self) -> _Chunk:
-        """Begin a new tail.  Chunks that cancelling emptied go when the others have doubled."""
-        chunks = self.chunks
-        if len(chunks) >= self.chunks_max:
-            chunks = [chunk for chunk in chunks if not chunk.is_empty()]
-            self.chunks = chunks
-            self.chunks_max = max(CHUNKS_MIN, 2 * len(chunks))
-        chunks.append(self.tail)
-        self.tail = _Chunk(self.tail.owner, self)
-        return self.tail
-
-    def is_empty(self) -> bool:
-        """Whether nothing is left; drops the chunks at the front that cancelling emptied."""
-        chunks = self.chunks
-        if chunks:
-            front = 0
-            while front < len(chunks) and chunks[front].is_empty():
-                front += 1
-            if front:
-                del chunks[:front]
-            if chunks:
-                return False
-        return self.tail.is_empty()
-
-    def clear(self) -> None:
-        """Make an empty bucket ready for its next turn, without the holes and the space."""
-        self.tail.hold([])
-        self.chunks_max = CHUNKS_MIN
-        self.is_queued = False
-        self.is_sorted = False
-
-    def sort(self) -> None:
-        """Order by exact deadline; stable.  Once is enough: nothing comes to a due bucket."""
-        entries = self.pending()
-        entries.sort(key=_deadline_of)
-        self.chunks = []
-        self.tail.hold(entries[:CHUNK_ENTRIES_MAX])
-        for start in range(CHUNK_ENTRIES_MAX, len(entries), CHUNK_ENTRIES_MAX):
-            self.grow().hold(entries[start : start + CHUNK_ENTRIES_MAX])
-        self.is_sorted = True
-
-    def first_chunk(self) -> _Chunk:
-        """Where the oldest entry lies, if the bucket is not empty."""
-        chunks = self.chunks
-        return chunks[0] if chunks else self.tail
+# Buckets emptied by cancelling that one call takes out of the queue.
+EMPTY_BUCKETS_MAX: Final = 256
 
 
 class _Level:
@@ -178,7 +49,7 @@ class _Level:
         self.start_ms = now_ms - now_ms % tick_ms
         self.end_ms = self.start_ms + self.interval_ms
         self.overflow: _Level | None = None
-        self.buckets: list[_Bucket] = [_Bucket(owner, self) for _ in range(wheel_size)]
+        self.buckets: list[Bucket] = [Bucket(owner, tick_ms) for _ in range(wheel_size)]
 
 
 class TimingWheel:
@@ -190,7 +61,16 @@ class TimingWheel:
     buckets.  Not thread-safe; `SystemTimer` is.
     """
 
-    __slots__ = ("_levels", "_lowest", "_pending", "_queue", "_tick_ms", "_wheel_size")
+    __slots__ = (
+        "_levels",
+        "_lowest",
+        "_part",
+        "_parts",
+        "_pending",
+        "_queue",
+        "_tick_ms",
+        "_wheel_size",
+    )
 
     def __init__(self, now_ms: int, tick_ms: int = 1, wheel_size: int = 20) -> None:
         for number in (now_ms, tick_ms, wheel_size):
@@ -205,6 +85,9 @@ class TimingWheel:
         self._levels: list[_Level] = [self._lowest]
         self._queue: list[int] = []
         self._pending = 0
+        # The tick that is due, divided by exact deadlines, and its first part that is not empty.
+        self._parts: list[Bucket] = []
+        self._part = 0
 
     def __len__(self) -> int:
         return self._pending
@@ -237,14 +120,16 @@ class TimingWheel:
             raise why_not_moved()
         entries = holder.entries
         index = entry._place - holder.taken
-        if index == len(entries) - 1:
+        if not 0 <= index < len(entries) or entries[index] is not entry:
+            pass  # `advance` has it in its hand, and leaves it out then
+        elif index == len(entries) - 1:
             entries.pop()
         else:
             entries[index] = None
             holes = holder.holes + 1
             holder.holes = holes
             if holes * 4 > len(entries) * 3:
-                assert isinstance(holder, _Chunk)
+                assert isinstance(holder, Chunk)
                 holder.sweep()
         entry._holder = None
         self._pending -= 1
@@ -263,11 +148,11 @@ class TimingWheel:
             return self.add(entry)
         if holder.owner is not self:
             raise why_not_moved()
-        assert isinstance(holder, _Chunk)
+        assert isinstance(holder, Chunk)
         bucket = holder.bucket
         first_ms = bucket.expiration_ms
         due_ms = self._round_up(deadline_ms)
-        stays = first_ms <= due_ms < first_ms + bucket.level.tick_ms
+        stays = first_ms <= due_ms < first_ms + bucket.tick_ms
         if stays and first_ms > self._lowest.start_ms:
             entry.deadline_ms = deadline_ms  # the common case of a heartbeat
             return True
@@ -292,17 +177,26 @@ class TimingWheel:
                 break
             if moves <= 0:
                 break
+            if bucket.is_empty():
+                moves -= EMPTY_BUCKETS_MAX
+                continue
             self._move_to(bucket.expiration_ms)
-            is_due = bucket.level.number == 0
-            if is_due and self._tick_ms > 1 and not bucket.is_sorted:
-                bucket.sort()
-            for entry in bucket.first_chunk().take(moves):
-                if entry is None:
+            chunk = bucket.first_chunk()
+            taken = chunk.take(moves)
+            is_due = bucket.tick_ms == 1 or not bucket.is_queued
+            is_lowest = bucket.tick_ms == self._tick_ms
+            if is_lowest and not is_due and self._part == len(self._parts) and bucket.is_empty():
+                taken = in_order(taken)
+                is_due = True
+            for entry in taken:
+                if entry is None or entry._holder is not chunk:
                     continue
                 moves -= 1
                 if is_due:
                     entry._holder = None
                     due.append(entry)
+                elif is_lowest:
+                    self._divide(entry)
                 else:
                     self._link(entry, self._round_up(entry.deadline_ms))
         self._pending -= len(due)
@@ -334,16 +228,23 @@ class TimingWheel:
             # The higher level comes first, so that what falls to a bucket that expires at the
             # same time is there before that one is emptied.
             heappush(self._queue, bucket.expiration_ms << LEVEL_BITS | LEVEL_MASK - level.number)
-        chunk = bucket.tail
-        entries = chunk.entries
-        count = len(entries)
-        if count >= CHUNK_ENTRIES_MAX:
-            chunk = bucket.grow()
-            entries = chunk.entries
-            count = 0
-        entry._holder = chunk
-        entry._place = chunk.taken + count
-        entries.append(entry)
+        bucket.append(entry)
+
+    def _divide(self, entry: TimerEntry) -> None:
+        """Put an entry of a tick that is due into its part of the tick, by its exact deadline."""
+        tick_ms = self._tick_ms
+        parts = self._parts
+        if not parts:
+            parts = [Bucket(self, 1) for _ in range(min(tick_ms, PARTS_MAX))]
+            self._parts = parts
+            self._part = len(parts)
+        since_ms = entry.deadline_ms - self._lowest.start_ms + tick_ms - 1
+        number = max(0, min(since_ms * len(parts) // tick_ms, len(parts) - 1))
+        part = parts[number]
+        part.expiration_ms = self._lowest.start_ms
+        part.is_sorted = False
+        part.append(entry)
+        self._part = min(self._part, number)
 
     def _reach(self, due_ms: int) -> None:
         """Make the levels that a deadline needs."""
@@ -355,23 +256,46 @@ class TimingWheel:
         if number >= LEVELS_MAX:
             raise ValueError("the deadline is farther away than the wheel's levels reach")
         overflow = _Level(self, number, level.interval_ms, self._wheel_size, level.start_ms)
+        if level.overflow is not None:
+            return level.overflow  # a finalizer came between, and has made it
         level.overflow = overflow
         self._levels.append(overflow)
         return overflow
 
-    def _first_bucket(self) -> _Bucket | None:
-        """The bucket that expires first; those emptied by `cancel` leave the queue on the way."""
+    def _first_bucket(self) -> Bucket | None:
+        """The bucket that expires first; those emptied by `cancel` leave the queue on the way.
+
+        Of very many of these some are left, and then an empty bucket is the answer.
+        """
+        part = self._first_part()
         queue = self._queue
+        popped = 0
         while queue:
             place = queue[0]
-            level = self._levels[LEVEL_MASK - (place & LEVEL_MASK)]
             expiration_ms = place >> LEVEL_BITS
+            if part is not None and expiration_ms > part.expiration_ms:
+                return part
+            level = self._levels[LEVEL_MASK - (place & LEVEL_MASK)]
             bucket = level.buckets[expiration_ms // level.tick_ms % self._wheel_size]
             assert bucket.expiration_ms == expiration_ms
-            if not bucket.is_empty():
+            if popped == EMPTY_BUCKETS_MAX or not bucket.is_empty():
                 return bucket
             heappop(queue)
             bucket.clear()
+            popped += 1
+        return part
+
+    def _first_part(self) -> Bucket | None:
+        """The first part of the divided tick that is not empty, in exact order."""
+        parts = self._parts
+        while self._part < len(parts):
+            part = parts[self._part]
+            if not part.is_empty():
+                if self._tick_ms > PARTS_MAX and not part.is_sorted:
+                    part.sort()
+                return part
+            part.clear()
+            self._part += 1
         return None
 
     def _move_to(self, now_ms: int) -> None:
@@ -384,7 +308,3 @@ class TimingWheel:
             level.start_ms = start_ms
             level.end_ms = start_ms + level.interval_ms
             level = level.overflow
-
-
-def _deadline_of(entry: TimerEntry) -> int:
-    return entry.deadline_ms

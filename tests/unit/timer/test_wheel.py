@@ -5,10 +5,15 @@ What it shares with the other timers stands in tests/contracts, the laws in test
 
 from __future__ import annotations
 
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
 import pytest
 
 from tarry.timer import TimerEntry, TimingWheel
-from tarry.timer.wheel import CHUNKS_MIN, _Chunk
+from tarry.timer.bucket import CHUNKS_MIN, Chunk
+from tarry.timer.wheel import EMPTY_BUCKETS_MAX
 
 
 def added(wheel: TimingWheel, *deadlines_ms: int) -> list[TimerEntry]:
@@ -25,9 +30,11 @@ def deadlines(entries: list[TimerEntry]) -> list[int]:
 def lies(entry: TimerEntry) -> tuple[int, int, int]:
     """Which level and which slot of it an entry lies in, and when that bucket expires."""
     chunk = entry._holder
-    assert isinstance(chunk, _Chunk)
+    assert isinstance(chunk, Chunk)
     bucket = chunk.bucket
-    return bucket.level.number, bucket.level.buckets.index(bucket), bucket.expiration_ms
+    assert isinstance(chunk.owner, TimingWheel)
+    (level,) = (each for each in chunk.owner._levels if bucket in each.buckets)
+    return level.number, level.buckets.index(bucket), bucket.expiration_ms
 
 
 def test_an_entry_due_in_445_ms_lies_where_the_example_says_at_every_step() -> None:
@@ -193,9 +200,10 @@ def test_exact_deadlines_of_many_chunks_are_in_order_within_one_tick() -> None:
     wanted = [(number * 7919) % 10_000 + 1 for number in range(5000)]
     added(wheel, *wanted)
 
-    due = wheel.advance(10_000, 3000) + wheel.advance(10_000, 3000)
+    # Five thousand steps into exact order, and five thousand out.
+    parts = [wheel.advance(10_000, 3000) for _ in range(4)]
 
-    assert deadlines(due) == sorted(wanted)
+    assert deadlines([entry for part in parts for entry in part]) == sorted(wanted)
 
 
 def test_a_deadline_beyond_all_levels_is_refused_and_the_entry_stays_where_it_is() -> None:
@@ -209,3 +217,143 @@ def test_a_deadline_beyond_all_levels_is_refused_and_the_entry_stays_where_it_is
 
     assert len(wheel) == 1
     assert wheel.advance(5) == [entry]
+
+
+def test_a_full_tick_of_many_chunks_is_given_in_exact_order_in_bounded_parts() -> None:
+    wheel = TimingWheel(0, tick_ms=10)
+    wanted = [(number * 7) % 10 + 1 for number in range(5000)]
+    added(wheel, *wanted)
+
+    came: list[int] = []
+    while (due_ms := wheel.next_due_ms()) is not None:
+        part = wheel.advance(10, 100)
+        assert due_ms == 10
+        assert len(part) <= 100
+        came += deadlines(part)
+
+    assert came == sorted(wanted)
+    assert wheel.current_ms == 10
+
+
+def test_what_a_limit_left_of_a_full_tick_may_be_cancelled_and_moved() -> None:
+    wheel = TimingWheel(0, tick_ms=10)
+    entries = added(wheel, *[(number * 7) % 10 + 1 for number in range(3000)])
+    early = [entry for entry in entries if entry.deadline_ms == 1]
+    while not (first := wheel.advance(10, 100)):
+        pass
+
+    for entry in entries:
+        if entry.is_pending and entry.deadline_ms == 5:
+            wheel.cancel(entry)
+        elif entry.is_pending and entry.deadline_ms == 6:
+            assert wheel.reschedule(entry, 66)
+    rest = wheel.advance(10)
+
+    assert first == early[:100]
+    assert (
+        deadlines(rest)
+        == [number for number in (1, 2, 3, 4, 7, 8, 9, 10) for _ in range(300)][100:]
+    )
+    assert len(wheel) == 300
+    assert deadlines(wheel.advance(70)) == [66] * 300
+
+
+def test_a_long_tick_is_in_exact_order_too_however_it_is_taken() -> None:
+    wheel = TimingWheel(0, tick_ms=7000)
+    wanted = [(number * 7919) % 7000 + 1 for number in range(5000)]
+    added(wheel, *wanted)
+
+    came: list[int] = []
+    while wheel.next_due_ms() is not None:
+        came += deadlines(wheel.advance(7000, 300))
+
+    assert came == sorted(wanted)
+
+
+def test_buckets_that_cancelling_emptied_are_passed_in_bounded_parts() -> None:
+    wheel = TimingWheel(0, wheel_size=5000)
+    entries = added(wheel, *range(1, 5000))
+    for entry in entries[:-1]:
+        wheel.cancel(entry)
+
+    calls = 0
+    while not (due := wheel.advance(4999, 1)):
+        calls += 1
+        assert (wheel.next_due_ms() or 0) <= 4999
+
+    assert due == entries[-1:]
+    assert calls > 4998 // (4 * EMPTY_BUCKETS_MAX)
+    assert wheel.next_due_ms() is None
+
+
+class Dying:
+    """Garbage in a circle: its finalizer runs whenever the collector does."""
+
+    def __init__(self, act: Callable[[], object]) -> None:
+        self.act = act
+        self.circle = self
+
+    def __del__(self) -> None:
+        self.act()
+
+
+@contextmanager
+def collected_after(allocations: int) -> Iterator[None]:
+    """Let the collector run at one allocation of those to come, and only there."""
+    old = gc.get_threshold()
+    gc.disable()
+    gc.collect()
+    gc.set_threshold(gc.get_count()[0] + 1 + allocations, 10_000, 10_000)
+    gc.enable()
+    try:
+        yield
+    finally:
+        gc.disable()
+        gc.set_threshold(*old)
+        gc.enable()
+
+
+@pytest.mark.parametrize("place", [10, 500, 1014, 1500, 2014, 2040])
+@pytest.mark.parametrize("allocations", range(12))
+def test_a_finalizer_may_cancel_in_the_middle_of_an_advance(place: int, allocations: int) -> None:
+    wheel = TimingWheel(0)
+    entries = added(wheel, *[500] * 4000)
+    wheel.advance(399)
+    wheel.advance(400, 1000)
+    answers: list[bool] = []
+    spare: list[list[int]] = []
+    Dying(lambda: answers.append(wheel.cancel(entries[place])))
+
+    with collected_after(allocations):
+        wheel.advance(400, 1000)
+        for _ in range(40):
+            spare.append([])
+    gc.collect()
+    came = wheel.advance(1000)
+
+    assert answers == [True]
+    assert came == [entry for entry in entries if entry is not entries[place]]
+    assert len(wheel) == 0
+
+
+@pytest.mark.parametrize("pending", [0, 1, 1023, 1024, 1025])
+@pytest.mark.parametrize("allocations", [*range(12), *range(12, 200, 3)])
+def test_a_finalizer_may_add_in_the_middle_of_an_add(pending: int, allocations: int) -> None:
+    wheel = TimingWheel(0)
+    held = added(wheel, *[600] * pending)
+    inner, outer = TimerEntry(600), TimerEntry(600)
+    spare: list[list[int]] = []
+    Dying(lambda: wheel.add(inner))
+
+    with collected_after(allocations):
+        wheel.add(outer)
+        for _ in range(40):
+            spare.append([])
+    gc.collect()
+
+    assert len(wheel) == pending + 2
+    assert [level.number for level in wheel._levels] == list(range(len(wheel._levels)))
+    came = wheel.advance(10_000)
+    assert came[:pending] == held
+    assert {id(entry) for entry in came[pending:]} == {id(inner), id(outer)}
+    assert len(wheel) == 0
