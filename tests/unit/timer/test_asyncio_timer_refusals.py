@@ -141,9 +141,13 @@ def test_a_foreign_thread_is_refused_while_the_loop_runs(
     assert record.names() == ["own", "kept"]
 
 
+@pytest.mark.parametrize("has_thread", [True, False])
 def test_a_thread_that_ran_the_loop_before_is_foreign_once_another_runs_it(
-    loop: HandLoop, timer: AsyncioTimer, record: Recorder
+    loop: HandLoop, timer: AsyncioTimer, record: Recorder, has_thread: bool
 ) -> None:
+    # asyncio's loops say which thread runs them, others as uvloop's need not.
+    assert timer._rounds._has_thread
+    timer._rounds._has_thread = has_thread
     timer.call_later(1, record, "own")
     loop.run_until(1002)
     is_running = threading.Event()
