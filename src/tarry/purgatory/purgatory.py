@@ -26,7 +26,7 @@ from tarry.purgatory.operation import (
     unhashable,
     why_not_taken,
 )
-from tarry.purgatory.watchers import Watchers
+from tarry.purgatory.watchers import NOWHERE, Sweep, Watchers
 from tarry.timer.wheel import TimingWheel
 
 # A call sweeps at most so many watchers and keys, but for the last of them whole.
@@ -59,7 +59,7 @@ class Purgatory(Keeper):
     __slots__ = (
         "_is_shut_down",
         "_pending_watched",
-        "_to_sweep",
+        "_sweeping",
         "_watchers",
         "completed_total",
         "delayed",
@@ -84,8 +84,7 @@ class Purgatory(Keeper):
         self.completed_total = 0
         self.expired_total = 0
         self._watchers: dict[Hashable, OperationWatchers] = {}
-        # What a purge that is under way has still to sweep.
-        self._to_sweep: list[OperationWatchers] = []
+        self._sweeping = Sweep()
         self._pending_watched = 0
         self._is_shut_down = False
 
@@ -217,11 +216,11 @@ class Purgatory(Keeper):
                         self.timer.cancel(operation)
                 except Exception as error:
                     errors.append(error)
-        self._to_sweep.clear()
         if self._pending_watched == 0:
             # Everything goes, and no key needs to be looked up for it.
             everything = self._watchers
             self._watchers = {}
+            self._sweeping.clear()
             for watchers in everything.values():
                 self.watched -= watchers.clear()
         raise_all(errors)
@@ -312,6 +311,8 @@ class Purgatory(Keeper):
         if watchers is None:
             watchers = OperationWatchers(key)
             self._watchers[key] = watchers
+        if watchers.place == NOWHERE:
+            self._sweeping.add(watchers)
         items = watchers.items
         if items and items[-1] is operation:
             return  # the same key named twice
@@ -331,26 +332,29 @@ class Purgatory(Keeper):
         """Sweep part of what is watched if enough is finished, or if a purge is under way."""
         # A purge walks all that is watched: never for fewer finished watchers than there are
         # pending ones, so that it costs a few steps a completion with 10,000 waiting readers.
-        if not self._to_sweep:
+        if self._sweeping.number == 0:
             finished = self.watched - self._pending_watched
             if finished <= self.purge_interval or finished <= self._pending_watched:
                 return
-            self._to_sweep = list(self._watchers.values())
+            self._sweeping.begin()
         steps = 0
-        while self._to_sweep and steps < PURGE_PART_MAX:
-            watchers = self._to_sweep.pop()
+        while steps < PURGE_PART_MAX:
+            watchers = self._sweeping.next()
+            if watchers is None:
+                return
             length = len(watchers.items)
             steps += 1 + length
             self._sweep(watchers, length)
 
-    def _sweep(self, watchers: OperationWatchers, end: int) -> None:
+    def _sweep(self, watchers: Watchers, end: int) -> None:
         """Drop the watchers before `end` that do not wait any more, and the key with the last."""
         self.watched -= watchers.sweep(end)
         if len(watchers) == 0:
             self._forget(watchers)
 
-    def _forget(self, watchers: OperationWatchers) -> None:
+    def _forget(self, watchers: Watchers) -> None:
         """Drop a key without watchers."""
+        self._sweeping.remove(watchers)
         if self.watched == 0:
             self._watchers.clear()
             return

@@ -187,6 +187,7 @@ class ThreadedPurgatory(WatchTable):
                 return cancelled
             # What is added from now on is not meant, and nobody else looks at these.
             del self._watchers[key]
+            self._sweeping.remove(watchers)
             items = watchers.items
         ident = get_ident()
         number = 0
@@ -220,6 +221,7 @@ class ThreadedPurgatory(WatchTable):
         with self._lock:
             self._is_shut_down = True
             lists = list(self._watchers.values())
+        count = 0
         steps = 0
         for watchers in lists:
             items = watchers.items
@@ -227,9 +229,11 @@ class ThreadedPurgatory(WatchTable):
             while number < len(items):
                 found: dict[Watch, DelayedOperation] = {}
                 self._gather(items, number, found, revoker)
-                if not expire_pending:
+                if expire_pending:
+                    pending.update(found)
+                else:
+                    count += len(found)
                     self._cancel_all(found, errors)
-                pending.update(found)
                 number += PART_MAX
                 steps = another_step(steps + min(len(items), PART_MAX))
         if expire_pending:
@@ -241,7 +245,7 @@ class ThreadedPurgatory(WatchTable):
                 steps = another_step(steps)
         self._maybe_purge()
         raise_all(errors)
-        return len(pending)
+        return count + len(pending)
 
     def _cancel_all(
         self, found: dict[Watch, DelayedOperation], errors: list[BaseException]

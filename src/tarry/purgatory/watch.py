@@ -11,7 +11,7 @@ from typing import Final, cast
 from librt.threading import Lock
 
 from tarry.purgatory.operation import DelayedOperation, Keeper, shut_down, unhashable
-from tarry.purgatory.watchers import Watchers
+from tarry.purgatory.watchers import NOWHERE, Sweep, Watchers
 
 # Nobody's turn.  Identifiers of threads are not zero.
 NOBODY: Final = 0
@@ -87,7 +87,7 @@ class WatchTable:
         "_is_shut_down",
         "_lock",
         "_pending_watched",
-        "_to_sweep",
+        "_sweeping",
         "_watchers",
         "delayed",
         "name",
@@ -102,8 +102,7 @@ class WatchTable:
         self.delayed = 0
         self._lock = Lock()
         self._watchers: dict[Hashable, WatchList] = {}
-        # What a purge that is under way has still to sweep.
-        self._to_sweep: list[WatchList] = []
+        self._sweeping = Sweep()
         self._pending_watched = 0
         self._is_shut_down = False
 
@@ -139,6 +138,8 @@ class WatchTable:
                 if watchers is None:
                     watchers = WatchList(key)
                     self._watchers[key] = watchers
+                if watchers.place == NOWHERE:
+                    self._sweeping.add(watchers)
                 items = watchers.items
                 if items and items[-1] is watch:
                     continue  # the same key named twice
@@ -180,29 +181,31 @@ class WatchTable:
         if self._is_shut_down:
             return pending == 0 and len(self._watchers) > 0
         finished = self.watched - pending
-        return (finished > self.purge_interval and finished > pending) or len(self._to_sweep) > 0
+        return (finished > self.purge_interval and finished > pending) or self._sweeping.number > 0
 
     def _purge_part(self) -> None:
         """Lock held."""
-        if not self._to_sweep:
-            self._to_sweep = list(self._watchers.values())
+        if self._sweeping.number == 0:
+            self._sweeping.begin()
         steps = 0
-        while self._to_sweep and steps < PART_MAX:
-            watchers = self._to_sweep.pop()
+        while steps < PART_MAX:
+            watchers = self._sweeping.next()
+            if watchers is None:
+                return
             length = len(watchers.items)
             steps += 1 + length
             self._sweep(watchers, length)
 
     def _drop_part(self) -> None:
         """After a shutdown nothing waits, and no key needs to be looked up.  Lock held."""
-        self._to_sweep.clear()
+        self._sweeping.clear()
         steps = 0
         while self._watchers and steps < PART_MAX:
             _, watchers = self._watchers.popitem()
             steps += 1 + len(watchers.items)
             self.watched -= watchers.clear()
 
-    def _sweep(self, watchers: WatchList, end: int) -> None:
+    def _sweep(self, watchers: Watchers, end: int) -> None:
         """Drop the watches before `end` that do not wait any more, and the key with the last.
 
         Lock held.
@@ -211,8 +214,9 @@ class WatchTable:
         if len(watchers) == 0:
             self._forget(watchers)
 
-    def _forget(self, watchers: WatchList) -> None:
+    def _forget(self, watchers: Watchers) -> None:
         """Drop a key without watches.  Lock held."""
+        self._sweeping.remove(watchers)
         if self.watched == 0:
             self._watchers.clear()
             return

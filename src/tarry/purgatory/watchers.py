@@ -11,18 +11,24 @@ early has paid for what it walked, not for all that waits.
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
+
+# No place among the lists to be swept.
+NOWHERE: Final = -1
 
 
 class Watchers:
     """The list under a key.  Who shares it guards it; only the walk itself needs no lock."""
 
-    __slots__ = ("head", "items", "key")
+    __slots__ = ("head", "items", "key", "place")
 
     def __init__(self, key: Hashable) -> None:
         self.key = key
         # All before `head` has gone and is None, nothing behind it is.
         self.items: list[object] = []
         self.head = 0
+        # Where it stands among the lists to be swept; none so far.
+        self.place = NOWHERE
 
     def __len__(self) -> int:
         return len(self.items) - self.head
@@ -65,3 +71,50 @@ class Watchers:
         self.items = []
         self.head = 0
         return gone
+
+
+class Sweep:
+    """A walk over all lists, in as many parts as one likes, while lists come and go.
+
+    It goes from the last to the first, because the last takes the place of one that goes.
+    """
+
+    __slots__ = ("lists", "number")
+
+    def __init__(self) -> None:
+        self.lists: list[Watchers] = []
+        # What is before it has still to be walked; 0: no walk is under way.
+        self.number = 0
+
+    def add(self, watchers: Watchers) -> None:
+        """Known from the next walk on."""
+        watchers.place = len(self.lists)
+        self.lists.append(watchers)
+
+    def remove(self, watchers: Watchers) -> None:
+        """Not to be walked any more; nothing if it is not here."""
+        place = watchers.place
+        watchers.place = NOWHERE
+        if place == NOWHERE or place >= len(self.lists) or self.lists[place] is not watchers:
+            return  # forgotten with all others
+        last = self.lists.pop()
+        if last is not watchers:
+            self.lists[place] = last
+            last.place = place
+
+    def begin(self) -> None:
+        self.number = len(self.lists)
+
+    def next(self) -> Watchers | None:
+        """The next list, or None at the end of the walk."""
+        number = min(self.number, len(self.lists))
+        if number == 0:
+            self.number = 0
+            return None
+        self.number = number - 1
+        return self.lists[number - 1]
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self.lists.clear()
+        self.number = 0

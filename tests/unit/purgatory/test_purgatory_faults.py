@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
-from tarry.purgatory import Purgatory, ThreadedPurgatory
+from tarry.purgatory import DelayedOperation, Purgatory, ThreadedPurgatory
 
 AnyPurgatory = Purgatory | ThreadedPurgatory
 MakeFace = type[PureFace] | type[ThreadedFace]
@@ -211,6 +211,46 @@ def test_a_group_of_errors_shows_them(purgatory: AnyPurgatory) -> None:
     assert repr(caught.value).count("ValueError('shown')") == 2
 
 
+@pytest.mark.parametrize("expire_pending", [False, True])
+def test_a_completion_may_shut_down_the_purgatory_that_is_being_checked(
+    face: Face, purgatory: AnyPurgatory, expire_pending: bool
+) -> None:
+    operations = [watch(purgatory, "a", "b") for _ in range(3)]
+    operations[1].is_ready = True
+    ended: list[int] = []
+    operations[1].then = lambda: ended.append(purgatory.shutdown(expire_pending))
+
+    completed = purgatory.check_and_complete("a")
+
+    assert (completed, ended) == (1, [2])
+    assert operations[0].is_completed == operations[2].is_completed == expire_pending
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+    assert len(purgatory._watchers) == 0
+
+
+def test_a_completion_may_cancel_the_key_that_is_being_checked(
+    face: Face, purgatory: AnyPurgatory
+) -> None:
+    operations = [watch(purgatory, "a") for _ in range(3)]
+    operations[0].is_ready = True
+    cancelled: list[DelayedOperation] = []
+    late: list[Operation] = []
+
+    def cancel_and_watch() -> None:
+        cancelled.extend(purgatory.cancel_for_key("a"))
+        late.append(watch(purgatory, "a"))
+
+    operations[0].then = cancel_and_watch
+    completed = purgatory.check_and_complete("a")
+
+    assert completed == 1
+    assert cancelled == operations[1:]
+    assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (1, 1, 1)
+    late[0].is_ready = True
+    assert purgatory.check_and_complete("a") == 1
+    assert purgatory.watched == 0
+
+
 # -- long lists
 
 
@@ -311,3 +351,22 @@ def test_thousands_under_one_key_end_at_once_and_in_order(
 
     assert order == (list(range(2500)) if end == "expire" else [])
     assert (purgatory.watched, purgatory.delayed, face.in_timer()) == (0, 0, 0)
+
+
+def test_keys_that_come_and_go_during_a_purge_are_all_swept(purgatory: AnyPurgatory) -> None:
+    operations = [watch(purgatory, f"own {number}", "all") for number in range(3000)]
+    for operation in operations[:1500]:
+        operation.force_complete()
+    for number, operation in enumerate(operations[1500:]):
+        operation.force_complete()
+        purgatory.check_and_complete(f"own {number * 7 % 3000}")
+        watch(purgatory, f"new {number}").force_complete()
+
+    kept = watch(purgatory, "kept")
+    while purgatory.watched > 2001:
+        watch(purgatory, "more").force_complete()
+
+    assert purgatory.delayed == 1
+    assert purgatory.watched == sum(len(watchers) for watchers in purgatory._watchers.values())
+    assert len(purgatory._sweeping.lists) == len(purgatory._watchers)
+    assert kept.force_complete()
