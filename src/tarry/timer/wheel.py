@@ -24,8 +24,9 @@ LEVEL_BITS: Final = 6
 LEVELS_MAX: Final = 64
 LEVEL_MASK: Final = 63
 
-# "No limit": more moves than memory has entries.
-MOVES_UNLIMITED: Final = 1 << 60
+# Moves of one part of an `advance` without a limit: a million entries come a fifth cheaper in
+# parts than in one go (bench/timer.py).
+PART_MOVES: Final = 1024
 
 # A full tick longer than 1 ms is divided into as many parts at most when it is due, to bring its
 # entries into the order of their exact deadlines step by step.
@@ -168,8 +169,23 @@ class TimingWheel:
         left keeps `next_due_ms() <= now_ms` and comes with the next calls.
         """
         check_ms(now_ms)
+        if limit is not None:
+            return self._advance_part(now_ms, limit)
+        due = self._advance_part(now_ms, PART_MOVES)
+        while True:
+            bucket = self._first_bucket()
+            if bucket is None or bucket.expiration_ms > now_ms:
+                return due
+            due.extend(self._advance_part(now_ms, PART_MOVES))
+
+    def next_due_ms(self) -> int | None:
+        """When `advance` has something to do next, be it only a fall; None: nothing is pending."""
+        bucket = self._first_bucket()
+        return None if bucket is None else bucket.expiration_ms
+
+    def _advance_part(self, now_ms: int, moves: int) -> list[TimerEntry]:
+        """What is due by now, with so many moves at most."""
         due: list[TimerEntry] = []
-        moves = MOVES_UNLIMITED if limit is None else limit
         while True:
             bucket = self._first_bucket()
             if bucket is None or bucket.expiration_ms > now_ms:
@@ -201,11 +217,6 @@ class TimingWheel:
                     self._link(entry, self._round_up(entry.deadline_ms))
         self._pending -= len(due)
         return due
-
-    def next_due_ms(self) -> int | None:
-        """When `advance` has something to do next, be it only a fall; None: nothing is pending."""
-        bucket = self._first_bucket()
-        return None if bucket is None else bucket.expiration_ms
 
     def _round_up(self, deadline_ms: int) -> int:
         tick_ms = self._tick_ms
