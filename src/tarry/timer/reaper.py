@@ -7,6 +7,7 @@ up is gone in parts, each under one hold of the lock.  No error ends it.
 
 from __future__ import annotations
 
+import atexit
 import threading
 import time
 from typing import Final
@@ -31,13 +32,61 @@ WAKE_NEVER: Final = 1 << 60
 WAKE_NOW: Final = -(1 << 60)
 
 # A longer wait than this some platforms refuse; the reaper looks once a day, then.
-SLEEP_S_MAX: Final = 86_400.0
+SLEEP_MS_MAX: Final = 86_400_000
 
 # After an error of the timer or the clock itself, lest it fill the log.
 ERROR_PAUSE_S: Final = 0.1
 
 # What the end of a program waits for the reaper, which an executor of the user's may hold up.
 LEAVE_S_MAX: Final = 1.0
+
+
+class Stretch:
+    """A long piece of work in parts, from which its thread steps back between them."""
+
+    __slots__ = ("start_ns",)
+
+    def __init__(self) -> None:
+        self.start_ns = time.monotonic_ns()
+
+    def maybe_pause(self) -> None:
+        """Step back if others have waited for long; not after every part."""
+        if time.monotonic_ns() - self.start_ns > STRETCH_NS_MAX:
+            time.sleep(STRETCH_PAUSE_S)
+            self.start_ns = time.monotonic_ns()
+
+
+class Turns:
+    """Something is to be done once, by one thread; the others wait and, if need be, go on."""
+
+    __slots__ = ("holder_ident", "is_done", "is_free", "lock")
+
+    def __init__(self, lock: Lock) -> None:
+        self.lock = lock
+        self.is_done = False
+        self.holder_ident = 0
+        self.is_free = threading.Event()  # nobody is at it
+
+    def take(self, wait: bool) -> bool:
+        """Whether it is this thread's turn; if another one is at it, wait for that if told so."""
+        ident = threading.get_ident()
+        while True:
+            with self.lock:
+                if self.is_done or self.holder_ident == ident:
+                    return False
+                if self.holder_ident == 0:
+                    self.holder_ident = ident
+                    self.is_free.clear()
+                    return True
+            if not wait:
+                return False
+            self.is_free.wait()
+
+    def give_back(self) -> None:
+        """The turn is over, be it done or interrupted."""
+        with self.lock:
+            self.holder_ident = 0
+            self.is_free.set()
 
 
 class Reaper:
@@ -49,7 +98,7 @@ class Reaper:
         "lock",
         "owner",
         "runner",
-        "stretch_start_ns",
+        "stretch",
         "thread",
         "timer",
         "wake_ms",
@@ -66,7 +115,7 @@ class Reaper:
         self.alarm = threading.Lock()
         self.alarm.acquire()
         self.ends = False
-        self.stretch_start_ns = 0
+        self.stretch = Stretch()
         self.thread: threading.Thread | None = None
 
     def start(self, name: str) -> None:
@@ -74,6 +123,10 @@ class Reaper:
         self.wake_ms = WAKE_NOW
         self.thread = threading.Thread(target=self._run, name=name, daemon=True)
         self.thread.start()
+        if not _EXIT.is_registered:
+            _EXIT.is_registered = True
+            atexit.register(_EXIT.leave)
+        _EXIT.reapers[self] = None
 
     def rouse(self) -> None:
         """Wake it if there is something to do before it wakes by itself.  The lock is held."""
@@ -101,6 +154,10 @@ class Reaper:
             self.end()
         if self.thread is not None:
             self.thread.join(LEAVE_S_MAX)
+
+    def forget(self) -> None:
+        """What ends with the timer need not be ended with the program."""
+        _EXIT.reapers.pop(self, None)
 
     def wait(self) -> None:
         """Until the thread has ended, unless it is this one."""
@@ -131,28 +188,27 @@ class Reaper:
         """Hand over a part of what is due, or sleep; False: this is the end."""
         now_ms = self.owner.now_ms()
         wake_ms = WAKE_NOW
-        with self.lock:
-            if self.ends:
-                return False
-            due = self.owner.depart(self.timer.advance(now_ms, PART_MOVES_MAX))
-            next_ms = self.timer.next_due_ms()
-            is_behind = next_ms is not None and next_ms <= now_ms
-            if not due and not is_behind:
-                wake_ms = WAKE_NEVER if next_ms is None else next_ms
-                self.wake_ms = wake_ms
-        if due:
-            self.runner.hand_over(due)
+        due: list[TimerEntry] = []
+        is_behind = False
+        try:
+            with self.lock:
+                if self.ends:
+                    return False
+                due = self.owner.depart(self.timer.advance(now_ms, PART_MOVES_MAX))
+                next_ms = self.timer.next_due_ms()
+                is_behind = next_ms is not None and next_ms <= now_ms
+                if not due and not is_behind:
+                    wake_ms = WAKE_NEVER if next_ms is None else next_ms
+                    self.wake_ms = wake_ms
+        finally:
+            # Even if the timer failed after it gave them out: it has them no more.
+            if due:
+                self.runner.hand_over(due)
         if is_behind:
-            self._maybe_pause()
+            self.stretch.maybe_pause()
         elif wake_ms != WAKE_NOW:
             self._sleep_until(wake_ms)
         return True
-
-    def _maybe_pause(self) -> None:
-        """Step back if others have waited for long; not after every part."""
-        if time.monotonic_ns() - self.stretch_start_ns > STRETCH_NS_MAX:
-            time.sleep(STRETCH_PAUSE_S)
-            self.stretch_start_ns = time.monotonic_ns()
 
     def _sleep_until(self, wake_ms: int) -> None:
         """Wait for the time or the alarm, whatever comes first."""
@@ -160,7 +216,7 @@ class Reaper:
             self.alarm.acquire()
             return
         left_s = self.owner.seconds_until(wake_ms)
-        if self.alarm.acquire(True, min(max(left_s, 0.0), SLEEP_S_MAX)):
+        if self.alarm.acquire(True, max(left_s, 0.0)):
             return
         with self.lock:
             self._wake_up()
@@ -169,3 +225,23 @@ class Reaper:
         """Be awake without having been woken; the alarm may have been opened since.  Lock held."""
         self.alarm.acquire(False)
         self.wake_ms = WAKE_NOW
+
+
+class _Exit:
+    """The reapers that are to end with the program, in the order of their starts.
+
+    One function is registered for all of them: `atexit` keeps the place of one that is taken back.
+    """
+
+    __slots__ = ("is_registered", "reapers")
+
+    def __init__(self) -> None:
+        self.reapers: dict[Reaper, None] = {}
+        self.is_registered = False
+
+    def leave(self) -> None:
+        for reaper in list(self.reapers):
+            reaper.leave()
+
+
+_EXIT: Final = _Exit()

@@ -20,8 +20,6 @@ not wait for what is pending; it does wait for tasks that run, as it does for ev
 
 from __future__ import annotations
 
-import atexit
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -31,11 +29,11 @@ from librt.threading import Lock
 
 from tarry.timer.calls import CallEntry, CallEveryEntry
 from tarry.timer.collector import COLLECTOR
-from tarry.timer.entry import TimerEntry, TimerShutDown, check_ms, why_not_moved
+from tarry.timer.entry import Holder, TimerEntry, TimerShutDown, check_ms, why_not_moved
 from tarry.timer.periodic import PeriodicEntry
 from tarry.timer.pure import PureTimer
-from tarry.timer.reaper import PART_MOVES_MAX, Reaper
-from tarry.timer.task_runner import Flight, TaskRunner, TimerOwner
+from tarry.timer.reaper import PART_MOVES_MAX, SLEEP_MS_MAX, Reaper, Stretch, Turns
+from tarry.timer.task_runner import Flight, TaskRunner, TimerOwner, why_beat_not_added
 from tarry.timer.wheel import TimingWheel
 
 # Later than every deadline that is meant: a million years on.
@@ -59,8 +57,8 @@ class SystemTimer(TimerOwner):
 
     __slots__ = (
         "_clock",
-        "_closer_ident",
-        "_drained",
+        "_draining",
+        "_grounded",
         "_is_shut_down",
         "_late",
         "_lock",
@@ -99,16 +97,15 @@ class SystemTimer(TimerOwner):
         self._runner = TaskRunner(name, self, executor, on_error)
         self._lock = Lock()
         self._is_shut_down = False
-        self._late: list[
-            TimerEntry
-        ] = []  # to be cancelled, by finalizers that found the lock taken
-        self._drained = threading.Event()
-        self._closer_ident = 0
+        # To be cancelled, by finalizers that found the lock taken.
+        self._late: list[TimerEntry] = []
+        # Beats under way whose entries were cancelled: at most one a thread, so a list will do.
+        self._grounded: list[Flight] = []
+        self._draining = Turns(self._lock)
         self._reaper = Reaper(self, self._timer, self._lock, self._runner)
         COLLECTOR.listen()
         if reaper:
             self._reaper.start(f"{name}-reaper")
-            atexit.register(self._reaper.leave)
 
     def __len__(self) -> int:
         if self._lock.locked():
@@ -130,10 +127,12 @@ class SystemTimer(TimerOwner):
         return clock()
 
     def seconds_until(self, time_ms: int) -> float:
-        """How long it is to a time on the timer's clock; negative: it has passed."""
+        """How long it is to a time on the timer's clock, but a day at most; negative: passed."""
         if self._clock is None:
-            return (time_ms * NS_PER_MS - time.monotonic_ns()) / 1e9
-        return (time_ms - self.now_ms()) / 1e3
+            # The smaller one first: no float holds the time of every deadline.
+            left_ns = time_ms * NS_PER_MS - time.monotonic_ns()
+            return min(left_ns, SLEEP_MS_MAX * NS_PER_MS) / 1e9
+        return min(time_ms - self.now_ms(), SLEEP_MS_MAX) / 1e3
 
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and was handed to the executor.
@@ -149,6 +148,8 @@ class SystemTimer(TimerOwner):
                 self._without_late([])
             if self._is_shut_down:
                 raise self._why_shut_down()
+            if (entry._holder is not None or self._grounded) and self._is_beat_awaited(entry):
+                return True
             wheel = self._wheel
             taken = self._timer.add(entry) if wheel is None else wheel.add(entry)
             if taken:
@@ -163,7 +164,8 @@ class SystemTimer(TimerOwner):
     def cancel(self, entry: TimerEntry) -> bool:
         """Take the entry out; False: it was not pending, or it is too late.
 
-        True for a periodic entry whose beat is under way: that one ends, and none comes after.
+        True for a periodic entry whose beat is under way: that one ends, and none comes after;
+        what is told of missed beats may cancel the one that is to follow.
         """
         if self._lock.locked() and COLLECTOR.is_here():
             return self._cancel_late(entry)
@@ -174,7 +176,7 @@ class SystemTimer(TimerOwner):
             if holder is not None and holder.owner is self:
                 if self._is_shut_down:
                     return False
-                entry._holder = None
+                self._ground(entry, holder)
                 return True
             wheel = self._wheel
             return self._timer.cancel(entry) if wheel is None else wheel.cancel(entry)
@@ -196,10 +198,7 @@ class SystemTimer(TimerOwner):
                 self._without_late([])
             if self._is_shut_down:
                 raise self._why_shut_down()
-            holder = entry._holder
-            if holder is not None and holder.owner is self:
-                assert isinstance(holder, Flight)
-                holder.next_ms = deadline_ms
+            if self._has_beat_moved(entry, deadline_ms):
                 return True
             wheel = self._wheel
             if wheel is None:
@@ -256,37 +255,44 @@ class SystemTimer(TimerOwner):
             self._check_caller()
         now_ms = self.now_ms()
         count = 0
+        stretch = Stretch()
         while True:
             due = self._reaper.take_due(now_ms)
             if due is None:
                 return count
             count += len(due)
-            self._runner.hand_over(due)
+            if due:
+                self._runner.hand_over(due)
+            stretch.maybe_pause()
 
     def shutdown(self, run_pending: bool = False, wait: bool = True) -> int:
         """End it: how many entries were pending, and are dropped or, if told so, run now.
 
         They run before their deadlines then, in that order, periodic ones for one last beat.
-        With `wait` this returns when the timer's threads have ended, that is after the tasks; the
-        thread that calls it, if it is one of these, ends after its task.  An executor of yours
-        is not waited for.  Once more is no error and answers 0.
+        With `wait` this returns when the timer's threads have ended, that is after the tasks; a
+        task that calls it waits for nothing.  An executor of yours is not waited for.  Once more
+        is no error and answers 0; after one that was interrupted it goes on with the rest.
         """
         if self._lock.locked():
             self._check_caller()
         with self._lock:
-            is_first = not self._is_shut_down
-            if is_first:
+            if not self._is_shut_down:
                 self._is_shut_down = True
-                self._closer_ident = threading.get_ident()
                 self._reaper.end()
+        if self._runner.is_in_task():
+            wait = False
         count = 0
-        if is_first:
-            atexit.unregister(self._reaper.leave)
-            count = self._drain(run_pending)
-            self._runner.shutdown(wait=False)
-            self._drained.set()
+        while self._draining.take(wait):
+            try:
+                count += self._drain(run_pending)
+                self._runner.shutdown(wait=False)
+                self._reaper.forget()
+                self._draining.is_done = True
+            finally:
+                self._draining.give_back()
         if wait:
-            self._wait_for_threads()
+            self._reaper.wait()
+            self._runner.shutdown(wait=True)
         return count
 
     def __enter__(self) -> SystemTimer:
@@ -322,7 +328,7 @@ class SystemTimer(TimerOwner):
             if holder is None:
                 due = [one for one in due if one is not entry]
             elif holder.owner is self:
-                entry._holder = None
+                self._ground(entry, holder)
             else:
                 self._timer.cancel(entry)
         return due
@@ -351,6 +357,8 @@ class SystemTimer(TimerOwner):
                 self._without_late([])
             if self._is_shut_down:
                 raise self._why_shut_down()
+            if self._is_beat_awaited(entry):
+                return True
             if self._timer.add(entry):
                 if entry.deadline_ms > now_ms:
                     self._reaper.rouse()
@@ -381,7 +389,7 @@ class SystemTimer(TimerOwner):
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
         """None: it was cancelled on its way, or another departure of it runs already."""
-        now_ms = self.now_ms()
+        now_ms = self._time_of_beat(entry)
         with self._lock:
             self._without_late([])
             flight = entry._holder
@@ -397,9 +405,12 @@ class SystemTimer(TimerOwner):
 
     def end_beat(self, entry: PeriodicEntry, flight: Flight) -> None:
         """Add the entry again, unless it was cancelled during its beat."""
-        now_ms = self.now_ms()
+        now_ms = self._time_of_beat(entry)
         with self._lock:
+            self._without_late([])
             if entry._holder is not flight:
+                if flight in self._grounded:
+                    self._grounded.remove(flight)
                 return
             entry._holder = None
             entry.end_beat(now_ms)
@@ -414,18 +425,70 @@ class SystemTimer(TimerOwner):
             due = self.depart([entry])
         self._runner.hand_over(due)
 
+    def _time_of_beat(self, entry: PeriodicEntry) -> int:
+        """Now; after an error of the clock, which is told, the last time that is known."""
+        try:
+            return self.now_ms()
+        except BaseException as error:
+            self._runner.report(None, error)
+        with self._lock:
+            if self._is_shut_down:  # the timer's own time is that of the last deadline
+                return entry.deadline_ms
+            return max(self._timer.current_ms, entry.deadline_ms)
+
+    def _ground(self, entry: TimerEntry, flight: Holder) -> None:
+        """Cancel what is on its way or in its beat.  The lock is held."""
+        assert isinstance(flight, Flight)
+        entry._holder = None
+        if flight.has_begun:
+            flight.entry = entry
+            self._grounded.append(flight)
+
+    def _is_beat_awaited(self, entry: TimerEntry) -> bool:
+        """Whether the entry comes back from a beat that it was cancelled in.  The lock is held.
+
+        It is added when that has ended, lest it beat twice at a time.
+        """
+        holder = entry._holder
+        if holder is not None and holder.owner is self:
+            raise why_beat_not_added()
+        return bool(self._grounded) and self._has_beat_moved(entry, entry.deadline_ms)
+
+    def _has_beat_moved(self, entry: TimerEntry, deadline_ms: int) -> bool:
+        """Whether the entry is on its way or in its beat; the next one is moved then.  Lock held.
+
+        ValueError: the timer does not reach the deadline; everything stays.
+        """
+        holder = entry._holder
+        flight: Holder | None = holder
+        if holder is None:
+            flight = next((one for one in self._grounded if one.entry is entry), None)
+        if flight is None or flight.owner is not self:
+            return False
+        probe = TimerEntry(deadline_ms)
+        if self._timer.add(probe):
+            self._timer.cancel(probe)
+        assert isinstance(flight, Flight)
+        flight.next_ms = deadline_ms
+        if holder is None:
+            self._grounded.remove(flight)
+            entry._holder = flight
+        return True
+
     # -- the end -----------------------------------------------------------------------------
 
     def _drain(self, run_pending: bool) -> int:
         """Take everything out, part by part, and hand it over if it is to run."""
         count = 0
+        stretch = Stretch()
         while True:
             part = self._take_pending(run_pending)
             if part is None:
                 return count
             count += len(part)
-            if run_pending:
+            if run_pending and part:
                 self._runner.hand_over(part)
+            stretch.maybe_pause()
 
     def _take_pending(self, run_pending: bool) -> list[TimerEntry] | None:
         """A part of what is pending, which may be empty; None: nothing is left."""
@@ -435,13 +498,3 @@ class SystemTimer(TimerOwner):
                 return None
             part = self._timer.advance(max(next_ms, END_OF_TIME_MS), PART_MOVES_MAX)
             return self.depart(part) if run_pending else self._without_late(part)
-
-    def _wait_for_threads(self) -> None:
-        """Until the timer's threads have ended; not for the one that runs this."""
-        ident = threading.get_ident()
-        if ident == self._runner.worker_ident:
-            return
-        if ident != self._closer_ident:
-            self._drained.wait()
-        self._reaper.wait()
-        self._runner.shutdown(wait=True)

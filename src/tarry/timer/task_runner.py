@@ -1,8 +1,12 @@
 """Task runner: it takes what is due to an executor, and its errors to whoever is to be told.
 
-Invariants: what was handed over runs exactly once, or the executor's refusal is told; nothing
-that goes wrong in a task, in the executor or in `on_error` comes back to the caller.  No lock of
-the timer is held here.  When a periodic entry goes back into its timer is the timer's to say.
+Invariants: what was handed over runs exactly once, or the executor's refusal is told, never
+both; nothing that goes wrong in a task, in the executor or in `on_error` comes back to the
+caller.  No lock of the timer is held here.  When a periodic entry goes back into its timer is the
+timer's to say.
+
+An executor may take a task and fail after that: `ThreadPoolExecutor` does if it cannot start a
+thread.  So whoever pops an entry from its list, be it to run or to refuse it, is the one.
 """
 
 from __future__ import annotations
@@ -23,10 +27,11 @@ LOG: Final = logging.getLogger("tarry.timer")
 class Flight(Holder):
     """Where a periodic entry lies from the moment it is due until its beat has ended."""
 
-    __slots__ = ("has_begun", "missed", "next_ms")
+    __slots__ = ("entry", "has_begun", "missed", "next_ms")
 
     def __init__(self, owner: object) -> None:
         super().__init__(owner)
+        self.entry: TimerEntry | None = None  # set if it is cancelled during its beat
         self.has_begun = False
         self.missed = 0
         self.next_ms: int | None = None  # set if the entry is rescheduled meanwhile
@@ -65,7 +70,7 @@ class TimerOwner:
 class TaskRunner:
     """Runs entries in an executor, by default in a thread of its own, one after another."""
 
-    __slots__ = ("executor", "name", "on_error", "owner", "owns_executor", "worker_ident")
+    __slots__ = ("executor", "name", "on_error", "owner", "owns_executor", "task_idents")
 
     def __init__(
         self,
@@ -81,24 +86,30 @@ class TaskRunner:
             ThreadPoolExecutor(1, f"{name}-worker") if executor is None else executor
         )
         self.on_error = on_error
-        self.worker_ident = 0  # the thread of one's own executor while it runs something
+        self.task_idents: set[int] = set()  # threads that run something of this timer
 
     def hand_over(self, entries: list[TimerEntry]) -> None:
-        """Give entries to the executor; one's own takes them all as one task of its queue."""
+        """Give entries to the executor; one's own takes them all as one task of its queue.
+
+        The list is emptied on the way: what has run is not kept alive by what waits behind it.
+        """
+        entries.reverse()
         if not self.owns_executor:
-            for entry in entries:
-                self._submit(entry)
+            while entries:
+                self._submit(entries.pop())
             return
         try:
-            self.executor.submit(self._run_all, entries)
+            self.executor.submit(self.run_all, entries)
         except BaseException as error:
             if self.owner.is_closed():
                 # Taken out while another thread shut down: whoever took them runs them.
-                for entry in entries:
-                    self.run(entry)
+                self.run_all(entries)
             elif not is_the_end(error):
-                for entry in entries:
-                    self.refuse(entry, error)
+                self._refuse_all(entries, error)
+
+    def is_in_task(self) -> bool:
+        """Whether this thread is in the middle of a task of this timer."""
+        return threading.get_ident() in self.task_idents
 
     def run(self, entry: TimerEntry) -> None:
         """Run one entry, here; lets no error through."""
@@ -113,10 +124,14 @@ class TaskRunner:
     def refuse(self, entry: TimerEntry, error: BaseException) -> None:
         """The executor did not take the entry, or died over it; a periodic one goes on."""
         self.report(entry, error)
-        if isinstance(entry, PeriodicEntry):
+        if not isinstance(entry, PeriodicEntry):
+            return
+        try:
             flight = self.owner.begin_beat(entry)
             if flight is not None:
                 self.owner.end_beat(entry, flight)
+        except BaseException as second:
+            self.report(entry, second)
 
     def report(self, entry: TimerEntry | None, error: BaseException) -> None:
         """Tell `on_error`, or the log; an error of `on_error` is logged beside the first one."""
@@ -142,13 +157,28 @@ class TaskRunner:
         try:
             self.executor.submit(job.run).add_done_callback(job.done)
         except BaseException as error:
-            self.refuse(entry, error)
+            job.refuse(error)
 
-    def _run_all(self, entries: list[TimerEntry]) -> None:
-        self.worker_ident = threading.get_ident()
-        for entry in entries:
+    def run_all(self, entries: list[TimerEntry]) -> None:
+        """Run what is left of the list, from its end."""
+        ident = threading.get_ident()
+        is_outermost = ident not in self.task_idents
+        self.task_idents.add(ident)
+        while True:
+            entry = claim(entries)
+            if entry is None:
+                break
             self.run(entry)
-        self.worker_ident = 0
+        if is_outermost:
+            self.task_idents.discard(ident)
+
+    def _refuse_all(self, entries: list[TimerEntry], error: BaseException) -> None:
+        """Refuse what is left of the list, from its end."""
+        while True:
+            entry = claim(entries)
+            if entry is None:
+                return
+            self.refuse(entry, error)
 
     def _run_beat(self, entry: PeriodicEntry) -> None:
         flight = self.owner.begin_beat(entry)
@@ -160,10 +190,32 @@ class TaskRunner:
             except BaseException as error:
                 self.report(entry, error)
         try:
-            entry.beat()
+            if not is_cancelled(entry, flight):
+                entry.beat()
         except BaseException as error:
             self.report(entry, error)
         self.owner.end_beat(entry, flight)
+
+
+def why_beat_not_added() -> ValueError:
+    """The error for adding an entry that is on its way or in its beat."""
+    return ValueError(
+        "the entry is pending already, its beat is due or under way; reschedule() moves the next"
+        " one"
+    )
+
+
+def is_cancelled(entry: TimerEntry, flight: Flight) -> bool:
+    """Whether the entry was cancelled since it was in this flight, and not added anew."""
+    return entry._holder is not flight
+
+
+def claim(entries: list[TimerEntry]) -> TimerEntry | None:
+    """The last entry, for one thread alone; None: there is none."""
+    try:
+        return entries.pop()
+    except IndexError:
+        return None
 
 
 def is_the_end(error: BaseException) -> bool:
@@ -174,18 +226,27 @@ def is_the_end(error: BaseException) -> bool:
 class _Job:
     """One entry in an executor of the user's, which may die before or while it runs."""
 
-    __slots__ = ("entry", "runner")
+    __slots__ = ("entries", "entry", "runner")
 
     def __init__(self, runner: TaskRunner, entry: TimerEntry) -> None:
         self.runner = runner
         self.entry = entry
+        self.entries = [entry]  # empty once it ran or was refused
 
     def run(self) -> None:
-        self.runner.run(self.entry)
+        self.runner.run_all(self.entries)
+
+    def refuse(self, error: BaseException) -> None:
+        """Tell the error; what has not run by now never will."""
+        entry = claim(self.entries)
+        if entry is None:
+            self.runner.report(self.entry, error)
+        else:
+            self.runner.refuse(entry, error)
 
     def done(self, future: Future[None]) -> None:
         """`run` lets no error through: one that the future holds is the executor's."""
         try:
             future.result()
         except BaseException as error:
-            self.runner.refuse(self.entry, error)
+            self.refuse(error)
