@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,11 @@ def still_runs_after(process: subprocess.Popen[str], seconds: float) -> None:
         process.wait(seconds)
 
 
+def monotonic_ms() -> int:
+    """The clock of every timer of this machine."""
+    return time.monotonic_ns() // 1_000_000
+
+
 def end_of(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     out, err = process.communicate()
     return process.returncode, out, err
@@ -55,6 +61,16 @@ def switches_of(pid: int) -> dict[str, int]:
             if line.startswith("voluntary_ctxt_switches:"):
                 switches[task.name] = int(line.split()[1])
     return switches
+
+
+def sleeps(pid: int) -> bool:
+    """Whether every thread of a process sleeps, and went to sleep no later than the first look."""
+    before = switches_of(pid)
+    states = {
+        (task / "stat").read_text().rpartition(") ")[2][0]
+        for task in Path(f"/proc/{pid}/task").iterdir()
+    }
+    return states == {"S"} and switches_of(pid) == before
 
 
 def test_a_program_ends_with_timers_pending_and_says_nothing() -> None:
@@ -145,11 +161,15 @@ def test_an_idle_timer_never_wakes() -> None:
         timer.call_later(7 * 3_600_000, print)
         timer.call_later(1, has_run.set)
         has_run.wait()
+        # Asleep, or about to be: it knows until when.
+        while timer._reaper.wake_ms < timer.now_ms():
+            pass
         print("ready", flush=True)
         input()
     """)
     assert line_of(program) == "ready"
-    still_runs_after(program, 0.2)
+    while not sleeps(program.pid):
+        still_runs_after(program, 0.01)
 
     before = switches_of(program.pid)
     still_runs_after(program, 0.5)
@@ -173,17 +193,20 @@ def test_a_stopped_process_catches_up_with_all_that_was_due_once_and_in_order() 
             timer.call_later(300 + number // 100, ran.append, number)
         timer.call_every(20, lambda: None, on_missed=missed.append)
         last = timer.call_later(600, is_over.set)
-        print("ready", flush=True)
+        print(last.deadline_ms, flush=True)
         input()
         print(timer.now_ms() > last.deadline_ms)
         is_over.wait()
         print(ran == list(range(20_000)), sum(missed) > 10)
     """)
-    assert line_of(program) == "ready"
+    last_ms = int(line_of(program))
 
     os.kill(program.pid, signal.SIGSTOP)
     say(program, "go on")
-    still_runs_after(program, 0.8)
+    # Past the last deadline, and past more than ten beats, wherever it was when it stopped.
+    until_ms = max(last_ms, monotonic_ms() + 300) + 1
+    while monotonic_ms() <= until_ms:
+        still_runs_after(program, 0.01)
     os.kill(program.pid, signal.SIGCONT)
 
     assert end_of(program) == (0, "True\nTrue True\n", "")
