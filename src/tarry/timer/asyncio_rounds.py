@@ -264,10 +264,9 @@ class ExpiryRounds:
             self._is_busy = False
 
     def _take_out(self, entry: LoopEntry) -> None:
-        if entry._number != UNCOUNTED:
-            entry._number = UNCOUNTED
-            self.pending -= 1
-            self._wheel.cancel(entry)
+        entry._number = UNCOUNTED
+        self.pending -= 1
+        self._wheel.cancel(entry)
 
     def _put_later(self, entry: LoopEntry, when: float) -> None:
         """Somebody is busy, and puts the entry at its time when that is done."""
