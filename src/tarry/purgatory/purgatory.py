@@ -14,7 +14,7 @@ For one thread, with the time as an argument; `ThreadedPurgatory` is the same fo
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Final, cast
+from typing import Any, Final
 
 from tarry.purgatory.operation import (
     DelayedOperation,
@@ -40,11 +40,10 @@ class OperationWatchers(Watchers):
 
     __slots__ = ()
 
-    def pending_of(self, items: list[object]) -> list[object]:
+    def pending_of(self, items: list[Any]) -> list[Any]:
+        operations: list[DelayedOperation | None] = items
         return [
-            operation
-            for operation in items
-            if operation is not None and cast(DelayedOperation, operation)._is_waiting
+            operation for operation in operations if operation is not None and operation._is_waiting
         ]
 
 
@@ -145,7 +144,7 @@ class Purgatory(Keeper):
         if watchers is None:
             return 0
         # To the end as it is now.  What is added meanwhile comes behind it.
-        items = watchers.items
+        items: list[DelayedOperation | None] = watchers.items
         end = len(items)
         number = watchers.head
         completed = 0
@@ -153,7 +152,7 @@ class Purgatory(Keeper):
         errors: list[BaseException] = []
         try:
             while number < end:
-                operation = cast("DelayedOperation | None", items[number])
+                operation = items[number]
                 number += 1
                 if operation is None or not operation._is_waiting:
                     has_finished = True
@@ -184,8 +183,8 @@ class Purgatory(Keeper):
         watchers = self._watchers_of(key)
         if watchers is None:
             return cancelled
-        for item in watchers.items[watchers.head :]:
-            operation = cast(DelayedOperation, item)
+        waiting: list[DelayedOperation] = watchers.items[watchers.head :]
+        for operation in waiting:
             if operation._is_waiting:
                 cancelled.append(operation)
                 self._leave(operation)
@@ -204,8 +203,8 @@ class Purgatory(Keeper):
         self._is_shut_down = True
         errors: list[BaseException] = []
         for watchers in list(self._watchers.values()):
-            for item in watchers.items[watchers.head :]:
-                operation = cast(DelayedOperation, item)
+            waiting: list[DelayedOperation] = watchers.items[watchers.head :]
+            for operation in waiting:
                 if not operation._is_waiting:
                     continue
                 try:

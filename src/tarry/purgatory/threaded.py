@@ -28,7 +28,7 @@ from __future__ import annotations
 import time
 from collections.abc import Hashable, Sequence
 from threading import get_ident
-from typing import Final, cast
+from typing import Final
 
 from tarry.purgatory.operation import (
     DelayedOperation,
@@ -140,7 +140,7 @@ class ThreadedPurgatory(WatchTable):
             if watchers is None:
                 return 0
             # To the end as it is now.  What is added meanwhile comes behind it.
-            items = watchers.items
+            items: list[Watch | None] = watchers.items
             number = watchers.head
             end = len(items)
         ident = get_ident()
@@ -149,7 +149,7 @@ class ThreadedPurgatory(WatchTable):
         errors: list[BaseException] = []
         try:
             while number < end:
-                watch = cast("Watch | None", items[number])
+                watch = items[number]
                 number += 1
                 operation = None if watch is None else watch.operation
                 if watch is None or operation is None:

@@ -6,7 +6,7 @@ A lock guards them and the counters.  Nothing here runs the code of an operation
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final, cast
+from typing import Any, Final
 
 from librt.threading import Lock
 
@@ -72,12 +72,9 @@ class WatchList(Watchers):
 
     __slots__ = ()
 
-    def pending_of(self, items: list[object]) -> list[object]:
-        return [
-            watch
-            for watch in items
-            if watch is not None and cast(Watch, watch).operation is not None
-        ]
+    def pending_of(self, items: list[Any]) -> list[Any]:
+        watches: list[Watch | None] = items
+        return [watch for watch in watches if watch is not None and watch.operation is not None]
 
 
 class WatchTable:
@@ -162,12 +159,15 @@ class WatchTable:
         self._leave(watch)
 
     def _gather(
-        self, items: list[object], number: int, found: dict[Watch, DelayedOperation], revoker: int
+        self,
+        items: list[Watch | None],
+        number: int,
+        found: dict[Watch, DelayedOperation],
+        revoker: int,
     ) -> None:
         """What waits in a part of a list, and not any more if this thread is to revoke it."""
         with self._lock:
-            for item in items[number : number + PART_MAX]:
-                watch = cast("Watch | None", item)
+            for watch in items[number : number + PART_MAX]:
                 operation = None if watch is None else watch.operation
                 if watch is not None and operation is not None:
                     found[watch] = operation

@@ -11,7 +11,7 @@ early has paid for what it walked, not for all that waits.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Final
+from typing import Any, Final
 
 # No place among the lists to be swept.
 NOWHERE: Final = -1
@@ -25,7 +25,7 @@ class Watchers:
     def __init__(self, key: Hashable) -> None:
         self.key = key
         # All before `head` has gone and is None, nothing behind it is.
-        self.items: list[object] = []
+        self.items: list[Any] = []
         self.head = 0
         # Where it stands among the lists to be swept; none so far.
         self.place = NOWHERE
@@ -33,7 +33,7 @@ class Watchers:
     def __len__(self) -> int:
         return len(self.items) - self.head
 
-    def pending_of(self, items: list[object]) -> list[object]:
+    def pending_of(self, items: list[Any]) -> list[Any]:
         """Those that still wait, in a new list."""
         raise NotImplementedError
 
@@ -56,7 +56,7 @@ class Watchers:
             self.items = pending
             self.head = 0
             return gone
-        nothing: list[object] = [None]
+        nothing: list[Any] = [None]
         moved = nothing * gone + pending
         self.head = head + gone  # before anything is set free, whose finalizer may come back
         items[head:end] = moved
