@@ -335,7 +335,6 @@ class Purgatory(Keeper):
             finished = self.watched - self._pending_watched
             if finished <= self.purge_interval or finished <= self._pending_watched:
                 return
-            self._sweeping.begin()
         steps = 0
         while steps < PURGE_PART_MAX:
             watchers = self._sweeping.next()

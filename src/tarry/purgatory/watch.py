@@ -185,8 +185,6 @@ class WatchTable:
 
     def _purge_part(self) -> None:
         """Lock held."""
-        if self._sweeping.number == 0:
-            self._sweeping.begin()
         steps = 0
         while steps < PART_MAX:
             watchers = self._sweeping.next()

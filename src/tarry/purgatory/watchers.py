@@ -76,43 +76,49 @@ class Watchers:
 class Sweep:
     """A walk over all lists, in as many parts as one likes, while lists come and go.
 
-    It goes from the last to the first, because the last takes the place of one that goes.
+    Oldest first: what was made together lies together in memory, and walked backwards it takes
+    four times as long.
     """
 
     __slots__ = ("lists", "number")
 
     def __init__(self) -> None:
         self.lists: list[Watchers] = []
-        # What is before it has still to be walked; 0: no walk is under way.
+        # What stands before it has been walked; 0: no walk is under way.
         self.number = 0
 
     def add(self, watchers: Watchers) -> None:
-        """Known from the next walk on."""
+        """To be walked, by a walk under way too."""
         watchers.place = len(self.lists)
         self.lists.append(watchers)
 
     def remove(self, watchers: Watchers) -> None:
         """Not to be walked any more; nothing if it is not here."""
+        lists = self.lists
         place = watchers.place
         watchers.place = NOWHERE
-        if place == NOWHERE or place >= len(self.lists) or self.lists[place] is not watchers:
+        if place == NOWHERE or place >= len(lists) or lists[place] is not watchers:
             return  # forgotten with all others
-        last = self.lists.pop()
-        if last is not watchers:
-            self.lists[place] = last
+        if place < self.number:
+            # The last of those walked takes its place, and gives room to one that is not.
+            self.number -= 1
+            moved = lists[self.number]
+            if moved is not watchers:
+                lists[place] = moved
+                moved.place = place
+            place = self.number
+        last = lists.pop()
+        if place < len(lists):
+            lists[place] = last
             last.place = place
-
-    def begin(self) -> None:
-        self.number = len(self.lists)
 
     def next(self) -> Watchers | None:
         """The next list, or None at the end of the walk."""
-        number = min(self.number, len(self.lists))
-        if number == 0:
+        if self.number >= len(self.lists):
             self.number = 0
             return None
-        self.number = number - 1
-        return self.lists[number - 1]
+        self.number += 1
+        return self.lists[self.number - 1]
 
     def clear(self) -> None:
         """Forget everything."""
