@@ -35,7 +35,7 @@ LOWEST: Final = 5
 HIGHEST: Final = 100_000
 
 PANELS: Final = (
-    ("add", 0, "CPU time to add one"),
+    ("add", CANCEL_PERCENT, "CPU time to add one"),
     ("cancel", CANCEL_PERCENT, "CPU time to cancel one"),
 )
 
@@ -69,7 +69,7 @@ def draw(cells: dict[str, dict[str, dict[str, float]]], path: Path) -> None:
     figure, panels = pyplot.subplots(1, 2, figsize=(12, 5.2), sharey=True)
     for panel, (name, percent, title) in zip(panels, PANELS, strict=True):
         draw_panel(panel, cells, name, percent, title)
-    figure.subplots_adjust(left=0.055, right=0.855, bottom=0.11, top=0.92, wspace=0.6)
+    figure.subplots_adjust(left=0.055, right=0.845, bottom=0.11, top=0.92, wspace=0.6)
     path.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(path, transparent=True, metadata={"Date": None, "Creator": None})
     pyplot.close(figure)
