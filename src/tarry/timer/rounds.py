@@ -82,7 +82,7 @@ class RoundsTimer:
     @property
     def current_ms(self) -> int:
         """The timer's time, a multiple of the tick; with a limit that of the last entry given."""
-        return self._current_tick * self._tick_ms
+        return self._ms_of(self._current_tick)
 
     def add(self, entry: TimerEntry) -> bool:
         """Take the entry in; False: it is due already and the caller runs it now.
@@ -173,9 +173,13 @@ class RoundsTimer:
     def next_due_ms(self) -> int | None:
         """When `advance` has something to do next, be it only a look; None: nothing is pending."""
         if not self._due.is_empty():
-            return self._current_tick * self._tick_ms
+            return self._ms_of(self._current_tick)
         bucket = self._first_bucket(None)
-        return None if bucket is None else bucket.first_tick * self._tick_ms
+        return None if bucket is None else self._ms_of(bucket.first_tick)
+
+    def _ms_of(self, tick: int) -> int:
+        # Compiled, the product of large ints is dear, and Ctrl-C in the middle of it is fatal.
+        return tick if self._tick_ms == 1 else tick * self._tick_ms
 
     def _tick_of(self, deadline_ms: int) -> int:
         """The first tick that is not before the deadline."""
@@ -210,7 +214,7 @@ class RoundsTimer:
         """Move the time to the first tick of the bucket, and what is due then out of it."""
         tick = max(self._current_tick, bucket.first_tick)
         self._current_tick = tick
-        until_ms = tick * self._tick_ms
+        until_ms = self._ms_of(tick)
         first_ms = until_ms  # of those that stay, all of them later than this
         due: list[TimerEntry] = []
         entries = bucket.entries

@@ -222,7 +222,7 @@ class TimingWheel:
         tick_ms = self._tick_ms
         if tick_ms == 1:
             return deadline_ms
-        return -(-deadline_ms // tick_ms) * tick_ms
+        return deadline_ms + -deadline_ms % tick_ms
 
     def _link(self, entry: TimerEntry, due_ms: int) -> None:
         """Put the entry into its bucket; the bucket into the queue if it is not there yet."""
@@ -231,11 +231,12 @@ class TimingWheel:
             overflow = level.overflow
             level = self._make_overflow(level) if overflow is None else overflow
         tick_ms = level.tick_ms
-        tick = due_ms // tick_ms
-        bucket = level.buckets[tick % self._wheel_size]
+        bucket = level.buckets[due_ms // tick_ms % self._wheel_size]
         if not bucket.is_queued:
             bucket.is_queued = True
-            bucket.expiration_ms = tick * tick_ms
+            # Not `tick * tick_ms`: compiled, Python multiplies ints from 2^31 on by a function that
+            # looks for signals, and a Ctrl-C in it is taken for want of memory and ends the process.
+            bucket.expiration_ms = due_ms - due_ms % tick_ms
             # The higher level comes first, so that what falls to a bucket that expires at the
             # same time is there before that one is emptied.
             heappush(self._queue, bucket.expiration_ms << LEVEL_BITS | LEVEL_MASK - level.number)
