@@ -234,8 +234,8 @@ class TimingWheel:
         bucket = level.buckets[due_ms // tick_ms % self._wheel_size]
         if not bucket.is_queued:
             bucket.is_queued = True
-            # Not `tick * tick_ms`: compiled, Python multiplies ints from 2^31 on by a function that
-            # looks for signals, and a Ctrl-C in it is taken for want of memory and ends the process.
+            # No product: compiled, ints from 2^31 on are multiplied by a function that looks for
+            # signals, and a Ctrl-C in it is taken for want of memory and ends the process.
             bucket.expiration_ms = due_ms - due_ms % tick_ms
             # The higher level comes first, so that what falls to a bucket that expires at the
             # same time is there before that one is emptied.
