@@ -33,7 +33,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for line in (
         "process: starts other processes",
         "slow: takes more than a few seconds",
-        "interpreted: replaces functions of the product, which its compiled form ignores",
+        "interpreted: replaces or traces functions of the product, which is no use when compiled",
     ):
         config.addinivalue_line("markers", line)
 

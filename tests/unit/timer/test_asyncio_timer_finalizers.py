@@ -21,7 +21,6 @@ from tarry.timer.asyncio_rounds import IDLE
 from tarry.timer.asyncio_timer import AsyncioTimer
 
 MODULES = str(Path(tarry.timer.asyncio_rounds.__file__).parent / "asyncio_")
-IS_COMPILED = not tarry.timer.asyncio_rounds.__file__.endswith(".py")
 
 
 class InterruptedLoop(HandLoop):
@@ -124,7 +123,7 @@ def test_an_interruption_within_any_call_of_the_loop_costs_nothing(kind: str) ->
     assert number > 20
 
 
-@pytest.mark.skipif(IS_COMPILED, reason="compiled lines cannot be traced")
+@pytest.mark.interpreted  # compiled lines cannot be traced
 @pytest.mark.parametrize("kind", ["cancel", "add", "cancel and add"])
 def test_an_interruption_at_any_line_of_the_timer_costs_nothing(kind: str) -> None:
     interrupted = 0
