@@ -79,6 +79,8 @@ class WheelView:
 def look_at(wheel: TimingWheel) -> WheelView:
     """Copy what lies where in the wheel at this moment."""
     size = wheel._wheel_size
+    # What a limit has left of a due tick may lie in parts already; to the eye it has not moved.
+    divided = tuple(entry for part in wheel._parts for entry in part.pending())
     levels: list[LevelView] = []
     for level in wheel._levels:
         first_tick = level.start_ms // level.tick_ms
@@ -86,6 +88,8 @@ def look_at(wheel: TimingWheel) -> WheelView:
         for slot, bucket in enumerate(level.buckets):
             # An empty bucket stands for the first time ahead that would be put into it.
             ahead_ms = (first_tick + (slot - first_tick) % size) * level.tick_ms
+            is_divided = bool(divided) and not levels and slot == first_tick % size
+            is_queued = bucket.is_queued or is_divided
             expiration_ms = bucket.expiration_ms if bucket.is_queued else ahead_ms
             buckets.append(
                 BucketView(
@@ -95,14 +99,16 @@ def look_at(wheel: TimingWheel) -> WheelView:
                     # Deadlines round up: those of a tick before the expiration belong to it.
                     first_ms=expiration_ms - wheel._tick_ms + 1,
                     last_ms=expiration_ms + level.tick_ms - wheel._tick_ms,
-                    entries=tuple(bucket.pending()),
-                    is_queued=bucket.is_queued,
+                    entries=(*(divided if is_divided else ()), *bucket.pending()),
+                    is_queued=is_queued,
                 )
             )
         levels.append(
             LevelView(level.number, level.tick_ms, level.start_ms, level.end_ms, tuple(buckets))
         )
-    queue: list[BucketView] = []
+    lowest = levels[0]
+    due = lowest.buckets[lowest.start_ms // lowest.tick_ms % size]
+    queue = [due] if divided and not wheel._lowest.buckets[due.slot].is_queued else []
     for place in sorted(wheel._queue):
         view = levels[LEVEL_MASK - (place & LEVEL_MASK)]
         queue.append(view.buckets[(place >> LEVEL_BITS) // view.tick_ms % size])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tarry.timer import TimerEntry, TimingWheel
@@ -93,6 +93,8 @@ def test_an_entry_is_found_in_its_bucket_and_nowhere_once_it_is_due() -> None:
     assert look_at(wheel).bucket_of(entry) is None
 
 
+@example(deadlines_ms=[1, 1], tick_ms=7, wheel_size=2, now_ms=7, limit=1)
+@example(deadlines_ms=[1, 1, 3, 8, 9], tick_ms=7, wheel_size=2, now_ms=20, limit=5)
 @given(
     deadlines_ms=st.lists(st.integers(1, 3000), max_size=60),
     tick_ms=st.sampled_from([1, 7, 10]),
