@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -283,11 +284,12 @@ def test_one_broker_is_reached_under_two_advertised_names(make_broker: MakeBroke
 
 def outside_port_of(broker: BrokerProcess) -> int:
     """The other port that the process listens on."""
-    inodes = {
-        os.readlink(path)[8:-1]
-        for path in Path(f"/proc/{broker.pid}/fd").iterdir()
-        if os.readlink(path).startswith("socket:")
-    }
+    inodes = set()
+    for path in Path(f"/proc/{broker.pid}/fd").iterdir():
+        with suppress(FileNotFoundError):  # the broker has closed it meanwhile
+            name = os.readlink(path)
+            if name.startswith("socket:"):
+                inodes.add(name[8:-1])
     rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
     ports = [int(row[1].split(":")[1], 16) for row in rows if row[9] in inodes and row[3] == "0A"]
     (other,) = [port for port in ports if port != broker.port]
