@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.timer.entry import Holder, TimerEntry
+from tarry.timer.entry import Holder, TimerEntry, deadline_of
 
 # What one sweep of holes or one step of `advance` may have to look at; 4 to 8 KiB of list.
 CHUNK_ENTRIES_MAX: Final = 1024
@@ -205,9 +205,5 @@ class Bucket:
 def in_order(entries: list[TimerEntry | None]) -> list[TimerEntry | None]:
     """By exact deadline, ties as they lay, without the holes."""
     live = [entry for entry in entries if entry is not None]
-    live.sort(key=_deadline_of)
+    live.sort(key=deadline_of)
     return [*live]
-
-
-def _deadline_of(entry: TimerEntry) -> int:
-    return entry.deadline_ms

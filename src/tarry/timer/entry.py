@@ -71,6 +71,22 @@ def check_ms(time_ms: int) -> None:
         )
 
 
+def round_up(time_ms: int, tick_ms: int) -> int:
+    """The first multiple of the tick that is not before the time.
+
+    Without a product: compiled, ints from 2^31 on are multiplied by a function that looks for
+    signals, and a Ctrl-C in it is taken for want of memory and ends the process.
+    """
+    if tick_ms == 1:
+        return time_ms
+    return time_ms + -time_ms % tick_ms
+
+
+def deadline_of(entry: TimerEntry) -> int:
+    """To sort by."""
+    return entry.deadline_ms
+
+
 def check_callable(function: object) -> None:
     """Refuse at once what could only fail later, where nobody sees who asked for it."""
     if not callable(function):

@@ -13,7 +13,7 @@ from __future__ import annotations
 from heapq import heapify, heappop, heappush
 from typing import Final
 
-from tarry.timer.entry import Holder, TimerEntry, check_ms, why_not_added, why_not_moved
+from tarry.timer.entry import Holder, TimerEntry, check_ms, round_up, why_not_added, why_not_moved
 
 # Below the deadline in a key; no program adds 2^64 times.
 NUMBER_BITS: Final = 64
@@ -119,20 +119,14 @@ class HeapTimer:
             heappop(self._heap)
             entry = self._entries.pop(key & NUMBER_MASK)
             entry._holder = None
-            self._current_ms = self._round_up(key >> NUMBER_BITS)
+            self._current_ms = round_up(key >> NUMBER_BITS, self._tick_ms)
             due.append(entry)
             moves -= 1
 
     def next_due_ms(self) -> int | None:
         """When the first entry is due, rounded up to the tick; None: nothing is pending."""
         key = self._first_key()
-        return None if key is None else self._round_up(key >> NUMBER_BITS)
-
-    def _round_up(self, deadline_ms: int) -> int:
-        tick_ms = self._tick_ms
-        if tick_ms == 1:
-            return deadline_ms
-        return -(-deadline_ms // tick_ms) * tick_ms
+        return None if key is None else round_up(key >> NUMBER_BITS, self._tick_ms)
 
     def _first_key(self) -> int | None:
         """The key of the entry that is due first; stale ones above it go."""

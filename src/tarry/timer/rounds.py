@@ -15,7 +15,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.timer.entry import Holder, TimerEntry, check_ms, why_not_added, why_not_moved
+from tarry.timer.entry import (
+    Holder,
+    TimerEntry,
+    check_ms,
+    deadline_of,
+    why_not_added,
+    why_not_moved,
+)
 
 # "No limit": more moves than memory has entries.
 MOVES_UNLIMITED: Final = 1 << 60
@@ -231,10 +238,6 @@ class RoundsTimer:
         bucket.maybe_sweep()
         bucket.first_tick = self._tick_of(first_ms)
         if self._tick_ms > 1:
-            due.sort(key=_deadline_of)
+            due.sort(key=deadline_of)
         due.reverse()
         self._due.hold(due)
-
-
-def _deadline_of(entry: TimerEntry) -> int:
-    return entry.deadline_ms

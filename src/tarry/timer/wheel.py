@@ -16,7 +16,7 @@ from heapq import heappop, heappush
 from typing import Final
 
 from tarry.timer.bucket import Bucket, Chunk, in_order
-from tarry.timer.entry import TimerEntry, check_ms, why_not_added, why_not_moved
+from tarry.timer.entry import TimerEntry, check_ms, round_up, why_not_added, why_not_moved
 
 # A place in the queue of buckets is one int, the expiration and below it the level; 64 levels
 # of at least two buckets reach farther than any 64-bit time.
@@ -105,7 +105,7 @@ class TimingWheel:
         """
         if entry._holder is not None:
             raise why_not_added(entry, self)
-        due_ms = self._round_up(entry.deadline_ms)
+        due_ms = round_up(entry.deadline_ms, self._tick_ms)
         if due_ms <= self._lowest.start_ms:
             return False
         self._link(entry, due_ms)
@@ -152,7 +152,7 @@ class TimingWheel:
         assert isinstance(holder, Chunk)
         bucket = holder.bucket
         first_ms = bucket.expiration_ms
-        due_ms = self._round_up(deadline_ms)
+        due_ms = round_up(deadline_ms, self._tick_ms)
         stays = first_ms <= due_ms < first_ms + bucket.tick_ms
         if stays and first_ms > self._lowest.start_ms:
             entry.deadline_ms = deadline_ms  # the common case of a heartbeat
@@ -214,15 +214,9 @@ class TimingWheel:
                 elif is_lowest:
                     self._divide(entry)
                 else:
-                    self._link(entry, self._round_up(entry.deadline_ms))
+                    self._link(entry, round_up(entry.deadline_ms, self._tick_ms))
         self._pending -= len(due)
         return due
-
-    def _round_up(self, deadline_ms: int) -> int:
-        tick_ms = self._tick_ms
-        if tick_ms == 1:
-            return deadline_ms
-        return deadline_ms + -deadline_ms % tick_ms
 
     def _link(self, entry: TimerEntry, due_ms: int) -> None:
         """Put the entry into its bucket; the bucket into the queue if it is not there yet."""
@@ -234,8 +228,7 @@ class TimingWheel:
         bucket = level.buckets[due_ms // tick_ms % self._wheel_size]
         if not bucket.is_queued:
             bucket.is_queued = True
-            # No product: compiled, ints from 2^31 on are multiplied by a function that looks for
-            # signals, and a Ctrl-C in it is taken for want of memory and ends the process.
+            # No product, for the reason that stands with `round_up`.
             bucket.expiration_ms = due_ms - due_ms % tick_ms
             # The higher level comes first, so that what falls to a bucket that expires at the
             # same time is there before that one is emptied.
