@@ -10,7 +10,7 @@ from kafka_server import KafkaUnavailable, java_command
 
 from tarry.base.setting import value_text
 from tarry.cluster.topic_settings import TOPIC_SETTINGS
-from tarry.cluster.topic_settings_table import DOUBLE_KEYS, SYNONYMS
+from tarry.cluster.topic_settings_table import SYNONYMS
 
 SOURCE = Path(__file__).parent / "java" / "TopicKeys.java"
 
@@ -52,14 +52,13 @@ def test_types_and_defaults_are_kafkas(kafkas_keys):
     for key, row in TOPIC_SETTINGS.items():
         type_, default, *_ = kafkas_keys[key]
 
-        assert ("double" if key in DOUBLE_KEYS else row.type) == type_.lower(), key
+        assert row.type == type_.lower(), key
         assert (value_text(row.default) or "") == default.replace("null", ""), key
 
 
 def test_ranges_and_choices_are_kafkas(kafkas_keys):
     for key, row in TOPIC_SETTINGS.items():
-        if key not in DOUBLE_KEYS:
-            assert row.check == range_of(kafkas_keys[key][2]), key
+        assert row.check == range_of(kafkas_keys[key][2]), key
 
 
 def test_the_brokers_keys_behind_a_topics_are_kafkas(kafkas_keys):

@@ -8,6 +8,7 @@ bounds are Kafka's.
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from tarry.base.errors import InvalidSetting
@@ -21,13 +22,17 @@ WITHOUT_EFFECT: Final = "without effect"
 # Refused, with a sentence that says what to write instead.
 GONE: Final = "gone"
 
-Value = bool | int | str | tuple[str, ...] | None
+Value = bool | int | float | str | tuple[str, ...] | None
 
 _INTEGER_BOUNDS: Final = {
+    "short": (-(2**15), 2**15 - 1),
     "int": (-(2**31), 2**31 - 1),
     "long": (-(2**63), 2**63 - 1),
 }
-_TYPES: Final = (*_INTEGER_BOUNDS, "boolean", "string", "list")
+_TYPES: Final = (*_INTEGER_BOUNDS, "double", "boolean", "string", "list")
+
+# Not float() alone: it takes "nan", "1_0" and digits of other scripts.
+_DOUBLE: Final = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d{1,3})?", re.ASCII)
 
 
 class Setting:
@@ -101,6 +106,10 @@ def _parse_type(key: str, type_: str, text: str) -> Value:
         if lower not in ("true", "false"):
             raise InvalidSetting(f"{key}={shown(text)}: it must be true or false")
         return lower == "true"
+    if type_ == "double":
+        if _DOUBLE.fullmatch(text) is None:
+            raise InvalidSetting(f"{key}={shown(text)}: it must be a number such as 0.5")
+        return float(text)
     if type_ == "list":
         return tuple(part for part in (p.strip() for p in text.split(",")) if part)
     return text
@@ -133,7 +142,7 @@ def _matches(alternative: str, value: Value) -> bool:
     low, dots, high = alternative.partition("..")
     if not dots:
         return str(value) == alternative
-    assert isinstance(value, int), alternative
+    assert isinstance(value, int | float), alternative
     return (not low or value >= int(low)) and (not high or value <= int(high))
 
 

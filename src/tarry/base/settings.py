@@ -88,6 +88,19 @@ class Settings:
     log_retention_bytes: int
     log_retention_check_interval_ms: int
     log_segment_delete_delay_ms: int
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
     fetch_max_bytes: int
     max_request_partition_size_limit: int
     producer_id_expiration_ms: int

@@ -37,9 +37,10 @@ _KEYS_BY_REASON: Final = (
         broker.id.generation.enable control.plane.listener.name controlled.shutdown.max.retries
         controlled.shutdown.retry.backoff.ms inter.broker.protocol.version
         log.message.downconversion.enable log.message.format.version
-        log.message.timestamp.difference.max.ms reserved.broker.max.id zookeeper.clientCnxnSocket
-        zookeeper.connect zookeeper.connection.timeout.ms zookeeper.max.in.flight.requests
-        zookeeper.metadata.migration.enable zookeeper.metadata.migration.min.batch.size
+        log.message.timestamp.difference.max.ms offsets.commit.required.acks reserved.broker.max.id
+        zookeeper.clientCnxnSocket zookeeper.connect zookeeper.connection.timeout.ms
+        zookeeper.max.in.flight.requests zookeeper.metadata.migration.enable
+        zookeeper.metadata.migration.min.batch.size
         zookeeper.session.timeout.ms zookeeper.set.acl zookeeper.ssl.cipher.suites
         zookeeper.ssl.client.enable zookeeper.ssl.crl.enable zookeeper.ssl.enabled.protocols
         zookeeper.ssl.endpoint.identification.algorithm zookeeper.ssl.keystore.location
@@ -65,31 +66,19 @@ _KEYS_BY_REASON: Final = (
         """,
     ),
     (
-        "consumer groups are not there yet",
+        "the new consumer protocol is not there yet",
         """
         group.consumer.assignors group.consumer.heartbeat.interval.ms
         group.consumer.max.heartbeat.interval.ms group.consumer.max.session.timeout.ms
         group.consumer.max.size group.consumer.migration.policy
         group.consumer.min.heartbeat.interval.ms group.consumer.min.session.timeout.ms
         group.consumer.regex.refresh.interval.ms group.consumer.session.timeout.ms
-        group.coordinator.append.linger.ms group.coordinator.new.enable
-        group.coordinator.rebalance.protocols group.coordinator.threads
-        group.initial.rebalance.delay.ms group.max.session.timeout.ms group.max.size
-        group.min.session.timeout.ms group.share.assignors group.share.delivery.count.limit
-        group.share.enable group.share.heartbeat.interval.ms group.share.max.heartbeat.interval.ms
-        group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms
-        group.share.max.share.sessions group.share.max.size group.share.min.heartbeat.interval.ms
-        group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
-        group.share.partition.max.record.locks group.share.persister.class.name
-        group.share.record.lock.duration.ms group.share.session.timeout.ms
+        group.coordinator.new.enable group.coordinator.rebalance.protocols
         group.streams.heartbeat.interval.ms group.streams.max.heartbeat.interval.ms
         group.streams.max.session.timeout.ms group.streams.max.size
         group.streams.max.standby.replicas group.streams.min.heartbeat.interval.ms
         group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-        group.streams.session.timeout.ms offset.metadata.max.bytes offsets.commit.required.acks
-        offsets.commit.timeout.ms offsets.load.buffer.size offsets.retention.check.interval.ms
-        offsets.retention.minutes offsets.topic.compression.codec offsets.topic.num.partitions
-        offsets.topic.replication.factor offsets.topic.segment.bytes
+        group.streams.session.timeout.ms
         """,
     ),
     (
@@ -108,6 +97,13 @@ _KEYS_BY_REASON: Final = (
     (
         "share groups are not there yet",
         """
+        group.share.assignors group.share.delivery.count.limit group.share.enable
+        group.share.heartbeat.interval.ms group.share.max.heartbeat.interval.ms
+        group.share.max.record.lock.duration.ms group.share.max.session.timeout.ms
+        group.share.max.share.sessions group.share.max.size group.share.min.heartbeat.interval.ms
+        group.share.min.record.lock.duration.ms group.share.min.session.timeout.ms
+        group.share.partition.max.record.locks group.share.persister.class.name
+        group.share.record.lock.duration.ms group.share.session.timeout.ms
         share.coordinator.append.linger.ms share.coordinator.cold.partition.snapshot.interval.ms
         share.coordinator.load.buffer.size share.coordinator.snapshot.update.records.per.snapshot
         share.coordinator.state.topic.compression.codec share.coordinator.state.topic.min.isr
@@ -162,12 +158,17 @@ _KEYS_BY_REASON: Final = (
         """,
     ),
     (
-        "compaction is not there yet",
+        "compaction is always there, in small steps",
         """
-        log.cleaner.backoff.ms log.cleaner.dedupe.buffer.size log.cleaner.delete.retention.ms
         log.cleaner.enable log.cleaner.io.buffer.load.factor log.cleaner.io.buffer.size
-        log.cleaner.io.max.bytes.per.second log.cleaner.max.compaction.lag.ms
-        log.cleaner.min.cleanable.ratio log.cleaner.min.compaction.lag.ms log.cleaner.threads
+        log.cleaner.io.max.bytes.per.second log.cleaner.threads
+        """,
+    ),
+    (
+        "committed offsets are written and read as they come",
+        """
+        group.coordinator.append.linger.ms group.coordinator.threads
+        offsets.load.buffer.size offsets.topic.compression.codec
         """,
     ),
     (

@@ -102,6 +102,44 @@ log.retention.check.interval.ms    long    300000      1..
 log.segment.delete.delay.ms        long    60000       0..
     How long a deleted segment's files are kept.
 
+log.cleanup.policy                 list    delete      compact|delete
+    delete: old segments go. compact: the last record of every key stays. Both: both.
+log.cleaner.backoff.ms             long    15000       0..
+    How long compaction rests when no log was dirty enough.
+log.cleaner.dedupe.buffer.size     long    134217728
+    Memory for the keys of the log that is being compacted; more keys take several passes.
+log.cleaner.delete.retention.ms    long    86400000    0..
+    How long a compacted log keeps a tombstone for readers that have not seen it.
+log.cleaner.max.compaction.lag.ms  long    9223372036854775807 1..
+    After so long a record is compacted, however clean its log is.
+log.cleaner.min.cleanable.ratio    double  0.5         0..1
+    A log is compacted when this share of its bytes is not compacted yet.
+log.cleaner.min.compaction.lag.ms  long    0           0..
+    For so long a record is never compacted away.
+
+group.initial.rebalance.delay.ms   int     3000
+    How long the first members of an empty group wait for others to join.
+group.max.session.timeout.ms       int     1800000
+    Longest session time-out that a member may ask for.
+group.max.size                     int     2147483647  1..
+    Most members of one group.
+group.min.session.timeout.ms       int     6000
+    Shortest session time-out that a member may ask for.
+offset.metadata.max.bytes          int     4096
+    Longest text that may be committed with an offset.
+offsets.commit.timeout.ms          int     5000        1..
+    How long a commit waits until it is durable.
+offsets.retention.check.interval.ms long   600000      1..
+    How often it is looked for committed offsets to forget.
+offsets.retention.minutes          int     10080       1..
+    How long a group without members keeps its committed offsets.
+offsets.topic.num.partitions       int     50          1..
+    Partitions of the topic of committed offsets, when it is made.
+offsets.topic.replication.factor   short   3           1..
+    Replicas of the topic of committed offsets, when it is made; fewer if there are fewer brokers.
+offsets.topic.segment.bytes        int     104857600   1..
+    Segment size of the topic of committed offsets, when it is made.
+
 fetch.max.bytes                    int     57671680    1024..
     Most bytes in the answer to one fetch, whatever the client allows.
 max.request.partition.size.limit   int     2000        1..
@@ -124,8 +162,6 @@ authorizer.class.name              string  ""
     Access control is not there yet.
 compression.type                   string  producer    producer|uncompressed|gzip|snappy|lz4|zstd
     Batches are stored as the client sent them.
-log.cleanup.policy                 list    delete      compact|delete
-    Compaction is not there yet.
 remote.log.storage.system.enable   boolean false
     There is no tiered storage.
 """

@@ -11,14 +11,21 @@ from typing import Final
 from tarry.base.setting import GONE, Setting, value_text
 from tarry.base.settings import SETTINGS, Settings
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, default_value
-from tarry.cluster.topic_settings_table import DOUBLE_KEYS, HIDDEN_KEYS, SYNONYMS
+from tarry.cluster.topic_settings_table import HIDDEN_KEYS, SYNONYMS
 
 SOURCE_TOPIC: Final = 1
 SOURCE_BROKER_FILE: Final = 4
 SOURCE_DEFAULT: Final = 5
 
-_KAFKA_TYPES: Final = {"boolean": 1, "string": 2, "int": 3, "long": 5, "list": 7}
-_KAFKA_TYPE_DOUBLE: Final = 6
+_KAFKA_TYPES: Final = {
+    "boolean": 1,
+    "string": 2,
+    "int": 3,
+    "short": 4,
+    "long": 5,
+    "double": 6,
+    "list": 7,
+}
 
 # Value, key and source of what stands behind a value, the winner first.
 Synonym = tuple[str, str | None, int]
@@ -44,7 +51,7 @@ class ConfigEntry:
         self.is_read_only = False
         self.synonyms: list[Synonym] = []
         self.documentation = row.sentence
-        self.kafka_type = _KAFKA_TYPE_DOUBLE if row.key in DOUBLE_KEYS else _KAFKA_TYPES[row.type]
+        self.kafka_type = _KAFKA_TYPES[row.type]
 
 
 def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[ConfigEntry]:

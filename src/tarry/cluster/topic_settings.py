@@ -93,6 +93,16 @@ def log_config(
     config.index_interval_bytes = number("index.interval.bytes")
     config.retention_ms = number("retention.ms")
     config.retention_bytes = number("retention.bytes")
+    policies = topic_value("cleanup.policy", configs, settings)
+    assert isinstance(policies, tuple)
+    config.has_deletion = "delete" in policies
+    config.has_compaction = "compact" in policies
+    ratio = topic_value("min.cleanable.dirty.ratio", configs, settings)
+    assert isinstance(ratio, float)
+    config.min_cleanable_dirty_ratio = ratio
+    config.min_compaction_lag_ms = number("min.compaction.lag.ms")
+    config.max_compaction_lag_ms = number("max.compaction.lag.ms")
+    config.delete_retention_ms = number("delete.retention.ms")
     config.max_message_bytes = number("max.message.bytes")
     config.min_insync_replicas = number("min.insync.replicas")
     config.message_timestamp_before_max_ms = number("message.timestamp.before.max.ms")

@@ -9,8 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 HONOURED_TABLE: Final = """
+cleanup.policy                     list    delete      compact|delete
+    delete: old segments go. compact: the last record of every key stays. Both: both.
+delete.retention.ms                long    86400000    0..
+    How long a compacted log keeps a tombstone for readers that have not seen it.
 index.interval.bytes               int     4096        0..
     Bytes of a segment between two entries of its offset index.
+max.compaction.lag.ms              long    9223372036854775807 1..
+    After so long a record is compacted, however clean its log is.
 max.message.bytes                  int     1048588     0..
     Largest record batch that the topic takes.
 message.timestamp.after.max.ms     long    3600000     0..
@@ -19,6 +25,10 @@ message.timestamp.before.max.ms    long    9223372036854775807 0..
     How far behind the broker's clock a record's timestamp may lie; not for LogAppendTime.
 message.timestamp.type             string  CreateTime  CreateTime|LogAppendTime
     Whose time a record carries: the producer's or the broker's.
+min.cleanable.dirty.ratio          double  0.5         0..1
+    A log is compacted when this share of its bytes is not compacted yet.
+min.compaction.lag.ms              long    0           0..
+    For so long a record is never compacted away.
 min.insync.replicas                int     1           1..
     Replicas that must be in sync for a produce with acks=all.
 retention.bytes                    long    -1
@@ -36,8 +46,6 @@ segment.ms                         long    604800000   1..
 """
 
 DEFAULT_ONLY_TABLE: Final = """
-cleanup.policy                     list    delete      compact|delete
-    Compaction is not there yet.
 compression.gzip.level             int     -1          -1|1..9
     Record batches are stored as the producer compressed them.
 compression.lz4.level              int     9           1..17
@@ -46,8 +54,6 @@ compression.type                   string  producer    uncompressed|zstd|lz4|sna
     Record batches are stored as the producer compressed them.
 compression.zstd.level             int     3           -131072..22
     Record batches are stored as the producer compressed them.
-delete.retention.ms                long    86400000    0..
-    Compaction is not there yet.
 file.delete.delay.ms               long    60000       0..
     A deleted segment's file goes at once; a reader that is being sent it gets all of it.
 flush.messages                     long    9223372036854775807 1..
@@ -64,12 +70,6 @@ local.retention.bytes              long    -2          -2..
     There is no tiered storage.
 local.retention.ms                 long    -2          -2..
     There is no tiered storage.
-max.compaction.lag.ms              long    9223372036854775807 1..
-    Compaction is not there yet.
-min.cleanable.dirty.ratio          string  0.5
-    Compaction is not there yet.
-min.compaction.lag.ms              long    0           0..
-    Compaction is not there yet.
 preallocate                        boolean false
     Segments grow as they are written.
 remote.log.copy.disable            boolean false
@@ -114,7 +114,5 @@ SYNONYMS: Final[dict[str, tuple[str, ...]]] = {
     "unclean.leader.election.enable": ("unclean.leader.election.enable",),
 }
 
-# Kafka's type, where the table cannot say it.
-DOUBLE_KEYS: Final = ("min.cleanable.dirty.ratio",)
 # Not shown to clients.
 HIDDEN_KEYS: Final = ("internal.segment.bytes",)

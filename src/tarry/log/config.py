@@ -23,6 +23,13 @@ class LogConfig:
         self.index_interval_bytes = 4096
         self.retention_ms = 7 * DAY_MS
         self.retention_bytes = -1
+        # cleanup.policy: old segments go, the last record of every key stays, both or neither.
+        self.has_deletion = True
+        self.has_compaction = False
+        self.min_cleanable_dirty_ratio = 0.5
+        self.min_compaction_lag_ms = 0
+        self.max_compaction_lag_ms = INT64_MAX
+        self.delete_retention_ms = DAY_MS
         self.max_message_bytes = 1_048_588
         self.min_insync_replicas = 1
         self.is_log_append_time = False

@@ -130,9 +130,9 @@ def test_the_default_file_of_kraft_loads_and_one_warning_names_what_means_nothin
     assert settings.log_directory == "/tmp/kraft-combined-logs"
     assert [one.name for one in settings.open_listeners] == ["PLAINTEXT"]
     assert settings.open_listeners[0].advertised_host == "localhost"
-    for name in ("process.roles", "num.io.threads", "CONTROLLER", "offsets.topic"):
+    for name in ("process.roles", "num.io.threads", "CONTROLLER", "transaction.state"):
         assert name in settings.warning()
-    for name in ("node.id", "log.segment.bytes", "socket.send.buffer.bytes"):
+    for name in ("node.id", "log.segment.bytes", "offsets.topic"):
         assert name not in settings.warning()
 
 
@@ -193,6 +193,11 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest:
         ("node.id", "-3", "at least 0"),
         ("broker.id", "-3", "at least 0"),
         ("max.connections.per.ip.overrides", "10.0.0.1", "address:number"),
+        ("log.cleaner.min.cleanable.ratio", "half", "a number such as 0.5"),
+        ("log.cleaner.min.cleanable.ratio", "nan", "a number such as 0.5"),
+        ("log.cleaner.min.cleanable.ratio", "1.5", "from 0 to 1"),
+        ("offsets.topic.replication.factor", "32768", "between"),
+        ("log.cleanup.policy", "delete,erase", "compact or delete"),
     ],
 )
 def test_a_value_that_cannot_be_is_refused_with_its_key(key: str, text: str, words: str) -> None:
@@ -293,8 +298,6 @@ def test_what_would_be_dangerous_to_leave_out_is_refused() -> None:
         )
     with pytest.raises(InvalidSetting, match=r"write compression\.type=producer"):
         Settings({"compression.type": "zstd"})
-    with pytest.raises(InvalidSetting, match=r"write log\.cleanup\.policy=delete"):
-        Settings({"log.cleanup.policy": "compact"})
     assert Settings({"authorizer.class.name": ""}).warning() == ""
 
 

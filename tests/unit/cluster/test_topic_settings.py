@@ -22,9 +22,7 @@ DEFAULT_ONLY_KEYS = [key for key, row in TOPIC_SETTINGS.items() if row.scope == 
 
 # A value that Kafka takes and that is not its default.
 OTHER_VALUES = {
-    "cleanup.policy": "compact",
     "compression.type": "gzip",
-    "min.cleanable.dirty.ratio": "0.7",
     "follower.replication.throttled.replicas": "*",
     "leader.replication.throttled.replicas": "0:1",
     "internal.segment.bytes": "1024",
@@ -82,6 +80,10 @@ def test_what_is_not_honoured_is_refused_at_any_other_value(key):
         ("preallocate", "maybe"),
         ("compression.lz4.level", "18"),
         ("cleanup.policy", "delete,erase"),
+        ("min.cleanable.dirty.ratio", "1.1"),
+        ("min.cleanable.dirty.ratio", "nan"),
+        ("min.cleanable.dirty.ratio", "half"),
+        ("max.compaction.lag.ms", "0"),
     ],
 )
 def test_values_that_kafka_refuses_are_refused(key, text):
@@ -129,6 +131,33 @@ def test_the_brokers_settings_stand_behind_a_topics():
     assert config.max_message_bytes == 5_000
     assert config.min_insync_replicas == 2
     assert config.is_log_append_time
+
+
+@pytest.mark.parametrize(
+    ("policy", "deletes", "compacts"),
+    [
+        ("delete", True, False),
+        ("compact", False, True),
+        ("compact, delete", True, True),
+        ("", False, False),
+    ],
+)
+def test_the_cleanup_policy_says_what_a_log_loses(policy, deletes, compacts):
+    config = log_config(checked_configs({"cleanup.policy": policy}, Settings()), Settings())
+
+    assert (config.has_deletion, config.has_compaction) == (deletes, compacts)
+
+
+def test_how_a_log_is_compacted_follows_the_topic_and_behind_it_the_broker():
+    settings = Settings(
+        {"log.cleaner.min.cleanable.ratio": "0.1", "log.cleaner.delete.retention.ms": "7"}
+    )
+
+    config = log_config({"min.compaction.lag.ms": "3", "max.compaction.lag.ms": "4"}, settings)
+
+    assert config.min_cleanable_dirty_ratio == 0.1
+    assert config.delete_retention_ms == 7
+    assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms) == (3, 4)
 
 
 def test_retention_for_ever_is_minus_one_whichever_way_it_is_said():
