@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import logging
 import traceback
+from typing import Final
 
+from tarry.simulation.play import MakePlay
+from tarry.simulation.records_play import RecordsPlay
 from tarry.simulation.trace import Trace
 from tarry.simulation.world import World
+
+# What may be put on, by name.
+PLAYS: Final[dict[str, MakePlay]] = {"records": RecordsPlay}
 
 
 class Outcome:
@@ -31,10 +37,10 @@ class _TraceHandler(logging.Handler):
         self._world.trace.remark(self._world.clock.now_ms, f"log: {record.getMessage()}")
 
 
-def run_seed(seed: int, *, keeps_trace: bool = False) -> Outcome:
+def run_seed(seed: int, *, play: str = "records", keeps_trace: bool = False) -> Outcome:
     """Run one seed to its end, or to the first thing that is wrong."""
     trace = Trace(keeps_lines=keeps_trace)
-    world = World(seed, trace)
+    world = World(seed, trace, make_play=PLAYS[play])
     logger = logging.getLogger("tarry")
     handler = _TraceHandler(world)
     before = (logger.level, logger.propagate)

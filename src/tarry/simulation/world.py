@@ -1,4 +1,4 @@
-"""The world of one seed: one broker, its disk, its network, its clients, and all that goes wrong.
+"""The world of one seed: one broker, its disk, its network, a play, and all that goes wrong.
 
 One loop moves the simulated time from one thing that happens to the next and gives the broker its
 turns.  The faults end some time before the run does: then everything heals, what is under way is
@@ -20,27 +20,22 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
 from tarry.simulation import faults
-from tarry.simulation.checkers import check_history
 from tarry.simulation.checkers.liveness import LivenessChecker
 from tarry.simulation.clock import SimulatedClock
 from tarry.simulation.disk import PowerLoss, SimulatedDisk
-from tarry.simulation.faults import Fault, draw_faults, without_loss_of_power
+from tarry.simulation.faults import Fault
 from tarry.simulation.network import SimulatedNetwork
-from tarry.simulation.scene import draw_scene
+from tarry.simulation.play import MakePlay
+from tarry.simulation.records_play import RecordsPlay
 from tarry.simulation.trace import Trace
-from tarry.simulation.workload.actor import Actor
-from tarry.simulation.workload.admin import Admin
-from tarry.simulation.workload.collector import Collector
-from tarry.simulation.workload.producer import Producer
-from tarry.simulation.workload.reader import Reader
 from tarry.simulation.workload.stage import Stage
 
 StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker]
 
 # A stop is done within 5 s (README); the simulated disk is slow at times.
 _STOP_MS_MAX: Final = 5_500
-# When all is healed, everything that is under way ends within this time.
-_QUIET_MS_MAX: Final = 60_000
+# When all is healed, everything can be read within this time.
+_COLLECTION_MS_MAX: Final = 60_000
 _LAST_WORDS_MS: Final = 200
 
 
@@ -48,25 +43,27 @@ class World:
     """One run.  `run` returns what is wrong, a sentence each."""
 
     def __init__(
-        self, seed: int, trace: Trace | None = None, start: StartBroker = start_broker
+        self,
+        seed: int,
+        trace: Trace | None = None,
+        start: StartBroker = start_broker,
+        make_play: MakePlay = RecordsPlay,
     ) -> None:
         self.random = Random(seed)
         self.clock = SimulatedClock()
         self.trace = Trace() if trace is None else trace
-        self.scene = draw_scene(self.random)
-        self.faults = draw_faults(self.random, self.scene.duration_ms)
-        if self.scene.settings.get("flush.policy") == "os":
-            without_loss_of_power(self.faults)
+        self.play = make_play(self.random)
+        self.faults = self.play.faults
         self.disk = SimulatedDisk(self.random)
         self.disk.defers_removals = self.faults.defers_removals
         self.network = SimulatedNetwork(self.clock, self.random)
         self.network.conditions.delay_ms_max = self.faults.delay_ms_max
         self.network.conditions.pieces_per_mille = self.faults.pieces_per_mille
         self.stage = Stage(self.clock, self.network, self.random, self.trace)
-        self.stage.codecs = self.scene.codecs
+        self.play.enter(self.stage)
         self.broker: Broker | None = None
         self._start_broker = start
-        self._settings = Settings(self.scene.settings)
+        self._settings = Settings(self.play.settings)
         self._broker_random = Random(seed ^ 0x5EED)
         self._liveness = LivenessChecker(self.stage.history)
         self._planned_flush_id = 0
@@ -79,43 +76,28 @@ class World:
         self._had_turn = False
         self._is_clean_start = False
         self._may_disk_fail = any(fault.kind in faults.OF_THE_DISK for fault in self.faults.faults)
-        self._producers: list[Producer] = []
-        self._readers: list[Reader] = []
-        self._admin = Admin(
-            self.stage, "admin", self.scene.topics, pause_ms_max=self.scene.admin_pause_ms_max
-        )
 
     def run(self) -> list[str]:
         """Let it happen."""
         history = self.stage.history
         self._begin()
-        end_ms = self.clock.now_ms + self.scene.duration_ms
+        end_ms = self.clock.now_ms + self.play.duration_ms
         self._run_until(end_ms, self._never)
         self._heal()
-        self._run_until(self.clock.now_ms + _QUIET_MS_MAX, self._is_at_rest)
-        if not history.violations and not self._is_at_rest():
-            self._complain_of_unrest()
+        self._rest()
         if not history.violations:
             # Whoever hung up last is heard of.
             self._run_until(self.clock.now_ms + _LAST_WORDS_MS, self._never)
             self._check_nothing_waits()
             self._end_life_for_the_last_time()
             self._collect()
-        return check_history(history)
+        return self.play.check()
 
     # --- The phases.
 
     def _begin(self) -> None:
         self._start()
-        self._admin.start()
-        for number, producer_plan in enumerate(self.scene.producers):
-            producer = Producer(self.stage, f"p{number}", producer_plan)
-            self._producers.append(producer)
-            self.clock.after(self.random.randrange(100), producer.start)
-        for number, reader_plan in enumerate(self.scene.readers):
-            reader = Reader(self.stage, f"r{number}", reader_plan)
-            self._readers.append(reader)
-            self.clock.after(self.random.randrange(100), reader.start)
+        self.play.begin()
         for fault in self.faults.faults:
             self.clock.after(fault.at_ms, _Strike(self, fault).happen)
 
@@ -131,31 +113,25 @@ class World:
         conditions = self.network.conditions
         conditions.delay_ms_max = 2
         conditions.window_bytes = 65_536
-        for actor in self._actors():
+        for actor in self.play.actors():
             if actor.socket is not None:
                 actor.socket.resume_reading()
         if any(fault.kind == faults.READ_FAULT for fault in self.faults.faults):
             # What could not be read counts as damaged until the next start.
             self.lose_broker(faults.KILL)
 
-    def _is_at_rest(self) -> bool:
-        return (
-            self._admin.is_done
-            and all(producer.is_done for producer in self._producers)
-            and all(reader.is_done for reader in self._readers)
-            and self.broker is not None
-            and self._end_after_stop == ""
-        )
-
-    def _complain_of_unrest(self) -> None:
+    def _rest(self) -> None:
+        """Until everybody is done; whoever is not is complained of."""
         history = self.stage.history
-        for producer in self._producers:
-            for batch in producer.unfinished()[:1]:
-                history.violate(
-                    f"{producer.name} could not get batch {batch.number} through in "
-                    f"{_QUIET_MS_MAX} ms of quiet"
-                )
-        history.violate(f"the clients have not come to rest in {_QUIET_MS_MAX} ms of quiet")
+        quiet_ms_max = self.play.quiet_ms_max
+        self._run_until(self.clock.now_ms + quiet_ms_max, self._is_at_rest)
+        if not history.violations and not self._is_at_rest():
+            history.violations += self.play.complaints()
+            history.violate(f"the clients have not come to rest in {quiet_ms_max} ms of quiet")
+
+    def _is_at_rest(self) -> bool:
+        broker = self.broker
+        return broker is not None and self._end_after_stop == "" and self.play.is_done(broker)
 
     def _end_life_for_the_last_time(self) -> None:
         kind = self.faults.last_end
@@ -163,15 +139,17 @@ class World:
             self.lose_broker(kind)
         elif kind:
             self._request_stop(kind)
-        self._run_until(self.clock.now_ms + _QUIET_MS_MAX, self._is_at_rest)
+        self._rest()
 
     def _collect(self) -> None:
         self.stage.is_still = True
-        collector = Collector(self.stage, "collector")
+        collector = self.play.collector()
         collector.start()
-        self._run_until(self.clock.now_ms + _QUIET_MS_MAX, lambda: collector.is_done)
+        self._run_until(self.clock.now_ms + _COLLECTION_MS_MAX, lambda: collector.is_done)
         if not collector.is_done:
-            self.stage.history.violate(f"not everything could be read in {_QUIET_MS_MAX} ms")
+            self.stage.history.violate(f"not everything could be read in {_COLLECTION_MS_MAX} ms")
+        elif self.broker is not None:
+            self.play.on_end(self.broker)
 
     # --- The loop.
 
@@ -216,6 +194,7 @@ class World:
         if broker.is_stopped:
             self._on_stopped(broker)
             return
+        self.play.after_turn(broker)
         if not self._end_after_stop:
             self._liveness.after_turn(self.network.sockets(), clock.alive_ms)
         elif clock.alive_ms > self._stop_deadline_ms:
@@ -279,6 +258,7 @@ class World:
             self._check_clean_start(broker)
         broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
         self.broker = broker
+        self.play.on_life_begins(broker)
         self._turn_due_ms = clock.now_ms
         self._busy_until_ms = clock.now_ms
         self.network.is_accepting = True
@@ -347,6 +327,7 @@ class World:
     def _forget_broker(self, kind: str) -> None:
         self._note(f"life {self.stage.life} ends: {kind}")
         self.broker = None
+        self.play.on_life_ends()
         self._end_after_stop = ""
         self.network.lose_broker()
         if kind in faults.KILLS:
@@ -414,7 +395,7 @@ class World:
 
     def _slow_down(self, duration_ms: int) -> None:
         self.network.conditions.window_bytes = 64
-        for actor in self._actors():
+        for actor in self.play.actors():
             if actor.socket is not None and self.random.randrange(2) == 0:
                 actor.socket.stop_reading()
                 self.clock.after(duration_ms, actor.socket.resume_reading)
@@ -428,9 +409,6 @@ class World:
             self.network.tell_broker(event)
 
     # --- Small things.
-
-    def _actors(self) -> list[Actor]:
-        return [self._admin, *self._producers, *self._readers]
 
     def _never(self) -> bool:
         return False

@@ -1,0 +1,71 @@
+"""A play: what one world puts on.  Who acts, under which settings, what goes wrong, who judges.
+
+The world gives it time, a disk, a network and a broker; two plays are `records_play` (producers and
+readers) and `groups_play` (members of groups and their offsets).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tarry.broker.broker import Broker
+from tarry.simulation.faults import FaultPlan
+from tarry.simulation.workload.actor import Actor, ScriptedActor
+from tarry.simulation.workload.stage import Stage
+
+
+class Play:
+    """Drawn from the seed before anything happens; `enter` gives it the stage."""
+
+    def __init__(self) -> None:
+        self.duration_ms = 0
+        self.settings: dict[str, str] = {}
+        self.faults = FaultPlan()
+        # With the faults over, all is at rest within this time.
+        self.quiet_ms_max = 60_000
+
+    def enter(self, stage: Stage) -> None:
+        """There is a stage now."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """The broker has begun its first life: the actors begin to act."""
+        raise NotImplementedError
+
+    def actors(self) -> list[Actor]:
+        """Everybody who has a connection, in a fixed order."""
+        raise NotImplementedError
+
+    def is_done(self, broker: Broker) -> bool:
+        """True once everybody has brought to an end what was under way when all healed."""
+        raise NotImplementedError
+
+    def complaints(self) -> list[str]:
+        """Who is not done, a sentence each."""
+        return []
+
+    def collector(self) -> ScriptedActor:
+        """Who reads everything for the last time; it is started by the world."""
+        raise NotImplementedError
+
+    def check(self) -> list[str]:
+        """Everything that is wrong with the run, a sentence each."""
+        raise NotImplementedError
+
+    # --- What the world tells.
+
+    def on_life_begins(self, broker: Broker) -> None:
+        """A broker has started and has had no turn yet."""
+
+    def after_turn(self, broker: Broker) -> None:
+        """The broker has had a turn and still runs."""
+
+    def on_life_ends(self) -> None:
+        """The broker that ran is no more."""
+
+    def on_end(self, broker: Broker) -> None:
+        """Everything has been read for the last time."""
+
+
+MakePlay = Callable[[Random], Play]
