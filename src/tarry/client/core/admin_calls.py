@@ -38,6 +38,7 @@ from tarry.protocol.messages.describe_cluster import (
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResourceResult,
     decode_describe_configs_response,
 )
 from tarry.protocol.messages.metadata import (
@@ -85,8 +86,31 @@ class TopicOutcome(NamedTuple):
     replication_factor: int = -1
 
 
+# Kafka's types of settings.
+CONFIG_TYPES: Final = {
+    1: "boolean",
+    2: "string",
+    3: "int",
+    4: "short",
+    5: "long",
+    6: "double",
+    7: "list",
+    8: "class",
+    9: "password",
+}
+
+
+class ConfigSynonym(NamedTuple):
+    """A place that a setting may come from, with the value that stands there."""
+
+    name: str
+    value: str | None
+    source: str
+
+
 class ConfigEntry(NamedTuple):
-    """One setting of a topic or broker."""
+    """One setting of a topic or broker.  Type, documentation and synonyms (the places it may come
+    from, the one that counts first) are empty where the broker does not tell them."""
 
     name: str
     value: str | None
@@ -94,6 +118,9 @@ class ConfigEntry(NamedTuple):
     is_default: bool
     is_read_only: bool
     is_sensitive: bool
+    type_name: str = ""
+    documentation: str = ""
+    synonyms: tuple[ConfigSynonym, ...] = ()
 
 
 class ClusterDescription(NamedTuple):
@@ -122,7 +149,7 @@ class CreateTopics(Call):
         outcomes: list[TopicOutcome] = []
         for topic in response.topics:
             sentence = topic.error_message or f"topic {topic.name} was not made"
-            error = _topic_error(topic.error_code, sentence)
+            error = topic_error(topic.error_code, sentence)
             outcomes.append(
                 TopicOutcome(topic.name, error, topic.num_partitions, topic.replication_factor)
             )
@@ -143,7 +170,7 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
     )
 
 
-def _topic_error(code: int, sentence: str) -> ClientError | None:
+def topic_error(code: int, sentence: str) -> ClientError | None:
     """The error of one topic; one that concerns the whole request is raised, and tried again."""
     if code == NONE:
         return None
@@ -172,7 +199,7 @@ class DeleteTopics(Call):
             sentence = answer.error_message or f"topic {name} was not deleted"
             if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 sentence = f"topic {name} does not exist"
-            outcomes.append(TopicOutcome(name, _topic_error(answer.error_code, sentence)))
+            outcomes.append(TopicOutcome(name, topic_error(answer.error_code, sentence)))
         return outcomes
 
 
@@ -202,18 +229,29 @@ def _name_of(topic: Topic) -> str:
     return topic.name
 
 
-class DescribeConfigs(Call):
-    """Result: the settings of one topic or broker, by name."""
+# From this version on brokers explain their settings.
+VERSION_WITH_DOCUMENTATION: Final = 3
 
-    def __init__(self, resource_type: int, name: str) -> None:
-        target = int(name) if resource_type == RESOURCE_BROKER else ANYONE
+
+class DescribeConfigs(Call):
+    """Result: the settings of one topic or broker, by name; no name: what is set for all brokers.
+
+    `explain`: with documentation and synonyms.
+    """
+
+    def __init__(self, resource_type: int, name: str, *, explain: bool = False) -> None:
+        target = int(name) if resource_type == RESOURCE_BROKER and name else ANYONE
         super().__init__(api_keys.DESCRIBE_CONFIGS, decode_describe_configs_response, target)
         self.resource_type = resource_type
         self.name = name
+        self.explain = explain
 
     def build(self, version: int, timeout_ms: int) -> Message:
         resource = DescribeConfigsResource(self.resource_type, self.name, None)
-        return DescribeConfigsRequest(resources=[resource])
+        request = DescribeConfigsRequest(resources=[resource], include_synonyms=self.explain)
+        if version >= VERSION_WITH_DOCUMENTATION:
+            request.include_documentation = self.explain
+        return request
 
     def interpret(self, response: Any, version: int) -> list[ConfigEntry]:
         entries: list[ConfigEntry] = []
@@ -221,19 +259,27 @@ class DescribeConfigs(Call):
             if result.error_code != NONE:
                 sentence = result.error_message or f"the settings of {self.name} are not told"
                 raise BrokerError(result.error_code, sentence)
-            for entry in result.configs:
-                source = SOURCES.get(entry.config_source, "unknown")
-                entries.append(
-                    ConfigEntry(
-                        entry.name,
-                        entry.value,
-                        source,
-                        source == "default",
-                        entry.read_only,
-                        entry.is_sensitive,
-                    )
-                )
+            entries.extend(_config_entry(entry) for entry in result.configs)
         return sorted(entries)
+
+
+def _config_entry(answer: DescribeConfigsResourceResult) -> ConfigEntry:
+    source = _source(answer.config_source)
+    return ConfigEntry(
+        answer.name,
+        answer.value,
+        source,
+        source == "default",
+        answer.read_only,
+        answer.is_sensitive,
+        CONFIG_TYPES.get(answer.config_type, ""),
+        answer.documentation or "",
+        tuple(ConfigSynonym(one.name, one.value, _source(one.source)) for one in answer.synonyms),
+    )
+
+
+def _source(number: int) -> str:
+    return SOURCES.get(number, "unknown")
 
 
 class DescribeCluster(Call):

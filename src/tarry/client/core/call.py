@@ -15,7 +15,7 @@ from tarry.client.core.exchange import VERSION_UNLIMITED, Decoder, Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.tasks import Task
-from tarry.client.errors import ClientError, TimedOut
+from tarry.client.errors import BrokerUnreachable, ClientError, TimedOut
 from tarry.protocol.message import Message
 
 ANYONE: Final = -1
@@ -24,6 +24,9 @@ CONTROLLER: Final = -2
 
 class Call:
     """To be subclassed.  `result` is what `interpret` returned, `error` why there is none."""
+
+    # False: a failure ends it, whether it may pass or not; whoever asked decides.
+    repeats = True
 
     def __init__(self, api_key: int, decode: Decoder, target: int = ANYONE) -> None:
         self.api_key = api_key
@@ -100,7 +103,10 @@ class _Attempts:
         call.attempts += 1
         connection = self.owner.connection_for(call, now_ms)
         if connection is None:
-            self._pause(now_ms)
+            if call.repeats:
+                self._pause(now_ms)
+            else:
+                self.finish(None, BrokerUnreachable(f"no broker {call.target} is known"))
             return
         left_ms = call.deadline_ms - now_ms
         timeout_ms = min(self.owner.connections.settings.request_timeout_ms, left_ms)
@@ -114,7 +120,7 @@ class _Attempts:
         if self.call.is_done:
             return
         self.call.last_error = error
-        if not error.is_retriable:
+        if not (error.is_retriable and self.call.repeats):
             self.finish(None, error)
         elif now_ms < self.call.deadline_ms:
             self.owner.refresh.want(now_ms)

@@ -1,13 +1,14 @@
-"""Admin: topics, settings and the cluster; each call waits for its answer.
+"""Admin: topics, settings, groups and the cluster; each call waits for its answer.
 
-For one thread at a time.
+For one thread at a time.  What several things are asked for in one call have an outcome each: an
+error of one stands beside the answers of the others and is not raised.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, TypeVar
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.admin import AdminCore
@@ -25,6 +26,26 @@ from tarry.client.core.admin_calls import (
     TopicList,
     TopicOutcome,
 )
+from tarry.client.core.admin_configs import ChangeConfigs, ConfigChange
+from tarry.client.core.admin_errand import Errand, Steps
+from tarry.client.core.admin_groups import (
+    GroupDescription,
+    GroupOutcome,
+    ListedGroup,
+    delete_groups,
+    describe_groups,
+    list_groups,
+)
+from tarry.client.core.admin_memory import GroupMemory, recall_group
+from tarry.client.core.admin_offsets import (
+    CommittedOffset,
+    PartitionErrors,
+    Place,
+    commit_offsets,
+    delete_offsets,
+    fetch_offsets,
+)
+from tarry.client.core.admin_partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.call import Call
 from tarry.client.core.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.metadata import Topic, refusal_text
@@ -34,7 +55,7 @@ from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
 from tarry.client.sync.exclusive import Exclusive
 
-Place = tuple[str, int]
+Answer = TypeVar("Answer")
 
 
 class Admin:
@@ -86,18 +107,126 @@ class Admin:
         outcomes: list[TopicOutcome] = self._call(DeleteTopics(list(names)), timeout)
         return outcomes
 
+    def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        *,
+        assignment: list[list[int]] | None = None,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> TopicOutcome:
+        """Grow a topic to `count` partitions; an assignment names the brokers of the new ones."""
+        call = CreatePartitions(topic, count, assignment, validate_only=validate_only)
+        outcome: TopicOutcome = self._call(call, timeout)
+        return outcome
+
+    def delete_records(
+        self, offsets: Mapping[Place, int], timeout: float | None = None
+    ) -> DeletedRecords:
+        """Delete what lies before these offsets (TO_THE_END: everything); the new first offset of
+        each partition, or its error."""
+        return self._errand(delete_records(self._core.connections, dict(offsets)), timeout)
+
     # --- Settings
 
-    def describe_topic_configs(self, topic: str, timeout: float | None = None) -> list[ConfigEntry]:
-        entries: list[ConfigEntry] = self._call(DescribeConfigs(RESOURCE_TOPIC, topic), timeout)
+    def describe_topic_configs(
+        self, topic: str, timeout: float | None = None, *, explain: bool = False
+    ) -> list[ConfigEntry]:
+        """The settings of a topic; `explain`: with documentation and where each may come from."""
+        call = DescribeConfigs(RESOURCE_TOPIC, topic, explain=explain)
+        entries: list[ConfigEntry] = self._call(call, timeout)
         return entries
 
     def describe_broker_configs(
-        self, broker_id: int, timeout: float | None = None
+        self, broker_id: int | None, timeout: float | None = None, *, explain: bool = False
     ) -> list[ConfigEntry]:
-        call = DescribeConfigs(RESOURCE_BROKER, str(broker_id))
+        """The settings of a broker; None: what is set for all brokers while they run."""
+        call = DescribeConfigs(RESOURCE_BROKER, _name_of(broker_id), explain=explain)
         entries: list[ConfigEntry] = self._call(call, timeout)
         return entries
+
+    def change_topic_configs(
+        self,
+        topic: str,
+        changes: Iterable[ConfigChange],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Change settings of a topic, all of them or none; a refusal is raised."""
+        call = ChangeConfigs(RESOURCE_TOPIC, topic, list(changes), validate_only=validate_only)
+        self._call(call, timeout)
+
+    def change_broker_configs(
+        self,
+        broker_id: int | None,
+        changes: Iterable[ConfigChange],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """The same for one broker; None: for all of them."""
+        name = _name_of(broker_id)
+        call = ChangeConfigs(RESOURCE_BROKER, name, list(changes), validate_only=validate_only)
+        self._call(call, timeout)
+
+    # --- Groups
+
+    def list_groups(
+        self,
+        states: Iterable[str] = (),
+        types: Iterable[str] = (),
+        timeout: float | None = None,
+    ) -> list[ListedGroup]:
+        """The groups of all brokers by id; in one of these states and of one of these types."""
+        steps = list_groups(self._core.connections, list(states), list(types))
+        return self._errand(steps, timeout)
+
+    def describe_groups(
+        self, group_ids: Iterable[str], timeout: float | None = None
+    ) -> dict[str, GroupDescription | ClientError]:
+        """Groups with their members."""
+        return self._errand(describe_groups(self._core.connections, list(group_ids)), timeout)
+
+    def delete_groups(
+        self, group_ids: Iterable[str], timeout: float | None = None
+    ) -> list[GroupOutcome]:
+        """Delete groups without members, with all that they committed."""
+        steps = delete_groups(self._core.connections, list(group_ids))
+        return [GroupOutcome(*item) for item in self._errand(steps, timeout).items()]
+
+    def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
+        """What the coordinator remembers of the group's rebalances; None: this broker keeps no
+        memory of them, as Apache Kafka does not."""
+        answers = self._errand(recall_group(self._core.connections, group_id), timeout)
+        return _of_group(answers, group_id)
+
+    def group_offsets(
+        self,
+        group_ids: Iterable[str],
+        places: Iterable[Place] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
+        """What groups committed: of these partitions, or all of it.  Partitions without a commit
+        are left out, and a group that is not there has none."""
+        wanted = None if places is None else list(places)
+        steps = fetch_offsets(self._core.connections, list(group_ids), wanted)
+        return self._errand(steps, timeout)
+
+    def commit_group_offsets(
+        self, group_id: str, offsets: Mapping[Place, int], timeout: float | None = None
+    ) -> PartitionErrors:
+        """Commit in the place of a group that has no members; a group that is not there is made."""
+        steps = commit_offsets(self._core.connections, group_id, dict(offsets))
+        return _of_group(self._errand(steps, timeout), group_id)
+
+    def delete_group_offsets(
+        self, group_id: str, places: Iterable[Place], timeout: float | None = None
+    ) -> PartitionErrors:
+        """Forget what a group committed for these partitions, of topics that it does not read."""
+        steps = delete_offsets(self._core.connections, group_id, list(places))
+        return _of_group(self._errand(steps, timeout), group_id)
 
     # --- The cluster
 
@@ -136,6 +265,17 @@ class Admin:
     def _timeout_ms(self, timeout: float | None) -> int:
         return self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
 
+    def _errand(self, steps: Steps[Answer], timeout: float | None) -> Answer:
+        timeout_ms = self._timeout_ms(timeout)
+        errand = Errand(steps)
+        with self._exclusive:
+            self._driver.check_usable()
+            self._core.now_ms = monotonic_ms()
+            self._core.begin_errand(errand, timeout_ms)
+            # Its calls give up at the deadline, and then it has an answer.
+            self._driver.wait(lambda: errand.is_done, timeout_ms + 1_000)
+        return errand.take()
+
     # What comes out belongs to the class of the call.
     def _call(self, call: Call, timeout: float | None) -> Any:
         timeout_ms = self._timeout_ms(timeout)
@@ -163,3 +303,15 @@ class Admin:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _name_of(broker_id: int | None) -> str:
+    return "" if broker_id is None else str(broker_id)
+
+
+def _of_group(answers: Mapping[str, Answer | ClientError], group_id: str) -> Answer:
+    """The answer about the one group that was asked for."""
+    answer = answers[group_id]
+    if isinstance(answer, ClientError):
+        raise answer
+    return answer
