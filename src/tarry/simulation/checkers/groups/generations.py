@@ -1,0 +1,85 @@
+"""Generations: one assignment each, one owner a partition, none that is older is accepted.
+
+A generation that only a join was told of is lost with the life of the broker; one that a sync was
+told of is durable.  A group that ceased to exist begins anew with its first generation.
+"""
+
+from __future__ import annotations
+
+from tarry.simulation.group_history import COMMIT, HEARTBEAT, JOIN, SYNC, Asked, GroupHistory
+
+
+def check_assignments(history: GroupHistory) -> list[str]:
+    """All members of a generation were assigned by one word, no partition to two of them."""
+    rounds: dict[tuple[str, int, int], list[Asked]] = {}
+    for sync in history.asked:
+        if sync.kind != SYNC or not sync.is_accepted or not sync.token:
+            continue
+        ends = history.ends.get(sync.group, [])
+        incarnation = sum(1 for turn in ends if turn <= sync.answered_turn)
+        rounds.setdefault((sync.group, incarnation, sync.generation_id), []).append(sync)
+    sentences: list[str] = []
+    for (group, _incarnation, generation_id), syncs in rounds.items():
+        first = syncs[0]
+        owners: dict[tuple[str, int], str] = {}
+        for sync in syncs:
+            if sync.token != first.token:
+                sentences.append(
+                    f"generation {generation_id} of group {group} has two assignments: "
+                    f"{first.owner} was told {first.token}, {sync.owner} {sync.token}"
+                )
+                break
+            for partition in sync.partitions:
+                owner = owners.setdefault(partition, sync.owner)
+                if owner != sync.owner:
+                    sentences.append(
+                        f"in generation {generation_id} of group {group} {owner} and {sync.owner} "
+                        f"both own {partition[0]}-{partition[1]}"
+                    )
+    return sentences
+
+
+class _Evidence:
+    """That a generation had begun by the end of a turn."""
+
+    def __init__(self, asked: Asked) -> None:
+        self.generation_id = asked.generation_id
+        self.turn = asked.answered_turn
+        self.is_durable = asked.kind == SYNC
+
+
+def check_generations(history: GroupHistory) -> list[str]:
+    """No member joins a generation that is older than one that had begun."""
+    return _check(history, (JOIN,), "was let into")
+
+
+def check_old_generations(history: GroupHistory) -> list[str]:
+    """Nothing of an older generation is accepted, commits above all."""
+    return _check(history, (COMMIT, SYNC, HEARTBEAT), "was accepted in")
+
+
+def _check(history: GroupHistory, kinds: tuple[str, ...], what: str) -> list[str]:
+    evidence: dict[str, list[_Evidence]] = {}
+    for asked in history.asked:
+        if asked.kind in (JOIN, SYNC) and asked.is_accepted:
+            evidence.setdefault(asked.group, []).append(_Evidence(asked))
+    for asked in history.asked:
+        if asked.kind not in kinds or not asked.is_accepted or asked.generation_id < 0:
+            continue
+        for seen in evidence.get(asked.group, ()):
+            if _is_older(history, asked, seen):
+                return [
+                    f"a {asked.kind} of {asked.client} {what} generation {asked.generation_id} of "
+                    f"group {asked.group} in turn {asked.delivered_turn}, and generation "
+                    f"{seen.generation_id} had begun in turn {seen.turn}"
+                ]
+    return []
+
+
+def _is_older(history: GroupHistory, asked: Asked, seen: _Evidence) -> bool:
+    turn = asked.delivered_turn
+    if asked.generation_id >= seen.generation_id or seen.turn >= turn:
+        return False
+    if not seen.is_durable and history.life_of(seen.turn) != history.life_of(turn):
+        return False
+    return not history.has_ended_between(asked.group, seen.turn, asked.answered_turn)

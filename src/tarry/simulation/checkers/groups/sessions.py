@@ -1,0 +1,173 @@
+"""Sessions: nobody who was heard in time is removed, and a static member has one id at a time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.simulation.group_history import HEARTBEAT, JOIN, LEAVE, SYNC, Asked, GroupHistory
+
+# In which order the things of one turn are looked at: what may have removed a member counts before
+# and after everything else, since its place in the turn is not known.
+_FORGET: Final = 0
+_UNKNOWN: Final = 1
+_HEAR: Final = 2
+_FORGET_AGAIN: Final = 3
+
+_NO_TIMEOUT: Final = 1 << 62
+
+Heard = dict[tuple[str, str], Asked]
+Timeouts = dict[tuple[str, str], tuple[int, int]]
+
+
+def check_sessions(history: GroupHistory) -> list[str]:
+    """A member that was just heard is not unknown, nor is an id that was just given out.
+
+    In a working group a member goes when its session ends, when it leaves, or when it does not
+    rejoin within the rebalance time-out; so whichever is smaller passes before it is unknown.
+    """
+    heard: Heard = {}
+    timeouts: Timeouts = {}
+    steps: list[tuple[int, int, Asked]] = []
+    for asked in history.asked:
+        _note_timeouts(timeouts, asked)
+        if asked.delivered_turn >= 0:
+            steps += _steps(asked)
+    for _turn, rank, asked in sorted(steps, key=_place):
+        if rank in (_FORGET, _FORGET_AGAIN):
+            _forget(heard, asked)
+        elif rank == _HEAR:
+            _hear(heard, asked)
+        else:
+            sentence = _unknown_too_early(history, asked, heard, timeouts)
+            if sentence:
+                return [sentence]
+    return []
+
+
+def _place(step: tuple[int, int, Asked]) -> tuple[int, int]:
+    return step[0], step[1]
+
+
+def _steps(asked: Asked) -> list[tuple[int, int, Asked]]:
+    """When to look at it, and how."""
+    steps: list[tuple[int, int, Asked]] = []
+    turn = asked.answered_turn
+    is_unknown = asked.error_code == errors.UNKNOWN_MEMBER_ID
+    # A join that waits may end with its member; one that is refused at once changed nothing.
+    if asked.kind == LEAVE or (asked.kind == JOIN and not (is_unknown and _is_at_once(asked))):
+        steps.append((asked.delivered_turn, _FORGET, asked))
+        steps.append((asked.delivered_turn, _FORGET_AGAIN, asked))
+    if turn < 0:
+        return steps
+    if is_unknown:
+        steps.append((turn, _UNKNOWN, asked))
+    elif asked.kind == JOIN and asked.error_code == errors.MEMBER_ID_REQUIRED:
+        steps.append((turn, _HEAR, asked))
+    elif asked.kind in (SYNC, HEARTBEAT):
+        steps.append((turn, _HEAR if asked.is_accepted else _FORGET, asked))
+    return steps
+
+
+def _is_at_once(asked: Asked) -> bool:
+    return asked.answered_turn == asked.delivered_turn
+
+
+def _note_timeouts(timeouts: Timeouts, asked: Asked) -> None:
+    if asked.kind != JOIN:
+        return
+    for member_id in (asked.member_id, asked.given_id):
+        if member_id:
+            key = (asked.group, member_id)
+            session_ms, rebalance_ms = timeouts.get(key, (_NO_TIMEOUT, _NO_TIMEOUT))
+            timeouts[key] = (
+                min(session_ms, asked.session_timeout_ms),
+                min(rebalance_ms, asked.rebalance_timeout_ms),
+            )
+
+
+def _hear(heard: Heard, asked: Asked) -> None:
+    if asked.kind == JOIN:
+        heard[(asked.group, asked.given_id)] = asked
+    elif asked.kind == SYNC or (asked.group, asked.member_id) in heard:
+        # A heartbeat alone may be that of a member that has yet to sync.
+        heard[(asked.group, asked.member_id)] = asked
+
+
+def _forget(heard: Heard, asked: Asked) -> None:
+    """It may be gone, or another process of its instance may be there."""
+    heard.pop((asked.group, asked.given_id if asked.kind == LEAVE else asked.member_id), None)
+    if asked.instance_id is not None:
+        for key, seen in list(heard.items()):
+            if key[0] == asked.group and seen.instance_id == asked.instance_id:
+                del heard[key]
+
+
+def _unknown_too_early(
+    history: GroupHistory, asked: Asked, heard: Heard, timeouts: Timeouts
+) -> str:
+    seen = heard.get((asked.group, asked.member_id))
+    if seen is None:
+        return ""
+    if history.life_of(seen.delivered_turn) != history.life_of(asked.answered_turn):
+        return ""
+    if history.has_size_limit and asked.kind == JOIN:
+        return ""
+    session_ms, rebalance_ms = timeouts[(asked.group, asked.member_id)]
+    is_pending = seen.kind == JOIN
+    kept_ms = session_ms if is_pending else min(session_ms, rebalance_ms)
+    times = history.turn_times_ms
+    passed_ms = times[asked.answered_turn] - times[seen.delivered_turn]
+    if passed_ms >= kept_ms:
+        return ""
+    what = "was given that id" if is_pending else "was heard"
+    return (
+        f"member {asked.member_id} of group {asked.group} is unknown {passed_ms} ms after it "
+        f"{what}; it has {kept_ms} ms"
+    )
+
+
+def check_fencing(history: GroupHistory) -> list[str]:
+    """From the moment when an instance has a new id nothing of its old ones is accepted."""
+    joins = [
+        asked
+        for asked in history.asked
+        if asked.kind == JOIN and asked.is_accepted and asked.instance_id is not None
+    ]
+    # An id is older than another if it was given before the other was asked for.
+    first_turns: dict[tuple[str, str], int] = {}
+    for join in joins:
+        key = (join.group, join.given_id)
+        first_turns[key] = min(first_turns.get(key, join.answered_turn), join.answered_turn)
+    for asked in history.asked:
+        if asked.instance_id is None or asked.kind == LEAVE or not asked.is_accepted:
+            continue
+        if not asked.member_id:
+            continue
+        sentence = _fenced_by(history, asked, joins, first_turns)
+        if sentence:
+            return [sentence]
+    return []
+
+
+def _fenced_by(
+    history: GroupHistory,
+    asked: Asked,
+    joins: list[Asked],
+    first_turns: dict[tuple[str, str], int],
+) -> str:
+    began = first_turns.get((asked.group, asked.member_id))
+    for join in joins:
+        if join.group != asked.group or join.instance_id != asked.instance_id:
+            continue
+        if join.given_id == asked.member_id or join.answered_turn >= asked.delivered_turn:
+            continue
+        if history.life_of(join.answered_turn) != history.life_of(asked.delivered_turn):
+            continue
+        if began is not None and began < join.delivered_turn:
+            return (
+                f"a {asked.kind} of member {asked.member_id} was accepted in turn "
+                f"{asked.delivered_turn}, and instance {asked.instance_id} of group {asked.group} "
+                f"was {join.given_id} since turn {join.answered_turn}"
+            )
+    return ""

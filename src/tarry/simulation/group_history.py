@@ -1,0 +1,151 @@
+"""What the members of groups asked and were told in one run: the material of the groups' checkers.
+
+As in `history`, everything carries the turns of the broker between which it happened.  What was
+delivered and not answered may have had its effect at any time until that life of the broker ended;
+what was not delivered had none.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from typing import Final
+
+from tarry.base import errors
+from tarry.simulation.exchange import Exchange
+
+JOIN: Final = "join"
+SYNC: Final = "sync"
+HEARTBEAT: Final = "heartbeat"
+LEAVE: Final = "leave"
+COMMIT: Final = "commit"
+
+UNKNOWN: Final = 0
+ACKNOWLEDGED: Final = 1
+REFUSED: Final = 2
+
+# After every turn that was: no broker has had it.
+_NEVER: Final = 1 << 62
+
+# Group, topic and partition: what one offset is committed for.
+Register = tuple[str, str, int]
+
+
+class Asked:
+    """One request of a member.  `error_code` -1: not answered, or not yet.
+
+    Of a join `generation_id` is the answer's, of anything else the request's.
+    """
+
+    def __init__(self, kind: str, group: str, client: str, member_id: str) -> None:
+        self.kind = kind
+        self.group = group
+        self.client = client
+        self.member_id = member_id
+        self.instance_id: str | None = None
+        self.generation_id = -1
+        self.session_timeout_ms = 0
+        self.rebalance_timeout_ms = 0
+        # The id that a join was answered with, or that this is about if it is a leave.
+        self.given_id = ""
+        # What a sync was answered with: the leader's word for its assignment, and the partitions.
+        self.token = ""
+        self.partitions: list[tuple[str, int]] = []
+        self.error_code = -1
+        self.exchange: Exchange | None = None
+
+    @property
+    def delivered_turn(self) -> int:
+        """The first turn that may have seen it; -1 if it never arrived."""
+        return -1 if self.exchange is None else self.exchange.delivered_turn
+
+    @property
+    def answered_turn(self) -> int:
+        return -1 if self.exchange is None else self.exchange.answered_turn
+
+    @property
+    def is_accepted(self) -> bool:
+        return self.error_code == errors.NONE
+
+    @property
+    def owner(self) -> str:
+        """Who it is over all restarts: the instance, or else the member."""
+        return self.member_id if self.instance_id is None else f"instance {self.instance_id}"
+
+
+class OffsetWrite:
+    """A commit of one offset, or a deletion (`mark` is "" then).
+
+    `mark` is the text committed with the offset, unique in the run, by which a read names it.
+    """
+
+    def __init__(self, register: Register, mark: str, offset: int) -> None:
+        self.register = register
+        self.mark = mark
+        self.offset = offset
+        self.leader_epoch = -1
+        self.outcome = UNKNOWN
+        # The broker saw it before its clients could know: a record in its log.
+        self.seen_turn = -1
+        self.exchange: Exchange | None = None
+
+    @property
+    def is_deletion(self) -> bool:
+        return self.mark == ""
+
+
+class OffsetRead:
+    """One partition in an answer to OffsetFetch; `mark` "" and offset -1: nothing is committed."""
+
+    def __init__(
+        self, register: Register, mark: str, offset: int, leader_epoch: int, exchange: Exchange
+    ) -> None:
+        self.register = register
+        self.mark = mark
+        self.offset = offset
+        self.leader_epoch = leader_epoch
+        self.exchange = exchange
+
+
+class GroupHistory:
+    """The run, as far as groups are concerned."""
+
+    def __init__(self, turn_times_ms: Sequence[int] = ()) -> None:
+        self.asked: list[Asked] = []
+        self.writes: list[OffsetWrite] = []
+        self.reads: list[OffsetRead] = []
+        # By turn: how long the broker's process had been running, stops not counted.
+        self.turn_times_ms = turn_times_ms
+        # The last turn of each life of the broker that is over.
+        self.last_turns: list[int] = []
+        # By group: turns in which it ceased to exist, so that its generations begin anew.
+        self.ends: dict[str, list[int]] = {}
+        # Members may be turned away because their group is full.
+        self.has_size_limit = False
+
+    def life_of(self, turn: int) -> int:
+        """Which life of the broker had this turn, counted from 0."""
+        return bisect_left(self.last_turns, turn)
+
+    def last_turn_after(self, turn: int) -> int:
+        """The last turn of the life that had this turn."""
+        life = self.life_of(turn)
+        return self.last_turns[life] if life < len(self.last_turns) else _NEVER
+
+    def has_ended_between(self, group: str, first_turn: int, last_turn: int) -> bool:
+        """Whether the group ceased to exist in one of these turns."""
+        return any(first_turn <= turn <= last_turn for turn in self.ends.get(group, ()))
+
+    def end_of(self, write: OffsetWrite) -> int:
+        """The last turn in which the write can have had its effect."""
+        exchange = write.exchange
+        if exchange is None:
+            return write.seen_turn
+        if write.outcome == UNKNOWN or exchange.answered_turn < 0:
+            return self.last_turn_after(exchange.delivered_turn)
+        return exchange.answered_turn
+
+
+def register_name(register: Register) -> str:
+    """How a sentence names what an offset is committed for."""
+    return f"{register[1]}-{register[2]} of group {register[0]}"
