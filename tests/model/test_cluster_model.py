@@ -17,8 +17,16 @@ from tarry.base.doors import LogFile
 from tarry.base.errors import StorageError
 from tarry.base.settings import Settings
 from tarry.cluster.embedded import EmbeddedStore, open_store
+from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.producer_ids import decide_reserve_producer_ids
-from tarry.cluster.records import ConfigChanged, MetadataRecord, TopicRemoved, decode_record
+from tarry.cluster.records import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
+    ConfigChanged,
+    MetadataRecord,
+    TopicRemoved,
+    decode_record,
+)
 from tarry.cluster.state import ClusterState, ClusterView
 from tarry.cluster.topic_decisions import (
     TopicWanted,
@@ -40,6 +48,9 @@ def views_agree(one: ClusterView, other: ClusterView) -> bool:
     """Whether two views answer every question of decisions alike."""
     if one.producer_id_end != other.producer_id_end or one.broker_ids != other.broker_ids:
         return False
+    for broker_id in (1, EVERY_BROKER):
+        if one.configs_of_broker(broker_id) != other.configs_of_broker(broker_id):
+            return False
     for name in NAMES:
         mine, theirs = one.topic(name), other.topic(name)
         if (mine is None) != (theirs is None):
@@ -113,6 +124,16 @@ class ClusterHistory(RuleBasedStateMachine):
         if topic is not None:
             changed = ConfigChanged(topic_id=topic.topic_id, configs={"retention.ms": value})
             self.append([changed], commits=False)
+
+    @rule(name=names, count=st.integers(1, 5), commits=st.booleans())
+    def grow(self, name: str, count: int, commits: bool) -> None:
+        decision = decide_create_partitions(self.store.latest, [GrowthWanted(name, count)])
+        self.append(decision.records, commits=commits)
+
+    @rule(broker_id=st.sampled_from([1, EVERY_BROKER]), values=st.lists(st.just("1"), max_size=1))
+    def configure_broker(self, broker_id: int, values: list[str]) -> None:
+        configs = dict.fromkeys(["message.max.bytes"] * len(values), "1")
+        self.append([BrokerConfigChanged(broker_id=broker_id, configs=configs)], commits=False)
 
     @rule(commits=st.booleans())
     def reserve(self, commits: bool) -> None:

@@ -1,12 +1,17 @@
-"""The broker's settings: typed values by attribute, parsed once, never changed.
+"""The broker's settings: typed values by attribute, parsed once.
 
 `Settings({"log.segment.bytes": "1048576"})` takes texts as a user writes them; what is not named
 has its default.  Whatever cannot work raises `InvalidSetting` here, before anything is opened;
 its sentence names where the key was given, if that is told.
+
+What is changed while the broker runs lies over the file in two layers: values for every broker of
+the cluster, and over them those for this one.  `overlay` replaces both at once, so whoever reads
+an attribute when it is needed sees the change.
 """
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Final
@@ -24,7 +29,12 @@ from tarry.base.setting import (
     value_text,
 )
 from tarry.base.settings_ignored import REASONS, reason_without_effect
-from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
+from tarry.base.settings_table import (
+    DEFAULT_ONLY_TABLE,
+    DYNAMIC_KEYS,
+    GONE_TABLE,
+    HONOURED_TABLE,
+)
 
 SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
@@ -36,6 +46,11 @@ SETTINGS: Final[dict[str, Setting]] = {
 }
 
 LOG_DIRECTORY_DEFAULT: Final = "./tarry-data"
+
+# Where a value comes from, the strongest first.
+LAYER_BROKER: Final = "broker"
+LAYER_CLUSTER: Final = "cluster"
+LAYER_FILE: Final = "file"
 
 # Keys whose value comes from another key while they are not given, as Kafka has it: the factor
 # makes milliseconds of it.  The last one has a default.
@@ -52,6 +67,8 @@ _ADDRESS_KEYS: Final = (
     "listener.security.protocol.map",
     "controller.listener.names",
 )
+# Taken once, at start, and in a way of its own.
+_DERIVED_APART: Final = ("node.id",)
 _RETENTION_KEYS: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 
@@ -117,26 +134,20 @@ class Settings:
         self, texts: Mapping[str, str] | None = None, sources: Mapping[str, str] | None = None
     ) -> None:
         self._given: dict[str, Value] = {}
+        # Changed while running: for every broker, and for this one.
+        self._given_to_cluster: dict[str, Value] = {}
+        self._given_to_broker: dict[str, Value] = {}
         self._sources = sources or {}
         # Reason → keys that were given and have no effect.
         self.ignored: dict[str, list[str]] = {}
         for key in sorted(texts or {}):
             with self._blaming(key):
                 self._take(key, (texts or {})[key])
-        for row in SETTINGS.values():
-            if row.scope != GONE:
-                setattr(self, row.attribute, self.effective(row.key))
-        if self.log_retention_ms < 0:
-            self.log_retention_ms = -1
-        elif self.log_retention_ms == 0:
-            with self._blaming(*_RETENTION_KEYS):
-                raise InvalidSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        self._derive()
         with self._blaming("node.id", "broker.id"):
             self.node_id = self._node_id()
         with self._blaming("log.dirs", "log.dir"):
             self.log_directory = self._log_directory()
-        with self._blaming("max.connections.per.ip.overrides"):
-            self.connections_max_by_ip = _by_ip(self.max_connections_per_ip_overrides)
         self.open_listeners: list[Listener]
         with self._blaming(*_ADDRESS_KEYS):
             self.open_listeners, self.closed_listeners = parse_listeners(
@@ -146,13 +157,52 @@ class Settings:
                 self.get_text("controller.listener.names"),
             )
 
+    def _derive(self) -> None:
+        """Every attribute from the layers."""
+        for row in SETTINGS.values():
+            if row.scope != GONE and row.key not in _DERIVED_APART:
+                setattr(self, row.attribute, self.effective(row.key))
+        if self.log_retention_ms < 0:
+            self.log_retention_ms = -1
+        elif self.log_retention_ms == 0:
+            with self._blaming(*_RETENTION_KEYS):
+                raise InvalidSetting("log.retention.ms=0: it must be at least 1, or -1 for ever")
+        with self._blaming("max.connections.per.ip.overrides"):
+            self.connections_max_by_ip = _by_ip(self.max_connections_per_ip_overrides)
+
+    # -- what changes while the broker runs
+
+    def overlay(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> None:
+        """Take these in place of all that was changed before; `InvalidSetting` if one cannot be."""
+        self._given_to_cluster = {key: _dynamic_value(key, cluster[key]) for key in cluster}
+        self._given_to_broker = {key: _dynamic_value(key, broker[key]) for key in broker}
+        self._derive()
+
+    def overlaid(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Settings:
+        """A copy with these values, to see whether they can be."""
+        trial = copy.copy(self)
+        trial.overlay(cluster, broker)
+        return trial
+
+    def layers(self, key: str) -> list[tuple[str, Value]]:
+        """Where the key by itself is given, the strongest first; its default is not among them."""
+        layers = (
+            (LAYER_BROKER, self._given_to_broker),
+            (LAYER_CLUSTER, self._given_to_cluster),
+            (LAYER_FILE, self._given),
+        )
+        return [(layer, values[key]) for layer, values in layers if key in values]
+
+    # -- single values
+
     def is_given(self, key: str) -> bool:
-        """Whether the user set it, be it to the default."""
-        return key in self._given
+        """Whether it was set, be it to the default."""
+        return bool(self.layers(key))
 
     def get(self, key: str) -> Value:
         """The value of a key by itself, without falling back to another key."""
-        return self._given.get(key, SETTINGS[key].default)
+        layers = self.layers(key)
+        return layers[0][1] if layers else SETTINGS[key].default
 
     def get_int(self, key: str) -> int:
         value = self.effective(key)
@@ -219,13 +269,14 @@ class Settings:
 
     def _node_id(self) -> int:
         older = self.get_int("broker.id")
+        newer = self.get_int("node.id")
         if older == -1:
-            return self.node_id
+            return newer
         if older < 0:
             raise InvalidSetting(f"broker.id={older}: it must be at least 0")
-        if self.is_given("node.id") and self.node_id != older:
+        if self.is_given("node.id") and newer != older:
             raise InvalidSetting(
-                f"node.id={self.node_id} and broker.id={older} are two names of one id: "
+                f"node.id={newer} and broker.id={older} are two names of one id: "
                 "leave broker.id out"
             )
         return older
@@ -239,6 +290,32 @@ class Settings:
                 f"write log.dirs={names[0] if names else LOG_DIRECTORY_DEFAULT}"
             )
         return names[0]
+
+
+def why_not_dynamic(key: str) -> str:
+    """Why the key cannot be changed while the broker runs, as a sentence; "" if it can."""
+    if key in DYNAMIC_KEYS:
+        return ""
+    row = SETTINGS.get(key)
+    if row is not None and row.scope == GONE:
+        return f"{key} is no setting any more: {row.sentence}"
+    if row is not None:
+        return f"{key} cannot be changed while the broker runs: set it at the next start"
+    reason = reason_without_effect(key)
+    if reason is not None:
+        return f"{key} has no effect here: {reason}"
+    return f"{shown(key)} is no setting; the nearest is {nearest_key(key)}"
+
+
+def _dynamic_value(key: str, text: str) -> Value:
+    fault = why_not_dynamic(key)
+    if fault:
+        raise InvalidSetting(fault)
+    row = SETTINGS[key]
+    value = row.parse(text)
+    if row.scope == DEFAULT_ONLY and value != row.default:
+        raise InvalidSetting(f"{key}={shown(text)} cannot be had: {row.sentence}")
+    return value
 
 
 def nearest_key(key: str) -> str:

@@ -176,3 +176,33 @@ advertised.port                    int     -
 advertised.host.name               string  -
     Kafka 3.0 removed it; write advertised.listeners=PLAINTEXT://host:port.
 """
+
+# Honoured keys that may be changed while the broker runs: Kafka's, but for the listeners, which
+# stay as they were opened.
+DYNAMIC_KEYS: Final = (
+    "compression.type",
+    "log.cleaner.backoff.ms",
+    "log.cleaner.dedupe.buffer.size",
+    "log.cleaner.delete.retention.ms",
+    "log.cleaner.max.compaction.lag.ms",
+    "log.cleaner.min.cleanable.ratio",
+    "log.cleaner.min.compaction.lag.ms",
+    "log.cleanup.policy",
+    "log.index.interval.bytes",
+    "log.index.size.max.bytes",
+    "log.message.timestamp.after.max.ms",
+    "log.message.timestamp.before.max.ms",
+    "log.message.timestamp.type",
+    "log.retention.bytes",
+    "log.retention.ms",
+    "log.roll.jitter.ms",
+    "log.roll.ms",
+    "log.segment.bytes",
+    "log.segment.delete.delay.ms",
+    "max.connections",
+    "max.connections.per.ip",
+    "max.connections.per.ip.overrides",
+    "message.max.bytes",
+    "min.insync.replicas",
+    "producer.id.expiration.ms",
+)

@@ -7,8 +7,10 @@ the second is refused.  What clients are told comes from the durable state alone
 from __future__ import annotations
 
 from tarry.cluster.records import (
+    BrokerConfigChanged,
     ConfigChanged,
     MetadataRecord,
+    PartitionsAdded,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
@@ -33,6 +35,7 @@ class PendingState:
         self._topics: dict[str, TopicState] = {}
         self._topics_by_id: dict[bytes, TopicState] = {}
         self._names_by_collision_key: dict[str, str] = {}
+        self._broker_configs: dict[int, dict[str, str]] = {}
         # Topics that are deleted, by id, and their names until the data is removed.
         self._deleted: dict[bytes, str] = {}
         self._removed: dict[bytes, None] = {}
@@ -48,7 +51,11 @@ class PendingState:
         if isinstance(record, TopicCreated):
             self._have(TopicState(record))
         elif isinstance(record, ConfigChanged):
-            self._change_config(record)
+            self._changed(record.topic_id).configs = record.configs
+        elif isinstance(record, PartitionsAdded):
+            self._changed(record.topic_id).add_partitions(record.partitions)
+        elif isinstance(record, BrokerConfigChanged):
+            self._broker_configs[record.broker_id] = record.configs
         elif isinstance(record, TopicDeleted):
             self._delete(record.topic_id)
         elif isinstance(record, TopicRemoved):
@@ -63,12 +70,13 @@ class PendingState:
         self._topics_by_id[topic.topic_id] = topic
         self._names_by_collision_key[collision_key(topic.name)] = topic.name
 
-    def _change_config(self, record: ConfigChanged) -> None:
-        topic = self.topic_by_id(record.topic_id)
-        assert topic is not None
-        changed = TopicState(topic.record())
-        changed.configs = record.configs
-        self._have(changed)
+    def _changed(self, topic_id: bytes) -> TopicState:
+        """The topic as it will be, an object of our own that may be changed."""
+        topic = self._topics_by_id.get(topic_id)
+        if topic is None:
+            topic = TopicState(self.state.topics_by_id[topic_id].record())
+            self._have(topic)
+        return topic
 
     def _delete(self, topic_id: bytes) -> None:
         topic = self.topic_by_id(topic_id)
@@ -96,6 +104,10 @@ class PendingState:
             return like
         like = self.state.topic_like(name)
         return like if like is not None and self.topic(like) is not None else None
+
+    def configs_of_broker(self, broker_id: int) -> dict[str, str]:
+        pending = self._broker_configs.get(broker_id)
+        return self.state.configs_of_broker(broker_id) if pending is None else pending
 
     def is_being_deleted(self, name: str) -> bool:
         if name in self._deleted.values():

@@ -16,6 +16,9 @@ from tarry.base.errors import CorruptData, TarryError
 # Format of the whole data directory.
 FORMAT: Final = 1
 
+# The broker id of settings that count for every broker of the cluster.
+EVERY_BROKER: Final = -1
+
 
 class NewerFormat(TarryError):
     """The data was written by a newer release of Tarry."""
@@ -75,6 +78,23 @@ class ConfigChanged(MetadataRecord, frozen=True, kw_only=True):
     configs: dict[str, str]
 
 
+class PartitionsAdded(MetadataRecord, frozen=True, kw_only=True):
+    """A topic has grown: these come behind the partitions that it has."""
+
+    topic_id: bytes
+    partitions: list[PartitionRow]
+
+
+class BrokerConfigChanged(MetadataRecord, frozen=True, kw_only=True):
+    """All settings of a broker that were changed while it ran, in place of those before.
+
+    `broker_id` may be `EVERY_BROKER`: values that count where a broker has none of its own.
+    """
+
+    broker_id: int
+    configs: dict[str, str]
+
+
 class TopicDeleted(MetadataRecord, frozen=True, kw_only=True):
     """The topic is gone for clients; its data is about to be removed."""
 
@@ -104,6 +124,8 @@ AnyRecord = (
     | BrokerStartedUncleanly
     | TopicCreated
     | ConfigChanged
+    | PartitionsAdded
+    | BrokerConfigChanged
     | TopicDeleted
     | TopicRemoved
     | ProducerIdsReserved
@@ -117,6 +139,8 @@ VERSIONS: Final[dict[str, int]] = {
     "BrokerStartedUncleanly": 1,
     "TopicCreated": 1,
     "ConfigChanged": 1,
+    "PartitionsAdded": 1,
+    "BrokerConfigChanged": 1,
     "TopicDeleted": 1,
     "TopicRemoved": 1,
     "ProducerIdsReserved": 1,

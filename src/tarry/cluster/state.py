@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import Protocol
 
 from tarry.cluster.records import (
+    BrokerConfigChanged,
     BrokerRegistered,
     BrokerStartedUncleanly,
     ClusterCreated,
     ConfigChanged,
     MetadataRecord,
     PartitionRow,
+    PartitionsAdded,
     ProducerIdsReserved,
     StateReset,
     TopicCreated,
@@ -58,6 +60,10 @@ class TopicState:
         self.partitions = [PartitionState(i, row) for i, row in enumerate(record.partitions)]
         self.configs = record.configs
 
+    def add_partitions(self, rows: list[PartitionRow]) -> None:
+        first = len(self.partitions)
+        self.partitions.extend(PartitionState(first + i, row) for i, row in enumerate(rows))
+
     def record(self) -> TopicCreated:
         """The record that makes this topic as it is now."""
         return TopicCreated(
@@ -94,6 +100,9 @@ class ClusterView(Protocol):
     def topic_like(self, name: str) -> str | None:
         """The topic with this name or one that clashes with it."""
 
+    def configs_of_broker(self, broker_id: int) -> dict[str, str]:
+        """What was changed of a broker's settings while it ran; or of `EVERY_BROKER`'s."""
+
     def is_being_deleted(self, name: str) -> bool:
         """Whether a topic of this name was deleted and its data still bears it."""
 
@@ -114,6 +123,7 @@ class ClusterState:
         # The first producer id that nobody was ever given.
         self.producer_id_end = 0
         self.partition_count = 0
+        self.broker_configs: dict[int, dict[str, str]] = {}
         self._names_by_collision_key: dict[str, str] = {}
 
     # -- what decisions ask
@@ -127,6 +137,9 @@ class ClusterState:
     def topic_like(self, name: str) -> str | None:
         return self._names_by_collision_key.get(collision_key(name))
 
+    def configs_of_broker(self, broker_id: int) -> dict[str, str]:
+        return self.broker_configs.get(broker_id, {})
+
     def is_being_deleted(self, name: str) -> bool:
         return any(deleted.name == name for deleted in self.deleted_topics.values())
 
@@ -139,6 +152,13 @@ class ClusterState:
                 self._create_topic(record)
             case ConfigChanged():
                 self.topics_by_id[record.topic_id].configs = record.configs
+            case PartitionsAdded():
+                self.topics_by_id[record.topic_id].add_partitions(record.partitions)
+                self.partition_count += len(record.partitions)
+            case BrokerConfigChanged():
+                self.broker_configs.pop(record.broker_id, None)
+                if record.configs:
+                    self.broker_configs[record.broker_id] = record.configs
             case TopicDeleted():
                 self._delete_topic(record.topic_id)
             case TopicRemoved():
@@ -192,6 +212,10 @@ class ClusterState:
             ClusterCreated(cluster_id=self.cluster_id),
         ]
         records.extend(BrokerRegistered(broker_id=broker_id) for broker_id in self.broker_ids)
+        records.extend(
+            BrokerConfigChanged(broker_id=broker_id, configs=self.broker_configs[broker_id])
+            for broker_id in sorted(self.broker_configs)
+        )
         # What is deleted comes first: a topic of the same name may be there again.
         for deleted in self.deleted_topics.values():
             nowhere = PartitionRow(-1, 0, 0, [], [])

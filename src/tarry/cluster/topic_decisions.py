@@ -16,6 +16,7 @@ from tarry.base.setting import shown
 from tarry.base.settings import Settings
 from tarry.cluster.ids import random_id
 from tarry.cluster.records import MetadataRecord, PartitionRow, TopicCreated, TopicDeleted
+from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
 from tarry.cluster.state import ClusterView
 from tarry.cluster.topic_names import METADATA_TOPIC, collision_key, name_fault
 from tarry.cluster.topic_settings import checked_configs
@@ -72,15 +73,6 @@ class TopicDecision:
         self.outcomes: list[TopicOutcome] = []
 
 
-class _Refusal(Exception):
-    """A topic cannot be created; caught where its outcome is made."""
-
-    def __init__(self, error_code: int, message: str) -> None:
-        super().__init__(message)
-        self.error_code = error_code
-        self.message = message
-
-
 # -- creation
 
 
@@ -104,7 +96,7 @@ def decide_create_topics(
             _check_name(view, name, taken)
             configs = _checked_configs(topic, settings)
             rows = _assign(view, topic, settings, partitions_left)
-        except _Refusal as refusal:
+        except Refusal as refusal:
             outcome.refuse(refusal.error_code, refusal.message)
             continue
         partitions_left -= len(rows)
@@ -120,16 +112,16 @@ def decide_create_topics(
 def _check_name(view: ClusterView, name: str, taken: dict[str, str]) -> None:
     fault = name_fault(name)
     if fault:
-        raise _Refusal(errors.INVALID_TOPIC_EXCEPTION, fault)
+        raise Refusal(errors.INVALID_TOPIC_EXCEPTION, fault)
     if name == METADATA_TOPIC:
-        raise _Refusal(errors.INVALID_REQUEST, f"'{name}' is the broker's own and no topic")
+        raise Refusal(errors.INVALID_REQUEST, f"'{name}' is the broker's own and no topic")
     if view.topic(name) is not None:
-        raise _Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' exists already")
+        raise Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' exists already")
     if view.is_being_deleted(name):
-        raise _Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' is being deleted; try again")
+        raise Refusal(errors.TOPIC_ALREADY_EXISTS, f"topic '{name}' is being deleted; try again")
     like = view.topic_like(name) or taken.get(collision_key(name))
     if like is not None:
-        raise _Refusal(
+        raise Refusal(
             errors.INVALID_TOPIC_EXCEPTION,
             f"topic '{name}' clashes with topic '{like}': '.' and '_' are one in metric names",
         )
@@ -139,12 +131,12 @@ def _checked_configs(topic: TopicWanted, settings: Settings) -> dict[str, str]:
     configs: dict[str, str] = {}
     for key, value in topic.configs:
         if value is None:
-            raise _Refusal(errors.INVALID_CONFIG, f"{shown(key)} has no value")
+            raise Refusal(errors.INVALID_CONFIG, f"{shown(key)} has no value")
         configs[key] = value
     try:
         return checked_configs(configs, settings)
     except InvalidSetting as fault:
-        raise _Refusal(errors.INVALID_CONFIG, str(fault)) from fault
+        raise Refusal(errors.INVALID_CONFIG, str(fault)) from fault
 
 
 def _assign(
@@ -156,49 +148,32 @@ def _assign(
     else:
         assignment = _spread(view, topic, settings, partitions_left)
     if len(assignment) > partitions_left:
-        raise _Refusal(*_too_many_partitions())
+        raise Refusal(*_too_many_partitions())
     # The first replica leads; all of them begin in sync, since there is nothing to catch up with.
     return [PartitionRow(replicas[0], 0, 0, replicas, list(replicas)) for replicas in assignment]
 
 
 def _given_assignment(view: ClusterView, topic: TopicWanted) -> list[list[int]]:
     if topic.replication_factor != DEFAULT:
-        raise _Refusal(
+        raise Refusal(
             errors.INVALID_REQUEST, "with assignments given, the replication factor must be -1"
         )
     if topic.partition_count != DEFAULT:
-        raise _Refusal(
+        raise Refusal(
             errors.INVALID_REQUEST, "with assignments given, the number of partitions must be -1"
         )
     by_index: dict[int, list[int]] = {}
     for index, replicas in topic.assignments:
         if index in by_index:
-            raise _Refusal(
-                errors.INVALID_REPLICA_ASSIGNMENT, f"partition {index} is assigned twice"
-            )
-        _check_replicas(view, index, replicas)
+            raise Refusal(errors.INVALID_REPLICA_ASSIGNMENT, f"partition {index} is assigned twice")
+        check_replicas(view, index, replicas)
         by_index[index] = replicas
     if any(index not in by_index for index in range(len(by_index))):
-        raise _Refusal(
+        raise Refusal(
             errors.INVALID_REPLICA_ASSIGNMENT,
             "partitions are numbered from 0 on without a gap; the assignments are not",
         )
     return [by_index[index] for index in range(len(by_index))]
-
-
-def _check_replicas(view: ClusterView, index: int, replicas: list[int]) -> None:
-    fault = ""
-    if not replicas:
-        fault = f"partition {index} has no replicas"
-    for position, broker_id in enumerate(replicas):
-        if broker_id not in view.broker_ids:
-            fault = f"partition {index} names broker {broker_id}, which is not registered"
-            break
-        if broker_id in replicas[:position]:
-            fault = f"partition {index} names broker {broker_id} twice"
-            break
-    if fault:
-        raise _Refusal(errors.INVALID_REPLICA_ASSIGNMENT, fault)
 
 
 def _spread(
@@ -208,27 +183,24 @@ def _spread(
     if count == DEFAULT:
         count = settings.num_partitions
     if count <= 0:
-        raise _Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
+        raise Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
     factor = topic.replication_factor
     if factor == DEFAULT:
         factor = settings.default_replication_factor
     brokers = view.broker_ids
     if factor <= 0:
-        raise _Refusal(
+        raise Refusal(
             errors.INVALID_REPLICATION_FACTOR,
             f"the replication factor is at least 1, or -1 for the default, not {factor}",
         )
     if factor > len(brokers):
-        raise _Refusal(
+        raise Refusal(
             errors.INVALID_REPLICATION_FACTOR,
             f"the replication factor {factor} is above the number of brokers, {len(brokers)}",
         )
     if count > partitions_left:
-        raise _Refusal(*_too_many_partitions())
-    return [
-        [brokers[(index + position) % len(brokers)] for position in range(factor)]
-        for index in range(count)
-    ]
+        raise Refusal(*_too_many_partitions())
+    return spread_replicas(view, count, factor)
 
 
 def _too_many_partitions() -> tuple[int, str]:

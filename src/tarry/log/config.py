@@ -35,3 +35,24 @@ class LogConfig:
         self.is_log_append_time = False
         self.message_timestamp_before_max_ms = INT64_MAX
         self.message_timestamp_after_max_ms = 60 * 60 * 1000
+
+    def take_over(self, other: LogConfig) -> None:
+        """Become like another one: segments and whoever else holds this object see it at once."""
+        self.segment_bytes = other.segment_bytes
+        self.segment_ms = other.segment_ms
+        self.segment_jitter_ms = other.segment_jitter_ms
+        self.segment_index_bytes = other.segment_index_bytes
+        self.index_interval_bytes = other.index_interval_bytes
+        self.retention_ms = other.retention_ms
+        self.retention_bytes = other.retention_bytes
+        self.has_deletion = other.has_deletion
+        self.has_compaction = other.has_compaction
+        self.min_cleanable_dirty_ratio = other.min_cleanable_dirty_ratio
+        self.min_compaction_lag_ms = other.min_compaction_lag_ms
+        self.max_compaction_lag_ms = other.max_compaction_lag_ms
+        self.delete_retention_ms = other.delete_retention_ms
+        self.max_message_bytes = other.max_message_bytes
+        self.min_insync_replicas = other.min_insync_replicas
+        self.is_log_append_time = other.is_log_append_time
+        self.message_timestamp_before_max_ms = other.message_timestamp_before_max_ms
+        self.message_timestamp_after_max_ms = other.message_timestamp_after_max_ms

@@ -66,8 +66,7 @@ class Partition(LogOwner):
 
     def reconfigure(self, config: LogConfig) -> None:
         """The topic's settings changed."""
-        self.config = config
-        self.log.config = config
+        self.config.take_over(config)
 
     def lead(self, leader_id: int, leader_epoch: int, replicas: list[int], isr: list[int]) -> None:
         """Take over what the metadata says about this partition."""

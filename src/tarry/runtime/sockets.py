@@ -38,7 +38,7 @@ class OsTransport:
     def __init__(self, reactor: Reactor, settings: Settings, connections_max: int) -> None:
         self._reactor = reactor
         self._settings = settings
-        self._connections_max = min(connections_max, settings.max_connections)
+        self._connections_max = connections_max
         self._acceptors: list[Acceptor] = []
         self._peers: dict[int, Peer] = {}
         # In order of their deadlines, which all lie the same time ahead.
@@ -190,7 +190,8 @@ class OsTransport:
         events.append(connected(peer.id, listener, host_and_port(host, port)))
 
     def _fault_of_one_more(self, host: str) -> str:
-        if self._count >= self._connections_max:
+        # Read each time: max.connections may be changed while the broker runs.
+        if self._count >= min(self._connections_max, self._settings.max_connections):
             return (
                 f"refused: {self._count} connections are open, as many as max.connections and "
                 "the process's file descriptors allow"

@@ -7,12 +7,15 @@ import random
 from tarry.cluster.ids import id_text, random_id
 from tarry.cluster.pending import PendingState
 from tarry.cluster.records import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
     BrokerRegistered,
     BrokerStartedUncleanly,
     ClusterCreated,
     ConfigChanged,
     MetadataRecord,
     PartitionRow,
+    PartitionsAdded,
     ProducerIdsReserved,
     TopicCreated,
     TopicDeleted,
@@ -87,6 +90,35 @@ def test_a_topics_settings_are_replaced_as_a_whole():
     assert state.topics["orders"].configs == {"b": "3"}
 
 
+def test_a_topic_grows_behind_the_partitions_that_it_has():
+    state = state_of(
+        topic("orders", ORDERS, 2),
+        BrokerStartedUncleanly(broker_id=1),
+        PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])] * 2),
+    )
+
+    partitions = state.topics["orders"].partitions
+    assert [(each.index, each.leader_epoch) for each in partitions] == [
+        (0, 1),
+        (1, 1),
+        (2, 0),
+        (3, 0),
+    ]
+    assert state.partition_count == 4
+
+
+def test_a_brokers_settings_are_replaced_as_a_whole_and_apart_from_those_of_all():
+    state = state_of(
+        BrokerConfigChanged(broker_id=1, configs={"a": "1", "b": "2"}),
+        BrokerConfigChanged(broker_id=EVERY_BROKER, configs={"a": "3"}),
+        BrokerConfigChanged(broker_id=1, configs={"b": "4"}),
+    )
+
+    assert state.configs_of_broker(1) == {"b": "4"}
+    assert state.configs_of_broker(EVERY_BROKER) == {"a": "3"}
+    assert state.configs_of_broker(2) == {}
+
+
 def test_a_snapshot_says_everything_whatever_came_before():
     state = state_of(
         ClusterCreated(cluster_id="c"),
@@ -97,6 +129,9 @@ def test_a_snapshot_says_everything_whatever_came_before():
         topic("a_b", BILLS, 3),
         ProducerIdsReserved(first_id=0, count=1000),
         BrokerStartedUncleanly(broker_id=1),
+        PartitionsAdded(topic_id=BILLS, partitions=[PartitionRow(1, 0, 0, [1], [1])]),
+        BrokerConfigChanged(broker_id=1, configs={"a": "1"}),
+        BrokerConfigChanged(broker_id=EVERY_BROKER, configs={"a": "2"}),
     )
     other = state_of(ClusterCreated(cluster_id="d"), topic("other", b"x" * 16))
 
@@ -107,6 +142,8 @@ def test_a_snapshot_says_everything_whatever_came_before():
     assert other.cluster_id == "c"
     assert other.is_being_deleted("a.b")
     assert other.topics["a_b"].partitions[2].leader_epoch == 1
+    assert len(other.topics["a_b"].partitions) == 4
+    assert other.broker_configs == {-1: {"a": "2"}, 1: {"a": "1"}}
     assert other.producer_id_end == 1000
 
 
@@ -127,6 +164,22 @@ def test_what_is_pending_counts_for_decisions_and_not_for_the_state():
     assert pending.is_being_deleted("orders")
     assert state.topic("a.b") is None
     assert state.topic("orders") is not None
+
+
+def test_growth_and_settings_that_are_pending_do_not_touch_the_state():
+    state = state_of(topic("orders", ORDERS), BrokerConfigChanged(broker_id=1, configs={"a": "1"}))
+    pending = PendingState(state)
+
+    for _ in range(2):
+        pending.add(PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])]))
+    pending.add(BrokerConfigChanged(broker_id=1, configs={}))
+
+    grown = pending.topic("orders")
+    assert grown is not None
+    assert len(grown.partitions) == 3
+    assert pending.configs_of_broker(1) == {}
+    assert len(state.topics["orders"].partitions) == 1
+    assert state.configs_of_broker(1) == {"a": "1"}
 
 
 def test_what_was_dropped_is_not_pending_any_more():

@@ -8,6 +8,7 @@ import pytest
 from tarry.base.errors import CorruptData
 from tarry.cluster.records import (
     VERSIONS,
+    BrokerConfigChanged,
     BrokerRegistered,
     BrokerStartedUncleanly,
     ClusterCreated,
@@ -15,6 +16,7 @@ from tarry.cluster.records import (
     MetadataRecord,
     NewerFormat,
     PartitionRow,
+    PartitionsAdded,
     ProducerIdsReserved,
     StateReset,
     TopicCreated,
@@ -37,6 +39,8 @@ EVERY_KIND: list[MetadataRecord] = [
         configs={"retention.ms": "5"},
     ),
     ConfigChanged(topic_id=ID, configs={"retention.ms": "6"}),
+    PartitionsAdded(topic_id=ID, partitions=[PartitionRow(1, 0, 0, [1], [1])]),
+    BrokerConfigChanged(broker_id=-1, configs={"message.max.bytes": "7"}),
     TopicDeleted(topic_id=ID),
     TopicRemoved(topic_id=ID),
     ProducerIdsReserved(first_id=1000, count=1000),

@@ -18,6 +18,8 @@ from tarry.cluster.topic_settings import (
 )
 from tarry.log.config import LogConfig
 
+FIELDS = [name for name in dir(LogConfig()) if name[0] != "_" and name != "take_over"]
+
 DEFAULT_ONLY_KEYS = [key for key, row in TOPIC_SETTINGS.items() if row.scope == DEFAULT_ONLY]
 
 # A value that Kafka takes and that is not its default.
@@ -107,9 +109,21 @@ def test_values_are_kept_as_they_are_written_properly():
 def test_a_log_without_settings_has_kafkas_defaults():
     standard, config = LogConfig(), log_config({}, Settings())
 
-    names = [name for name in dir(standard) if not name.startswith("_")]
-    assert "segment_bytes" in names
-    assert [getattr(config, name) for name in names] == [getattr(standard, name) for name in names]
+    assert len(FIELDS) == 18
+    assert [getattr(config, name) for name in FIELDS] == [
+        getattr(standard, name) for name in FIELDS
+    ]
+
+
+def test_a_log_takes_over_every_setting_that_changed():
+    config, other = LogConfig(), LogConfig()
+    for number, name in enumerate(FIELDS):
+        kind = type(getattr(other, name))
+        setattr(other, name, not getattr(other, name) if kind is bool else kind(number + 1))
+
+    config.take_over(other)
+
+    assert [getattr(config, name) for name in FIELDS] == [getattr(other, name) for name in FIELDS]
 
 
 def test_the_brokers_settings_stand_behind_a_topics():

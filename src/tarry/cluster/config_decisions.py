@@ -1,0 +1,124 @@
+"""How settings of topics and brokers are changed: Kafka's checks as pure decisions.
+
+Nothing is changed here: a decision is a record for the metadata log, or none if all stays as it
+is.  A refusal is a `ConfigRefusal` with Kafka's error code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tarry.base import errors
+from tarry.base.errors import InvalidSetting
+from tarry.base.setting import shown, value_text
+from tarry.base.settings import SETTINGS, Settings, why_not_dynamic
+from tarry.cluster.config_changes import (
+    DELETE,
+    SET,
+    Change,
+    ConfigRefusal,
+    changed_texts,
+    check_form,
+)
+from tarry.cluster.records import EVERY_BROKER, BrokerConfigChanged, ConfigChanged, MetadataRecord
+from tarry.cluster.state import ClusterView
+from tarry.cluster.topic_names import name_fault
+from tarry.cluster.topic_settings import TOPIC_SETTINGS, checked_configs, default_value
+
+
+def decide_change_topic(
+    view: ClusterView, name: str, changes: list[Change], settings: Settings, *, is_whole: bool
+) -> MetadataRecord | None:
+    """Change a topic's settings; `is_whole`: what is not among the changes is unset."""
+    check_form(changes)
+    if not name:
+        raise ConfigRefusal(
+            errors.INVALID_REQUEST, "a topic must be named; the broker's settings stand behind all"
+        )
+    fault = name_fault(name)
+    if fault:
+        raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
+    topic = view.topic(name)
+    if topic is None:
+        raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+
+    def text_without(key: str) -> str:
+        return value_text(default_value(key, settings)) or ""
+
+    before: Mapping[str, str] = {} if is_whole else topic.configs
+    texts = changed_texts(before, changes, TOPIC_SETTINGS, text_without)
+    # What was accepted once stays, also when it could not be had any more.
+    given = {key: texts[key] for key, operation, _ in changes if operation != DELETE}
+    try:
+        checked = checked_configs(given, settings)
+    except InvalidSetting as fault_found:
+        raise ConfigRefusal(errors.INVALID_CONFIG, str(fault_found)) from fault_found
+    configs = dict(sorted({**texts, **checked}.items()))
+    if configs == topic.configs:
+        return None
+    return ConfigChanged(topic_id=topic.topic_id, configs=configs)
+
+
+def decide_change_broker(
+    view: ClusterView,
+    name: str,
+    changes: list[Change],
+    settings: Settings,
+    *,
+    is_whole: bool,
+) -> MetadataRecord | None:
+    """Change a broker's settings while it runs; the name "" means every broker."""
+    check_form(changes)
+    broker_id = broker_named(name, settings)
+    for key, operation, _ in changes:
+        fault = why_not_dynamic(key) if operation != DELETE else ""
+        if fault:
+            raise ConfigRefusal(errors.INVALID_REQUEST, fault)
+    current = view.configs_of_broker(broker_id)
+
+    def text_without(key: str) -> str:
+        return settings.get_text(key)
+
+    texts = changed_texts({} if is_whole else current, changes, SETTINGS, text_without)
+    configs = {key: _normal_text(key, texts[key]) for key in sorted(texts)}
+    if broker_id == EVERY_BROKER:
+        cluster, own = configs, view.configs_of_broker(settings.node_id)
+    else:
+        cluster, own = view.configs_of_broker(EVERY_BROKER), configs
+    try:
+        settings.overlaid(cluster, own)
+    except InvalidSetting as fault_found:
+        raise ConfigRefusal(errors.INVALID_REQUEST, str(fault_found)) from fault_found
+    if configs == current:
+        return None
+    return BrokerConfigChanged(broker_id=broker_id, configs=configs)
+
+
+def broker_named(name: str, settings: Settings) -> int:
+    """The broker that a resource of this name is, or `EVERY_BROKER`."""
+    if not name:
+        return EVERY_BROKER
+    digits = name[1:] if name.startswith(("-", "+")) else name
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+        raise ConfigRefusal(
+            errors.INVALID_REQUEST, f"a broker's id is a number, not '{shown(name)}'"
+        )
+    if int(name) != settings.node_id:
+        raise ConfigRefusal(
+            errors.INVALID_REQUEST,
+            f"broker {settings.node_id} knows its own settings, not those of broker {int(name)}",
+        )
+    return settings.node_id
+
+
+def whole(configs: list[tuple[str, str | None]]) -> list[Change]:
+    """A replacement of all settings as changes of single keys."""
+    return [(key, SET, value) for key, value in configs]
+
+
+def _normal_text(key: str, text: str) -> str:
+    """The text as Kafka writes the value, where it is one."""
+    try:
+        return value_text(SETTINGS[key].parse(text)) or ""
+    except InvalidSetting:
+        return text

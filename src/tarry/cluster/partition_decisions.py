@@ -1,0 +1,90 @@
+"""How topics grow: Kafka's checks of CreatePartitions as a pure decision.
+
+A topic only grows; each topic of a request is grown or refused on its own.
+"""
+
+from __future__ import annotations
+
+from tarry.base import errors
+from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
+from tarry.base.setting import shown
+from tarry.cluster.records import PartitionRow, PartitionsAdded
+from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
+from tarry.cluster.state import ClusterView, TopicState
+from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome
+from tarry.cluster.topic_names import is_internal
+
+
+class GrowthWanted:
+    """A topic that is to have `count` partitions; `assignments`: the replicas of each new one."""
+
+    __slots__ = ("assignments", "count", "name")
+
+    def __init__(self, name: str, count: int, assignments: list[list[int]] | None = None) -> None:
+        self.name = name
+        self.count = count
+        self.assignments = assignments
+
+
+def decide_create_partitions(view: ClusterView, wanted: list[GrowthWanted]) -> TopicDecision:
+    """Each topic grows or is refused on its own; a name given twice is refused once."""
+    decision = TopicDecision()
+    by_name: dict[str, list[GrowthWanted]] = {}
+    for growth in wanted:
+        by_name.setdefault(growth.name, []).append(growth)
+    partitions_left = PARTITIONS_PER_REQUEST_MAX
+    for name, (growth, *others) in by_name.items():
+        outcome = TopicOutcome(name)
+        decision.outcomes.append(outcome)
+        if others:
+            outcome.refuse(errors.INVALID_REQUEST, f"topic '{shown(name)}' is asked for twice")
+            continue
+        topic = view.topic(name)
+        if topic is None:
+            outcome.refuse(errors.UNKNOWN_TOPIC_OR_PARTITION, "no topic has this name")
+            continue
+        try:
+            rows = _new_rows(view, topic, growth, partitions_left)
+        except Refusal as refusal:
+            outcome.refuse(refusal.error_code, refusal.message)
+            continue
+        partitions_left -= len(rows)
+        outcome.topic_id = topic.topic_id
+        decision.records.append(PartitionsAdded(topic_id=topic.topic_id, partitions=rows))
+    return decision
+
+
+def _new_rows(
+    view: ClusterView, topic: TopicState, growth: GrowthWanted, partitions_left: int
+) -> list[PartitionRow]:
+    first = len(topic.partitions)
+    added = growth.count - first
+    if is_internal(topic.name):
+        raise Refusal(
+            errors.INVALID_REQUEST,
+            f"the number of partitions of '{topic.name}' says who is responsible for what; "
+            "it cannot be changed",
+        )
+    if added <= 0:
+        raise Refusal(
+            errors.INVALID_PARTITIONS,
+            f"topic '{topic.name}' has {first} partitions, it can only get more than that",
+        )
+    if growth.assignments is not None and len(growth.assignments) != added:
+        raise Refusal(
+            errors.INVALID_REPLICA_ASSIGNMENT,
+            f"{added} partitions are to be added and {len(growth.assignments)} are assigned",
+        )
+    if added > partitions_left:
+        raise Refusal(
+            errors.POLICY_VIOLATION,
+            f"one request creates at most {PARTITIONS_PER_REQUEST_MAX} partitions",
+        )
+    if growth.assignments is None:
+        factor = len(topic.partitions[0].replicas)
+        assignment = spread_replicas(view, added, factor, first)
+    else:
+        assignment = growth.assignments
+        for position, replicas in enumerate(assignment):
+            check_replicas(view, first + position, replicas)
+    return [PartitionRow(replicas[0], 0, 0, replicas, list(replicas)) for replicas in assignment]
