@@ -19,5 +19,8 @@ class Probe:
     def on_operation(self, purgatory: str, key: object, waited_ms: int, *, expired: bool) -> None:
         """A delayed operation ended."""
 
+    def on_member_removed(self, group_id: str, member_id: str, reason: str, silent_ms: int) -> None:
+        """A member, or an id that was given out, is gone; since when nothing was heard of it."""
+
     def on_connection_closed(self, peer: str, reason: str) -> None:
         """The broker closed a connection because of what its peer did, or did not do."""

@@ -37,6 +37,7 @@ from tarry.base.probe import Probe
 from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
 from tarry.broker.connection import Connection
+from tarry.broker.coordinator.coordinator import Coordinator
 from tarry.broker.delayed.produce import DelayedProduce
 from tarry.broker.dispatch import encode_answer, handle_frame
 from tarry.broker.flush_rounds import FlushListener, FlushRounds
@@ -126,6 +127,7 @@ class Broker:
         self.flush_listeners: dict[int, FlushListener] = {}
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)
+        self.coordinator = Coordinator(self)
         self.produce_number: i64 = 0
         # Compressed batches that had to be opened in this turn; the rest of them waits.
         self.opened_batches: i64 = 0
@@ -184,6 +186,7 @@ class Broker:
             or len(self.flushes.touched) > 0
             or (self.flushes.flush_id < 0 and len(self.flushes.dirty) > 0)
             or self._is_metadata_to_check
+            or self.coordinator.has_work_left()
         )
 
     def _attend(self, now_ms: int, now_wall_ms: int) -> None:
@@ -197,6 +200,8 @@ class Broker:
         self.now_wall_ms = now_wall_ms
         self.clock.now_ms = self.now_ms
         self.clock.wall_ms = now_wall_ms
+        if late_ms > STALL_MS:
+            self.coordinator.on_stall()
 
     def _handle(self, event: Event) -> None:
         kind = event.kind
@@ -357,6 +362,7 @@ class Broker:
         flushes = self.flushes
         flushes.write()
         self._settle()
+        self.coordinator.settle()
         try:
             flushes.maybe_begin()
         except StorageError as error:
@@ -384,6 +390,7 @@ class Broker:
         for owner in advanced:
             assert isinstance(owner, Partition)
             self.touch_keys(owner)
+            self.coordinator.on_advanced(owner)
 
     def touch_keys(self, partition: Partition) -> None:
         """Who waits for this partition looks again in this turn's step of completions."""
@@ -415,6 +422,7 @@ class Broker:
     # -- completions
 
     def _complete(self) -> None:
+        self.coordinator.complete()
         budget = self._complete_keys(
             self.produce_purgatory, self._produce_keys, COMPLETIONS_PER_TURN_MAX
         )
@@ -467,6 +475,7 @@ class Broker:
         self.is_stopping = True
         self.stop_deadline_ms = self.now_ms + STOP_MS_MAX
         self.transport.stop_listening()
+        self.coordinator.stop()
         for connection in list(self.connections.values()):
             for context in connection.waiting_contexts():
                 operation = context.operation

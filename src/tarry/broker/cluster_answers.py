@@ -15,6 +15,8 @@ TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8,
 # On the cluster: CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS,
 # IDEMPOTENT_WRITE.
 CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+# On a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
 # The client did not ask.
 OPERATIONS_NOT_ASKED: Final = -(2**31)
 

@@ -76,6 +76,13 @@ class ProducerExpiry(Recurring):
                 partition.producers.expire(self.broker.now_ms)
 
 
+class OffsetsExpiry(Recurring):
+    """Removes offsets that nobody has committed for `offsets.retention.minutes`."""
+
+    def run(self) -> None:
+        self.broker.coordinator.expire_offsets()
+
+
 class Counters(Recurring):
     """Writes the purgatories' counters into the log when they changed."""
 
@@ -106,6 +113,7 @@ class Counters(Recurring):
             broker.produce_purgatory,
             broker.fetch_purgatory,
             broker.metadata_purgatory,
+            *broker.coordinator.purgatories(),
         )
         return [
             (each.name, each.watched, each.delayed, each.completed_total, each.expired_total)
@@ -144,4 +152,5 @@ def begin_duties(broker: Broker) -> None:
     Retention(broker, settings.log_retention_check_interval_ms)
     ProducerExpiry(broker, settings.producer_id_expiration_check_interval_ms)
     Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
+    OffsetsExpiry(broker, settings.offsets_retention_check_interval_ms)
     Counters(broker, COUNTERS_INTERVAL_MS)

@@ -11,6 +11,7 @@ from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker, World
+from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.embedded import open_store
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
@@ -53,6 +54,9 @@ def start_broker(
     for hosted in broker.topics.values():
         for partition in hosted.partitions:
             partition.begin_after_recovery()
+    offsets = broker.topics.get(OFFSETS_TOPIC)
+    if offsets is not None:
+        broker.coordinator.on_hosted(offsets)
     begin_duties(broker)
     _tell_recovery(logs)
     return broker

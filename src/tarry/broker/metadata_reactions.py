@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.base.errors import FlushFailed, StorageError
+from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.cluster.records import (
@@ -162,6 +163,8 @@ class MetadataReactions:
         """Make the logs of a new topic; what the disk refuses is tried again."""
         try:
             self.host(topic, hosted)
+            if topic.name == OFFSETS_TOPIC:
+                self.broker.coordinator.on_hosted(hosted)
         except FlushFailed:
             raise
         except StorageError as error:
@@ -211,6 +214,7 @@ class MetadataReactions:
                 partition.is_closed = True
                 broker.logs.forget(partition.log)
                 broker.touch_keys(partition)
+            broker.coordinator.on_given_up(hosted)
         self.remove_directories(deleted)
 
     def remove_leftovers(self) -> None:

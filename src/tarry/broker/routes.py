@@ -12,16 +12,27 @@ from typing import TYPE_CHECKING
 from tarry.broker.apis import (
     api_versions,
     create_topics,
+    delete_groups,
     delete_topics,
     describe_cluster,
     describe_configs,
+    describe_groups,
     describe_topic_partitions,
     fetch,
+    find_coordinator,
+    heartbeat,
     init_producer_id,
+    join_group,
+    leave_group,
+    list_groups,
     list_offsets,
     metadata,
+    offset_commit,
+    offset_delete,
+    offset_fetch,
     offset_for_leader_epoch,
     produce,
+    sync_group,
 )
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
@@ -71,6 +82,17 @@ def make_routes() -> dict[int, Route]:
         (api_keys.DESCRIBE_CONFIGS, describe_configs.handle, 1, 4),
         (api_keys.DESCRIBE_CLUSTER, describe_cluster.handle, 0, 2),
         (api_keys.DESCRIBE_TOPIC_PARTITIONS, describe_topic_partitions.handle, 0, 0),
+        (api_keys.FIND_COORDINATOR, find_coordinator.handle, 0, 6),
+        (api_keys.JOIN_GROUP, join_group.handle, 0, 9),
+        (api_keys.SYNC_GROUP, sync_group.handle, 0, 5),
+        (api_keys.HEARTBEAT, heartbeat.handle, 0, 4),
+        (api_keys.LEAVE_GROUP, leave_group.handle, 0, 5),
+        (api_keys.OFFSET_COMMIT, offset_commit.handle, 2, 9),
+        (api_keys.OFFSET_FETCH, offset_fetch.handle, 1, 9),
+        (api_keys.DESCRIBE_GROUPS, describe_groups.handle, 0, 6),
+        (api_keys.LIST_GROUPS, list_groups.handle, 0, 5),
+        (api_keys.DELETE_GROUPS, delete_groups.handle, 0, 2),
+        (api_keys.OFFSET_DELETE, offset_delete.handle, 0, 0),
     ]
     routes: dict[int, Route] = {}
     for key, handle, version_min, version_max in handlers:

@@ -250,6 +250,10 @@ def test_the_purgatories_counters_are_told_once_a_minute_when_they_changed(
         "purgatory Produce",
         "purgatory Fetch",
         "purgatory Metadata",
+        "purgatory Join",
+        "purgatory Sync",
+        "purgatory Heartbeat",
+        "purgatory Commit",
     ]
     assert "watched 1, delayed 1, completed 0, expired 0" in first[1]
     assert unchanged == []

@@ -170,6 +170,7 @@ def test_requests_without_answers_are_bounded(hand: BrokerByHand) -> None:
         for _ in range(REQUESTS_IN_FLIGHT_MAX + 500)
     )
     user.client.send_bytes(asked)
+    hand.settle()
     connection = hand.broker.connections[user.client.connection_id]
 
     slots = len(connection.slots) - connection.first_slot

@@ -1,0 +1,72 @@
+"""DeleteGroups (key 42): Empty groups go with all their offsets."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base import errors
+from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.request import RequestContext
+from tarry.group.decision import Answer
+from tarry.group.offsets import decide_delete_group
+from tarry.protocol.message import Message
+from tarry.protocol.messages.delete_groups import (
+    DeletableGroupResult,
+    DeleteGroupsRequest,
+    DeleteGroupsResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+class Deletion:
+    """The request: answered when the last of its groups is."""
+
+    def __init__(self, context: RequestContext, group_ids: list[str]) -> None:
+        self.context = context
+        self.results = [DeletableGroupResult(group_id=each) for each in group_ids]
+        self.left = len(group_ids)
+
+    def settle(self, index: int, error_code: int) -> None:
+        """One group is done with."""
+        self.results[index].error_code = error_code
+        self.left -= 1
+        if self.left == 0:
+            self.context.respond(DeleteGroupsResponse(results=self.results))
+
+
+class AskedDeletion(Asked):
+    """One group of the request."""
+
+    def __init__(self, context: RequestContext, deletion: Deletion, index: int) -> None:
+        super().__init__(context)
+        self.deletion = deletion
+        self.index = index
+
+    def answer(self, answer: Answer) -> None:
+        self.deletion.settle(self.index, answer.error_code)
+
+    def time_out(self, ticket: int) -> None:
+        self.deletion.settle(self.index, errors.REQUEST_TIMED_OUT)
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Each group is decided on its own; a name given twice is deleted once."""
+    assert isinstance(request, DeleteGroupsRequest)
+    group_ids = list(dict.fromkeys(request.groups_names))
+    if not group_ids:
+        return DeleteGroupsResponse()
+    deletion = Deletion(context, group_ids)
+    coordinator = broker.coordinator
+    for index, group_id in enumerate(group_ids):
+        shard, error_code = coordinator.find(group_id)
+        if not group_id:
+            shard, error_code = None, errors.INVALID_GROUP_ID
+        if shard is None:
+            deletion.settle(index, error_code)
+            continue
+        ticket = coordinator.ticket(AskedDeletion(context, deletion, index))
+        group = shard.group(group_id)
+        shard.carry_out(group, decide_delete_group(group, ticket, coordinator.moment()))
+    return None

@@ -1,0 +1,129 @@
+"""FindCoordinator (key 10): which broker leads a group; `__consumer_offsets` is made for it.
+
+Coordinators of transactions and of share groups do not exist yet: INVALID_REQUEST, which clients
+give up at, where any coordinator error would have them ask for ever.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.cluster_answers import address_for
+from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
+from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
+from tarry.broker.request import RequestContext
+from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
+from tarry.protocol.message import Message
+from tarry.protocol.messages.find_coordinator import (
+    Coordinator,
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+GROUP: Final = 0
+TRANSACTION: Final = 1
+SHARE: Final = 2
+
+# KIP-699: from here on several keys in a request.
+VERSION_OF_BATCHES: Final = 4
+# What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
+SEGMENT_BYTES_MIN: Final = 1024 * 1024
+CREATE_TIMEOUT_MS: Final = 30_000
+
+_REFUSALS: Final[dict[int, str]] = {
+    TRANSACTION: "this broker has no transactions yet; produce without a transactional.id",
+    SHARE: "this broker has no share groups yet; consume with a consumer group",
+}
+
+
+class OffsetsTopicWrite(MetadataWrite):
+    """Waits until `__consumer_offsets` is there, then answers."""
+
+    def __init__(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
+        super().__init__(context.broker.now_ms + CREATE_TIMEOUT_MS)
+        self.context = context
+        self.request = request
+
+    def on_complete(self) -> None:
+        self.context.respond(_response(self.context.broker, self.context, self.request))
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Answer with this broker, once the topic that keeps the groups is there."""
+    assert isinstance(request, FindCoordinatorRequest)
+    if request.key_type != GROUP or OFFSETS_TOPIC in broker.topics:
+        return _response(broker, context, request)
+    write = OffsetsTopicWrite(context, request)
+    context.operation = write
+    create_offsets_topic(broker, write)
+    return None
+
+
+def create_offsets_topic(broker: Broker, write: MetadataWrite) -> None:
+    """Make `__consumer_offsets`; if it is being made already, wait for that."""
+    settings = broker.settings
+    brokers = len(broker.store.latest.broker_ids)
+    wanted = TopicWanted(
+        OFFSETS_TOPIC,
+        settings.offsets_topic_num_partitions,
+        min(settings.offsets_topic_replication_factor, brokers),
+        [],
+        [
+            ("cleanup.policy", "compact"),
+            ("compression.type", "producer"),
+            ("segment.bytes", str(max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN))),
+        ],
+    )
+    decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
+    if decision.records:
+        broker.propose(decision.records, write)
+    else:
+        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+
+
+def _response(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> FindCoordinatorResponse:
+    if context.api_version >= VERSION_OF_BATCHES:
+        return FindCoordinatorResponse(
+            coordinators=[
+                _coordinator(broker, context, key, request.key_type)
+                for key in request.coordinator_keys
+            ]
+        )
+    found = _coordinator(broker, context, request.key, request.key_type)
+    return FindCoordinatorResponse(
+        error_code=found.error_code,
+        error_message=found.error_message,
+        node_id=found.node_id,
+        host=found.host,
+        port=found.port,
+    )
+
+
+def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: int) -> Coordinator:
+    if key_type != GROUP:
+        sentence = _REFUSALS.get(
+            key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
+        )
+        return _none(key, errors.INVALID_REQUEST, sentence)
+    if broker.coordinator.shard_of(key) is None:
+        return _none(
+            key,
+            errors.COORDINATOR_NOT_AVAILABLE,
+            f"{OFFSETS_TOPIC} is not there yet; ask again, and see the broker's log if it stays so",
+        )
+    host, port = address_for(broker, context)
+    return Coordinator(
+        key=key, node_id=broker.broker_id, host=host, port=port, error_code=errors.NONE
+    )
+
+
+def _none(key: str, error_code: int, sentence: str) -> Coordinator:
+    return Coordinator(
+        key=key, node_id=-1, host="", port=-1, error_code=error_code, error_message=sentence
+    )

@@ -1,0 +1,39 @@
+"""Heartbeat (key 12): a member lives, and hears whether it must join again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base import errors
+from tarry.broker.request import RequestContext
+from tarry.group.decision import HeartbeatRequest
+from tarry.group.membership import decide_heartbeat
+from tarry.protocol.message import Message
+from tarry.protocol.messages import heartbeat
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Always answered at once."""
+    assert isinstance(request, heartbeat.HeartbeatRequest)
+    coordinator = broker.coordinator
+    shard, error_code = coordinator.find(request.group_id)
+    if not request.group_id:
+        shard, error_code = None, errors.INVALID_GROUP_ID
+    elif error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
+        # The member is not known yet, and has a fresh session when it is: it stays.
+        error_code = errors.NONE
+    if shard is None:
+        return heartbeat.HeartbeatResponse(error_code=error_code)
+    group = shard.group(request.group_id)
+    asked = HeartbeatRequest(
+        0, request.member_id, request.group_instance_id, generation_id=request.generation_id
+    )
+    decision = decide_heartbeat(group, asked, coordinator.moment())
+    # The one decision that always answers at once: no ticket is needed.
+    error_code = decision.answers.pop().error_code
+    if decision.heartbeats:
+        shard.carry_out(group, decision)
+    return heartbeat.HeartbeatResponse(error_code=error_code)

@@ -1,0 +1,97 @@
+"""JoinGroup (key 11): come into a group, or come again."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.request import RequestContext
+from tarry.group.decision import Answer, JoinAnswer, JoinRequest
+from tarry.group.joining import decide_join
+from tarry.protocol.message import Message
+from tarry.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupResponse,
+    JoinGroupResponseMember,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+# KIP-394: from here on a new member gets its id first and comes back with it.
+VERSION_OF_KNOWN_IDS: Final = 4
+# From here on a group without a protocol is named by null.
+VERSION_OF_NO_PROTOCOL: Final = 7
+# KIP-814: from here on a leader may be told not to assign.
+VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
+
+
+class AskedJoin(Asked):
+    """A JoinGroup that waits for its round."""
+
+    def answer(self, answer: Answer) -> None:
+        assert isinstance(answer, JoinAnswer)
+        self.context.respond(response_of(answer, self.context.api_version))
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Decide now; the answer comes when the join phase ends, or at once."""
+    assert isinstance(request, JoinGroupRequest)
+    coordinator = broker.coordinator
+    shard, error_code = coordinator.find(request.group_id)
+    if not request.group_id:
+        shard, error_code = None, errors.INVALID_GROUP_ID
+    if shard is None:
+        refusal = JoinAnswer(0, error_code, member_id=request.member_id)
+        return response_of(refusal, context.api_version)
+    timeout_ms = request.session_timeout_ms
+    asked = JoinRequest(
+        coordinator.ticket(AskedJoin(context)),
+        request.member_id,
+        request.group_instance_id,
+        client_id=context.client_id or "",
+        client_host=client_host(context),
+        protocol_type=request.protocol_type,
+        protocols=tuple((each.name, each.metadata) for each in request.protocols),
+        session_timeout_ms=timeout_ms,
+        rebalance_timeout_ms=(
+            request.rebalance_timeout_ms if context.api_version >= 1 else timeout_ms
+        ),
+        must_know_id=context.api_version >= VERSION_OF_KNOWN_IDS,
+        may_skip_assignment=context.api_version >= VERSION_OF_SKIPPED_ASSIGNMENTS,
+        reason=request.reason or "",
+    )
+    group = shard.group(request.group_id)
+    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), broker.random))
+    return None
+
+
+def client_host(context: RequestContext) -> str:
+    """The peer's address as Kafka writes it: with a slash and without its port."""
+    host, _, port = context.connection.peer.rpartition(":")
+    return f"/{host.strip('[]')}" if port else f"/{context.connection.peer}"
+
+
+def response_of(answer: JoinAnswer, api_version: int) -> JoinGroupResponse:
+    """The message of an answer."""
+    name = answer.protocol_name
+    if name is None and api_version < VERSION_OF_NO_PROTOCOL:
+        name = ""
+    return JoinGroupResponse(
+        error_code=answer.error_code,
+        generation_id=answer.generation_id,
+        protocol_type=answer.protocol_type,
+        protocol_name=name,
+        leader=answer.leader_id,
+        skip_assignment=answer.skip_assignment,
+        member_id=answer.member_id,
+        members=[
+            JoinGroupResponseMember(
+                member_id=each.member_id,
+                group_instance_id=each.instance_id,
+                metadata=each.metadata,
+            )
+            for each in answer.members
+        ],
+    )

@@ -1,0 +1,82 @@
+"""OffsetDelete (key 47): offsets of topics that a group does not work on any more."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base import errors
+from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.request import RequestContext
+from tarry.group.decision import Answer, CommitPartition, DeleteAnswer
+from tarry.group.offsets import decide_delete_offsets
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+class AskedOffsetDelete(Asked):
+    """An OffsetDelete that waits for its tombstones."""
+
+    def __init__(self, context: RequestContext, request: OffsetDeleteRequest) -> None:
+        super().__init__(context)
+        self.request = request
+
+    def answer(self, answer: Answer) -> None:
+        assert isinstance(answer, DeleteAnswer)
+        if answer.error_code != errors.NONE:
+            self.context.respond(OffsetDeleteResponse(error_code=answer.error_code))
+            return
+        codes = iter(answer.partition_error_codes)
+        self.context.respond(
+            OffsetDeleteResponse(
+                topics=[
+                    OffsetDeleteResponseTopic(
+                        name=topic.name,
+                        partitions=[
+                            OffsetDeleteResponsePartition(
+                                partition_index=each.partition_index, error_code=next(codes)
+                            )
+                            for each in topic.partitions
+                        ],
+                    )
+                    for topic in self.request.topics
+                ]
+            )
+        )
+
+    def time_out(self, ticket: int) -> None:
+        self.context.respond(OffsetDeleteResponse(error_code=errors.REQUEST_TIMED_OUT))
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Topics that are not there are refused singly."""
+    assert isinstance(request, OffsetDeleteRequest)
+    coordinator = broker.coordinator
+    shard, error_code = coordinator.find(request.group_id)
+    if not request.group_id:
+        shard, error_code = None, errors.INVALID_GROUP_ID
+    if shard is None:
+        return OffsetDeleteResponse(error_code=error_code)
+    partitions = [
+        CommitPartition(
+            topic.name,
+            each.partition_index,
+            0,
+            error_code=(
+                errors.NONE if topic.name in broker.topics else errors.UNKNOWN_TOPIC_OR_PARTITION
+            ),
+        )
+        for topic in request.topics
+        for each in topic.partitions
+    ]
+    ticket = coordinator.ticket(AskedOffsetDelete(context, request))
+    group = shard.group(request.group_id)
+    shard.carry_out(group, decide_delete_offsets(group, ticket, partitions, coordinator.moment()))
+    return None

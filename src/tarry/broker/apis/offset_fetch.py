@@ -1,0 +1,111 @@
+"""OffsetFetch (key 9): what groups have committed; durable offsets and no others.
+
+An error of a group stands in each partition in version 1, at the top in 2 to 7, in the group from
+8 on.  Without transactions every offset is stable, so `require_stable` changes nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.request import RequestContext
+from tarry.group.offsets import all_offsets, fetched_offsets
+from tarry.group.records import OffsetCommitted
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchResponse,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartition,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopic,
+    OffsetFetchResponseTopics,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+VERSION_OF_GROUP_ERRORS: Final = 2
+# KIP-709: from here on several groups in a request.
+VERSION_OF_BATCHES: Final = 8
+NO_OFFSET: Final = -1
+
+# What is asked of a group: topics with partitions, or None for all.
+Wanted = list[tuple[str, list[int]]] | None
+Fetched = list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Always answered at once."""
+    assert isinstance(request, OffsetFetchRequest)
+    if context.api_version >= VERSION_OF_BATCHES:
+        groups: list[OffsetFetchResponseGroup] = []
+        for asked in request.groups:
+            topics = asked.topics
+            wanted: Wanted = None
+            if topics is not None:
+                wanted = [(each.name, each.partition_indexes) for each in topics]
+            groups.append(_group(broker, asked.group_id, wanted))
+        return OffsetFetchResponse(groups=groups)
+    wanted_topics: Wanted = None
+    if request.topics is not None:
+        wanted_topics = [(each.name, each.partition_indexes) for each in request.topics]
+    return _single(broker, context, request.group_id, wanted_topics)
+
+
+def _fetch(broker: Broker, group_id: str, wanted: Wanted) -> tuple[Fetched, int]:
+    shard, error_code = broker.coordinator.find(group_id)
+    if shard is None:
+        return [], error_code
+    group = shard.group(group_id)
+    if wanted is None:
+        return all_offsets(group), errors.NONE
+    return fetched_offsets(group, wanted), errors.NONE
+
+
+def _group(broker: Broker, group_id: str, wanted: Wanted) -> OffsetFetchResponseGroup:
+    fetched, error_code = _fetch(broker, group_id, wanted)
+    topics = [
+        OffsetFetchResponseTopics(
+            name=topic,
+            partitions=[
+                OffsetFetchResponsePartitions(
+                    partition_index=index,
+                    committed_offset=NO_OFFSET if found is None else found.offset,
+                    committed_leader_epoch=-1 if found is None else found.leader_epoch,
+                    metadata="" if found is None else found.metadata,
+                    error_code=errors.NONE,
+                )
+                for index, found in partitions
+            ],
+        )
+        for topic, partitions in fetched
+    ]
+    return OffsetFetchResponseGroup(group_id=group_id, topics=topics, error_code=error_code)
+
+
+def _single(
+    broker: Broker, context: RequestContext, group_id: str, wanted: Wanted
+) -> OffsetFetchResponse:
+    fetched, error_code = _fetch(broker, group_id, wanted)
+    if error_code != errors.NONE and context.api_version < VERSION_OF_GROUP_ERRORS:
+        fetched = [(topic, [(each, None) for each in indexes]) for topic, indexes in wanted or []]
+    partition_code = error_code if context.api_version < VERSION_OF_GROUP_ERRORS else errors.NONE
+    topics = [
+        OffsetFetchResponseTopic(
+            name=topic,
+            partitions=[
+                OffsetFetchResponsePartition(
+                    partition_index=index,
+                    committed_offset=NO_OFFSET if found is None else found.offset,
+                    committed_leader_epoch=-1 if found is None else found.leader_epoch,
+                    metadata="" if found is None else found.metadata,
+                    error_code=partition_code,
+                )
+                for index, found in partitions
+            ],
+        )
+        for topic, partitions in fetched
+    ]
+    return OffsetFetchResponse(topics=topics, error_code=error_code)

@@ -1,0 +1,57 @@
+"""SyncGroup (key 14): bring or fetch the assignment of a generation."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base import errors
+from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.request import RequestContext
+from tarry.group.decision import Answer, SyncAnswer, SyncRequest
+from tarry.group.membership import decide_sync
+from tarry.protocol.message import Message
+from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+class AskedSync(Asked):
+    """A SyncGroup that waits for the leader's assignment."""
+
+    def answer(self, answer: Answer) -> None:
+        assert isinstance(answer, SyncAnswer)
+        self.context.respond(
+            SyncGroupResponse(
+                error_code=answer.error_code,
+                protocol_type=answer.protocol_type,
+                protocol_name=answer.protocol_name,
+                assignment=answer.assignment,
+            )
+        )
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Decide now; the answer comes when the assignment is durable."""
+    assert isinstance(request, SyncGroupRequest)
+    coordinator = broker.coordinator
+    shard, error_code = coordinator.find(request.group_id)
+    if not request.group_id:
+        shard, error_code = None, errors.INVALID_GROUP_ID
+    elif error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
+        # Its generation may be gone with the crash: as in Kafka it joins again.
+        error_code = errors.REBALANCE_IN_PROGRESS
+    if shard is None:
+        return SyncGroupResponse(error_code=error_code)
+    asked = SyncRequest(
+        coordinator.ticket(AskedSync(context)),
+        request.member_id,
+        request.group_instance_id,
+        generation_id=request.generation_id,
+        protocol_type=request.protocol_type,
+        protocol_name=request.protocol_name,
+        assignments=tuple((each.member_id, each.assignment) for each in request.assignments),
+    )
+    group = shard.group(request.group_id)
+    shard.carry_out(group, decide_sync(group, asked, coordinator.moment()))
+    return None

@@ -1,0 +1,1 @@
+"""The group coordinator: groups, their operations that wait, and the topic that keeps them."""

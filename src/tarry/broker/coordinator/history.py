@@ -1,0 +1,92 @@
+"""What happened in the groups lately: lines in the log, and what `tarry groups why` tells.
+
+Bounded in each group and in all: what is forgotten first is what happened longest ago.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Final
+
+from tarry.group.decision import (
+    AppendFailed,
+    AssignmentMissing,
+    MemberRemoved,
+    Note,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.coordinator.coordinator import Coordinator
+
+logger = logging.getLogger("tarry.group")
+
+NOTES_PER_GROUP_MAX: Final = 100
+NOTES_MAX: Final = 20_000
+
+
+class History:
+    """Notes by group, each with its calendar time in ms."""
+
+    def __init__(self, coordinator: Coordinator) -> None:
+        self.coordinator = coordinator
+        self._by_group: dict[str, deque[tuple[int, Note]]] = {}
+        self._count = 0
+
+    def notes(self, group_id: str) -> list[tuple[int, Note]]:
+        """What is known of a group, oldest first."""
+        return list(self._by_group.get(group_id, ()))
+
+    def note(self, group_id: str, notes: list[Note]) -> None:
+        """Keep and log what happened."""
+        now_wall_ms = self.coordinator.broker.now_wall_ms
+        # Whoever had news last stands at the end.
+        kept = self._by_group.pop(group_id, None)
+        if kept is None:
+            kept = deque()
+        self._by_group[group_id] = kept
+        for note in notes:
+            self._tell(group_id, note)
+            kept.append((now_wall_ms, note))
+            self._count += 1
+            if len(kept) > NOTES_PER_GROUP_MAX:
+                kept.popleft()
+                self._count -= 1
+        while self._count > NOTES_MAX:
+            oldest = next(iter(self._by_group))
+            self._count -= len(self._by_group.pop(oldest))
+
+    def _tell(self, group_id: str, note: Note) -> None:
+        match note:
+            case MemberRemoved():
+                logger.info(
+                    "group %s: member %s%s of client %s at %s was removed: %s; "
+                    "silent for %d ms; %s",
+                    group_id,
+                    note.member_id,
+                    f" (instance {note.instance_id})" if note.instance_id is not None else "",
+                    note.client_id,
+                    note.client_host,
+                    note.reason,
+                    note.silent_ms,
+                    note.follows,
+                )
+                self.coordinator.broker.probe.on_member_removed(
+                    group_id, note.member_id, note.reason, note.silent_ms
+                )
+            case AssignmentMissing():
+                logger.warning(
+                    "group %s: the leader forgot %d members, which have nothing assigned: %s",
+                    group_id,
+                    len(note.member_ids),
+                    ", ".join(note.member_ids[:10]),
+                )
+            case AppendFailed():
+                logger.warning(
+                    "group %s: %s did not get into the log (error %d)",
+                    group_id,
+                    note.what,
+                    note.error_code,
+                )
+            case _:
+                logger.debug("group %s: %r", group_id, note)

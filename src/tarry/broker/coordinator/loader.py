@@ -1,0 +1,101 @@
+"""Loading of a shard in steps: the log's records, then the groups that they make.
+
+Until the last step every request for the shard's groups is told to come again, so nobody reads
+"no offset" where there is one.  A log that cannot be read keeps its groups unavailable, and no
+others.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData, StorageError
+from tarry.broker.coordinator.chores import Chore
+from tarry.group.loading import Loading
+from tarry.group.offsets import decide_forget_topic
+from tarry.group.outcomes import decide_load
+
+if TYPE_CHECKING:
+    from tarry.broker.coordinator.shard import Shard
+
+logger = logging.getLogger("tarry.group")
+
+# What is read, decoded or begun in one step: a few milliseconds each.
+READ_BYTES: Final = 512 * 1024
+RECORDS_PER_STEP: Final = 2_000
+GROUPS_PER_STEP: Final = 200
+
+
+class Loader(Chore):
+    """See the module's text."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard = shard
+        self.began_ms = shard.coordinator.broker.now_ms
+        self._offset: int = shard.partition.log.log_start_offset
+        self._end = shard.partition.high_watermark_position
+        self._loading = Loading()
+        self._is_read = False
+        self._groups_left: list[str] | None = None
+
+    def step(self) -> bool:
+        try:
+            return self._step()
+        except (CorruptData, StorageError) as error:
+            self.shard.error_code = errors.COORDINATOR_NOT_AVAILABLE
+            logger.error(
+                "the groups of %s cannot be loaded: %s; restore its directory from a copy",
+                self.shard.partition.name,
+                error,
+            )
+            return True
+
+    def _step(self) -> bool:
+        shard = self.shard
+        if shard.partition.is_closed:
+            return True
+        if not self._is_read:
+            self._is_read = self._read()
+            return False
+        if self._groups_left is None:
+            if self._loading.step(shard.groups, RECORDS_PER_STEP):
+                self._groups_left = list(reversed(shard.groups.by_id))
+            return False
+        for _ in range(GROUPS_PER_STEP):
+            if not self._groups_left:
+                self._finish()
+                return True
+            self._begin(self._groups_left.pop())
+        return False
+
+    def _read(self) -> bool:
+        region = self.shard.partition.log.read(self._offset, self._end, READ_BYTES, True)
+        if region is None:
+            return True
+        data = region.file.read(region.position, region.size)
+        self._offset = self._loading.add_batches(data)
+        return self._offset >= self._end.offset
+
+    def _begin(self, group_id: str) -> None:
+        shard = self.shard
+        coordinator = shard.coordinator
+        group = shard.group(group_id)
+        shard.carry_out(group, decide_load(group, coordinator.moment()))
+        # A topic that was deleted just before a crash: its offsets do not come back.
+        for topic in list(group.offsets):
+            if topic not in coordinator.broker.topics:
+                moment = coordinator.moment()
+                shard.carry_out(group, decide_forget_topic(group, topic, moment))
+
+    def _finish(self) -> None:
+        shard = self.shard
+        shard.error_code = errors.NONE
+        logger.info(
+            "%s: %d groups loaded from %d keys in %d ms",
+            shard.partition.name,
+            len(shard.groups.by_id),
+            self._loading.key_count,
+            shard.coordinator.broker.now_ms - self.began_ms,
+        )
