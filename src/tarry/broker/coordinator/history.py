@@ -30,6 +30,8 @@ class History:
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
+        # Since when what happened is known: calendar, ms.
+        self.since_ms = coordinator.broker.now_wall_ms
         self._by_group: dict[str, deque[tuple[int, Note]]] = {}
         self._count = 0
 
