@@ -48,6 +48,7 @@ from tarry.group.decision import (
     MemberRemoved,
     Note,
     RebalanceBegan,
+    RoundChanged,
     SyncAnswer,
 )
 from tarry.group.records import GroupMetadata, GroupRecord, OffsetCommitted
@@ -274,6 +275,8 @@ def note_text(note: Note) -> str:
             return f"removed {who}: {note.reason}, silent for {note.silent_ms} ms; {note.follows}"
         case RebalanceBegan():
             return f"rebalance of generation {note.generation_id}: {note.reason}"
+        case RoundChanged():
+            return f"the round goes on: {note.reason}"
         case GenerationBegan():
             return f"generation {note.generation_id} with {note.member_count} members"
         case BecameStable():

@@ -217,6 +217,13 @@ class RebalanceBegan(Note, frozen=True):
     reason: str
 
 
+class RoundChanged(Note, frozen=True):
+    """Somebody came, went or changed while the others were rejoining already."""
+
+    generation_id: int
+    reason: str
+
+
 class GenerationBegan(Note, frozen=True):
     """All who are there have joined; the leader assigns."""
 

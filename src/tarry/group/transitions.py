@@ -31,6 +31,7 @@ from tarry.group.decision import (
     JoinedMember,
     MemberRemoved,
     RebalanceBegan,
+    RoundChanged,
     SyncAnswer,
 )
 from tarry.group.records import GroupMetadata, MemberRow
@@ -220,6 +221,7 @@ class Draft:
     def rebalance_or_complete_join(self, reason: str) -> None:
         """Somebody came, went or changed: a rebalance begins, or the one that is on may go on."""
         if self.round.phase == PREPARING_REBALANCE:
+            self.decision.notes.append(RoundChanged(self.round.generation_id, reason))
             self.maybe_complete_join()
         else:
             self.begin_rebalance(reason)
