@@ -123,6 +123,15 @@ class Coordinator:
             else:
                 self._chores.append(Loader(shard))
 
+    def on_loaded(self, began_ms: int) -> None:
+        """A shard knows its groups; with the last of them one line says so."""
+        if not self.is_loading():
+            logger.info(
+                "groups loaded: %d in %d ms",
+                sum(len(shard.groups.by_id) for shard in self.shards),
+                self.broker.now_ms - began_ms,
+            )
+
     def on_given_up(self, hosted: HostedTopic) -> None:
         """A topic was deleted: its offsets go, or all groups if it was the one that keeps them."""
         if hosted is self._hosted:

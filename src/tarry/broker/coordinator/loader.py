@@ -92,10 +92,4 @@ class Loader(Chore):
     def _finish(self) -> None:
         shard = self.shard
         shard.error_code = errors.NONE
-        logger.info(
-            "%s: %d groups loaded from %d keys in %d ms",
-            shard.partition.name,
-            len(shard.groups.by_id),
-            self._loading.key_count,
-            shard.coordinator.broker.now_ms - self.began_ms,
-        )
+        shard.coordinator.on_loaded(self.began_ms)
