@@ -25,6 +25,16 @@ NOTES_PER_GROUP_MAX: Final = 100
 NOTES_MAX: Final = 20_000
 
 
+class GroupNotes:
+    """The last notes of a group; `number` is that of the first of them."""
+
+    __slots__ = ("notes", "number")
+
+    def __init__(self) -> None:
+        self.notes: deque[tuple[int, Note]] = deque()
+        self.number = 1
+
+
 class History:
     """Notes by group, each with its calendar time in ms."""
 
@@ -32,12 +42,17 @@ class History:
         self.coordinator = coordinator
         # Since when what happened is known: calendar, ms.
         self.since_ms = coordinator.broker.now_wall_ms
-        self._by_group: dict[str, deque[tuple[int, Note]]] = {}
+        self._by_group: dict[str, GroupNotes] = {}
         self._count = 0
 
-    def notes(self, group_id: str) -> list[tuple[int, Note]]:
-        """What is known of a group, oldest first."""
-        return list(self._by_group.get(group_id, ()))
+    def notes(self, group_id: str) -> list[tuple[int, int, Note]]:
+        """What is known of a group, oldest first: a number that counts on, calendar ms, the note."""
+        kept = self._by_group.get(group_id)
+        if kept is None:
+            return []
+        return [
+            (number, at_ms, note) for number, (at_ms, note) in enumerate(kept.notes, kept.number)
+        ]
 
     def note(self, group_id: str, notes: list[Note]) -> None:
         """Keep and log what happened."""
@@ -45,18 +60,19 @@ class History:
         # Whoever had news last stands at the end.
         kept = self._by_group.pop(group_id, None)
         if kept is None:
-            kept = deque()
+            kept = GroupNotes()
         self._by_group[group_id] = kept
         for note in notes:
             self._tell(group_id, note)
-            kept.append((now_wall_ms, note))
+            kept.notes.append((now_wall_ms, note))
             self._count += 1
-            if len(kept) > NOTES_PER_GROUP_MAX:
-                kept.popleft()
+            if len(kept.notes) > NOTES_PER_GROUP_MAX:
+                kept.notes.popleft()
+                kept.number += 1
                 self._count -= 1
         while self._count > NOTES_MAX:
             oldest = next(iter(self._by_group))
-            self._count -= len(self._by_group.pop(oldest))
+            self._count -= len(self._by_group.pop(oldest).notes)
 
     def _tell(self, group_id: str, note: Note) -> None:
         match note:
