@@ -46,7 +46,7 @@ class History:
         self._count = 0
 
     def notes(self, group_id: str) -> list[tuple[int, int, Note]]:
-        """What is known of a group, oldest first: a number that counts on, calendar ms, the note."""
+        """What is known of a group, oldest first: its number, calendar ms, the note."""
         kept = self._by_group.get(group_id)
         if kept is None:
             return []
