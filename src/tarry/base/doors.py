@@ -77,6 +77,9 @@ class Disk(Protocol):
 
     def free_bytes(self) -> int: ...
 
+    def total_bytes(self) -> int:
+        """The size of the file system that the directory is on."""
+
 
 class FileRegion:
     """Part of a file as a chunk of an answer: zero-copy that the core does not know of.

@@ -44,6 +44,7 @@ from tarry.broker.flush_rounds import FlushListener, FlushRounds
 from tarry.broker.metadata_reactions import MetadataReactions
 from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
 from tarry.broker.peer_watch import PeerWatch
+from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.broker.routes import Route, make_routes
 from tarry.broker.shutdown import maybe_finish_stop
@@ -128,6 +129,7 @@ class Broker:
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)
         self.coordinator = Coordinator(self)
+        self.record_deletions = RecordDeletions(self)
         self.produce_number: i64 = 0
         # Compressed batches that had to be opened in this turn; the rest of them waits.
         self.opened_batches: i64 = 0
@@ -187,6 +189,7 @@ class Broker:
             or (self.flushes.flush_id < 0 and len(self.flushes.dirty) > 0)
             or self._is_metadata_to_check
             or self.coordinator.has_work_left()
+            or self.record_deletions.has_work_left()
         )
 
     def _attend(self, now_ms: int, now_wall_ms: int) -> None:
@@ -423,6 +426,7 @@ class Broker:
 
     def _complete(self) -> None:
         self.coordinator.complete()
+        self.record_deletions.complete()
         budget = self._complete_keys(
             self.produce_purgatory, self._produce_keys, COMPLETIONS_PER_TURN_MAX
         )

@@ -113,6 +113,7 @@ class Counters(Recurring):
             broker.produce_purgatory,
             broker.fetch_purgatory,
             broker.metadata_purgatory,
+            broker.record_deletions.purgatory,
             *broker.coordinator.purgatories(),
         )
         return [
@@ -125,11 +126,16 @@ class Checkpoints(Recurring):
     """Writes recovery points, so that a start after a crash scans little."""
 
     def run(self) -> None:
-        self._follow(self.broker.logs.checkpoints.begin(self.broker.now_ms))
+        flush_id = self.broker.logs.checkpoints.begin(self.broker.now_ms)
+        if flush_id >= 0:
+            self.broker.record_deletions.on_round_begun()
+        self._follow(flush_id)
 
     def on_flushed(self, flush_id: int) -> None:
         """One step of a round is durable; the next begins."""
-        self._follow(self.broker.logs.checkpoints.on_flushed(flush_id))
+        next_flush_id = self.broker.logs.checkpoints.on_flushed(flush_id)
+        self._follow(next_flush_id)
+        self.broker.record_deletions.on_step(is_round_over=next_flush_id < 0)
 
     def _follow(self, flush_id: int) -> None:
         if flush_id >= 0:
@@ -151,6 +157,6 @@ def begin_duties(broker: Broker) -> None:
     settings = broker.settings
     Retention(broker, settings.log_retention_check_interval_ms)
     ProducerExpiry(broker, settings.producer_id_expiration_check_interval_ms)
-    Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
+    broker.record_deletions.checkpoints = Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
     OffsetsExpiry(broker, settings.offsets_retention_check_interval_ms)
     Counters(broker, COUNTERS_INTERVAL_MS)

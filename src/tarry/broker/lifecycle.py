@@ -13,6 +13,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker, World
 from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.broker.housekeeping import begin_duties
+from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
@@ -40,6 +41,7 @@ def start_broker(
     logs = Logs(disk, checkpoint_bytes=CHECKPOINT_BYTES_LAZY if is_lazy else CHECKPOINT_BYTES)
     logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
+    take_over_changes(settings, store.state)
     world = World(disk, transport, random, probe)
     broker = Broker(world, settings, logs, store, now_ms, now_wall_ms)
     for listener in settings.open_listeners:

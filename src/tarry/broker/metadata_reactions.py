@@ -14,9 +14,12 @@ from tarry.base.errors import FlushFailed, StorageError
 from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
+from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.records import (
+    BrokerConfigChanged,
     ConfigChanged,
     MetadataRecord,
+    PartitionsAdded,
     TopicCreated,
     TopicDeleted,
     TopicRemoved,
@@ -156,8 +159,12 @@ class MetadataReactions:
             deleted = self.broker.cluster.deleted_topics.get(record.topic_id)
             if deleted is not None:
                 self.give_up(deleted)
+        elif isinstance(record, PartitionsAdded):
+            self.grow(record.topic_id)
         elif isinstance(record, ConfigChanged):
-            self.reconfigure()
+            self.reconfigure_topic(record.topic_id)
+        elif isinstance(record, BrokerConfigChanged):
+            self.reconfigure_broker()
 
     def make(self, topic: TopicState, hosted: HostedTopic) -> None:
         """Make the logs of a new topic; what the disk refuses is tried again."""
@@ -195,13 +202,39 @@ class MetadataReactions:
         broker.topics[topic.name] = hosted
         broker.topics_by_id[topic.topic_id] = hosted
 
-    def reconfigure(self) -> None:
-        """Settings of topics changed: logs follow without a restart."""
+    def grow(self, topic_id: bytes) -> None:
+        """A topic has more partitions: make the logs that it has not yet."""
         broker = self.broker
-        for name, hosted in broker.topics.items():
-            topic = broker.cluster.topics[name]
+        topic = broker.cluster.topics_by_id.get(topic_id)
+        hosted = broker.topics_by_id.get(topic_id)
+        # Deleted since; or not hosted yet: who makes its logs makes these too.
+        if topic is not None and hosted is not None:
+            self.make(topic, hosted)
+
+    def reconfigure_topic(self, topic_id: bytes) -> None:
+        """Settings of a topic changed: its logs follow without a restart."""
+        topic = self.broker.cluster.topics_by_id.get(topic_id)
+        hosted = self.broker.topics_by_id.get(topic_id)
+        if topic is not None and hosted is not None:
+            self._reconfigure(topic, hosted)
+
+    def reconfigure_broker(self) -> None:
+        """Settings of the broker changed: so does what stands behind every topic's."""
+        broker = self.broker
+        take_over_changes(broker.settings, broker.cluster)
+        expiration_ms = broker.settings.producer_id_expiration_ms
+        for hosted in broker.topics_by_id.values():
+            topic = broker.cluster.topics_by_id.get(hosted.topic_id)
+            if topic is None:
+                continue
+            self._reconfigure(topic, hosted)
             for partition in hosted.partitions:
-                partition.reconfigure(log_config(topic.configs, broker.settings))
+                partition.producers.expiration_ms = expiration_ms
+
+    def _reconfigure(self, topic: TopicState, hosted: HostedTopic) -> None:
+        broker = self.broker
+        for partition in hosted.partitions:
+            partition.reconfigure(log_config(topic.configs, broker.settings, broker.random))
 
     def give_up(self, deleted: DeletedTopic) -> None:
         """The topic is gone: wake who waits for it, rename its directories, remove them."""
@@ -213,7 +246,7 @@ class MetadataReactions:
             for partition in hosted.partitions:
                 partition.is_closed = True
                 broker.logs.forget(partition.log)
-                broker.touch_keys(partition)
+                broker.record_deletions.touch(partition)
             broker.coordinator.on_given_up(hosted)
         self.remove_directories(deleted)
 

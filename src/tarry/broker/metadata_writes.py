@@ -92,3 +92,10 @@ def wait_until_applied(broker: Broker, offset: int, write: MetadataWrite) -> Non
     write.store = broker.store
     write.required_offset = offset
     broker.metadata_purgatory.try_complete_else_watch(write, [METADATA_KEY])
+
+
+def failure_sentence(error_code: int) -> str:
+    """What a metadata write that did not end well means for who asked for it."""
+    if error_code == errors.REQUEST_TIMED_OUT:
+        return "the disk did not take it within the request's time; it may yet be done"
+    return "the disk did not take it; nothing was changed"

@@ -167,11 +167,18 @@ class OsDisk:
             raise StorageError(error)
 
     def free_bytes(self) -> int:
+        status = self._file_system()
+        return status.f_bavail * status.f_frsize
+
+    def total_bytes(self) -> int:
+        status = self._file_system()
+        return status.f_blocks * status.f_frsize
+
+    def _file_system(self) -> os.statvfs_result:
         try:
-            status = os.statvfs(self._root)
+            return os.statvfs(self._root)
         except OSError as error:
             raise _storage_error(self._root, error) from None
-        return status.f_bavail * status.f_frsize
 
     def _full(self, path: str) -> str:
         # Our own mistake, never a user's: names are checked where topics are made.

@@ -215,6 +215,11 @@ class SimulatedDisk:
             return _FREE_BYTES
         return max(0, self.capacity_bytes - self.used_bytes())
 
+    def total_bytes(self) -> int:
+        if self.capacity_bytes is None:
+            return _FREE_BYTES + self.used_bytes()
+        return self.capacity_bytes
+
     # --- The world's side: what happens later, and what goes wrong.
 
     def pending_flushes(self) -> list[int]:

@@ -250,6 +250,7 @@ def test_the_purgatories_counters_are_told_once_a_minute_when_they_changed(
         "purgatory Produce",
         "purgatory Fetch",
         "purgatory Metadata",
+        "purgatory DeleteRecords",
         "purgatory Join",
         "purgatory Sync",
         "purgatory Heartbeat",

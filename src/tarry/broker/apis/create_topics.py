@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, wait_until_applied
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_entries import topic_entries
 from tarry.cluster.topic_decisions import (
@@ -67,13 +67,6 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         # A refusal too rests on what is not durable yet: somebody else's creation.
         wait_until_applied(broker, broker.store.log.log_end_offset, write)
     return None
-
-
-def failure_sentence(error_code: int) -> str:
-    """What a metadata write that did not end well means for who asked for it."""
-    if error_code == errors.REQUEST_TIMED_OUT:
-        return "the disk did not take it within the request's time; it may yet be done"
-    return "the disk did not take it; nothing was changed"
 
 
 def _wanted(topic: CreatableTopic) -> TopicWanted:

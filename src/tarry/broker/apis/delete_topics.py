@@ -9,8 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.apis.create_topics import failure_sentence
-from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, wait_until_applied
 from tarry.broker.request import RequestContext
 from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message

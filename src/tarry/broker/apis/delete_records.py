@@ -1,0 +1,87 @@
+"""DeleteRecords (key 21): partitions lose their oldest records, durably before the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.delayed.delete_records import (
+    NO_LOW_WATERMARK,
+    DelayedDeleteRecords,
+    DeletionStatus,
+)
+from tarry.broker.request import RequestContext
+from tarry.cluster.topic_names import is_internal
+from tarry.partition.state import Partition
+from tarry.protocol.message import Message
+from tarry.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsRequest,
+    DeleteRecordsResponse,
+    DeleteRecordsTopicResult,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+# As an offset: all that may be read now.
+HIGH_WATERMARK: Final = -1
+
+# Kafka answers from memory, so that clients may allow it no time at all; here the answer comes
+# after a round of checkpoints, which takes milliseconds.
+TIMEOUT_MS_MIN: Final = 1_000
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Move the log starts that can be moved; of a partition named twice the last entry counts."""
+    assert isinstance(request, DeleteRecordsRequest)
+    response = DeleteRecordsResponse()
+    statuses: list[DeletionStatus] = []
+    for name, offsets in _asked(request).items():
+        answers: list[DeleteRecordsPartitionResult] = []
+        for index, offset in offsets.items():
+            answer = DeleteRecordsPartitionResult(index, NO_LOW_WATERMARK)
+            answers.append(answer)
+            partition, error_code = _partition(broker, name, index)
+            if partition is None:
+                answer.error_code = error_code
+                continue
+            start_offset = partition.high_watermark if offset == HIGH_WATERMARK else offset
+            if not 0 <= start_offset <= partition.high_watermark:
+                answer.error_code = errors.OFFSET_OUT_OF_RANGE
+                continue
+            statuses.append(DeletionStatus(partition, start_offset, answer))
+        if answers:
+            response.topics.append(DeleteRecordsTopicResult(name, answers))
+    deadline_ms = broker.now_ms + max(request.timeout_ms, TIMEOUT_MS_MIN)
+    for status in statuses:
+        if status.start_offset > status.partition.log.log_start_offset:
+            broker.record_deletions.request(status.partition, status.start_offset)
+    operation = DelayedDeleteRecords(context, statuses, response, deadline_ms)
+    context.operation = operation
+    broker.record_deletions.purgatory.try_complete_else_watch(operation, operation.keys())
+    return None
+
+
+def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
+    """The offsets by topic and partition, in the order in which they are first named."""
+    asked: dict[str, dict[int, int]] = {}
+    for topic in request.topics:
+        offsets = asked.setdefault(topic.name, {})
+        for each in topic.partitions:
+            offsets[each.partition_index] = each.offset
+    return asked
+
+
+def _partition(broker: Broker, name: str, index: int) -> tuple[Partition | None, int]:
+    """The partition whose records may be deleted, or why there is none."""
+    hosted = broker.topics.get(name)
+    partition = hosted.partition(index) if hosted is not None else None
+    if partition is None:
+        return None, errors.UNKNOWN_TOPIC_OR_PARTITION
+    if is_internal(name):
+        return None, errors.INVALID_TOPIC_EXCEPTION
+    if not partition.config.has_deletion:
+        # What is compacted keeps the last record of every key, whatever anybody asks for.
+        return None, errors.POLICY_VIOLATION
+    return partition, errors.NONE

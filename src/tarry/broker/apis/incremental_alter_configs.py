@@ -1,0 +1,50 @@
+"""IncrementalAlterConfigs (key 44): single settings are set, deleted, appended to, subtracted from.
+
+Every resource is changed as a whole or not at all, and has an answer of its own.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.broker.config_writes import ConfigOutcome, change_configs
+from tarry.broker.request import RequestContext
+from tarry.protocol.message import Message
+from tarry.protocol.messages.incremental_alter_configs import (
+    AlterConfigsResourceResponse,
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Change what can be changed; with `validate_only` say only what would be."""
+    assert isinstance(request, IncrementalAlterConfigsRequest)
+    outcomes = [
+        ConfigOutcome(
+            resource.resource_type,
+            resource.resource_name,
+            [(each.name, each.config_operation, each.value) for each in resource.configs],
+        )
+        for resource in request.resources
+    ]
+    return change_configs(
+        broker, context, outcomes, _response, is_whole=False, validate_only=request.validate_only
+    )
+
+
+def _response(outcomes: list[ConfigOutcome]) -> Message:
+    return IncrementalAlterConfigsResponse(
+        responses=[
+            AlterConfigsResourceResponse(
+                error_code=outcome.error_code,
+                error_message=outcome.message,
+                resource_type=outcome.resource_type,
+                resource_name=outcome.name,
+            )
+            for outcome in outcomes
+        ]
+    )

@@ -1,0 +1,92 @@
+"""DelayedDeleteRecords: waits until each partition's log begins where it was asked to.
+
+Every partition starts at REQUEST_TIMED_OUT and is settled by its log start offset, which is the
+low watermark while there is one replica, or by an error.
+"""
+
+from __future__ import annotations
+
+from tarry.base import errors
+from tarry.broker.request import RequestContext
+from tarry.partition.state import Partition, PartitionKey
+from tarry.protocol.messages.delete_records import (
+    DeleteRecordsPartitionResult,
+    DeleteRecordsResponse,
+)
+from tarry.purgatory.operation import DelayedOperation
+
+NO_LOW_WATERMARK = -1
+
+
+class DeletionStatus:
+    """One partition of the request: where its log is to begin, and its answer."""
+
+    __slots__ = ("answer", "is_pending", "partition", "start_offset")
+
+    def __init__(
+        self, partition: Partition, start_offset: int, answer: DeleteRecordsPartitionResult
+    ) -> None:
+        self.partition = partition
+        self.start_offset = start_offset
+        self.answer = answer
+        self.is_pending = True
+
+
+class DelayedDeleteRecords(DelayedOperation):
+    """The answer to one DeleteRecords request."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        statuses: list[DeletionStatus],
+        response: DeleteRecordsResponse,
+        deadline_ms: int,
+    ) -> None:
+        super().__init__(deadline_ms)
+        self.context: RequestContext | None = context
+        self.statuses = statuses
+        self.response: DeleteRecordsResponse | None = response
+
+    def keys(self) -> list[PartitionKey]:
+        """The partitions that it waits for."""
+        return [status.partition.key for status in self.statuses if status.is_pending]
+
+    def try_complete(self) -> bool:
+        for status in self.statuses:
+            if status.is_pending:
+                _try_settle(status)
+        if any(status.is_pending for status in self.statuses):
+            return False
+        return self.force_complete()
+
+    def on_complete(self) -> None:
+        for status in self.statuses:
+            if status.is_pending:
+                status.answer.error_code = errors.REQUEST_TIMED_OUT
+                status.answer.low_watermark = NO_LOW_WATERMARK
+        context = self.context
+        response = self.response
+        assert context is not None
+        assert response is not None
+        # Completed operations linger on their other keys: keep nothing alive (KAFKA-19389).
+        self.context = None
+        self.response = None
+        self.statuses = []
+        context.respond(response)
+
+
+def _try_settle(status: DeletionStatus) -> None:
+    partition = status.partition
+    if partition.is_closed:
+        status.answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        status.answer.low_watermark = NO_LOW_WATERMARK
+    elif partition.log.log_start_offset >= status.start_offset:
+        status.answer.error_code = errors.NONE
+        status.answer.low_watermark = partition.log.log_start_offset
+    elif partition.log.flaw_offset >= 0:
+        # A log with a flaw gets no recovery point any more.
+        status.answer.error_code = errors.KAFKA_STORAGE_ERROR
+        status.answer.low_watermark = NO_LOW_WATERMARK
+    else:
+        return
+    status.is_pending = False
