@@ -283,8 +283,9 @@ class Scene:
         self.take(offsets.decide_delete_offsets(self.group, ticket, list(partitions), self.moment))
         return ticket
 
-    def forget_topic(self, topic: str) -> None:
-        self.take(offsets.decide_forget_topic(self.group, topic, self.moment))
+    def forget_topic(self, topic: str, *, deleted_ms: int = offsets.TIMESTAMP_MAX) -> None:
+        decision = offsets.decide_forget_topic(self.group, topic, self.moment, deleted_ms)
+        self.take(decision)
 
     def expire_offsets(self) -> None:
         self.take(offsets.decide_expire_offsets(self.group, self.moment))

@@ -10,6 +10,8 @@ is good for offsets, as it is with Kafka for its oldest clients.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.base import errors
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
 from tarry.group.decision import (
@@ -41,6 +43,10 @@ from tarry.group.state import (
 )
 from tarry.group.subscriptions import is_subscribed, subscribed_topics
 from tarry.group.transitions import Draft, Moment
+
+# After every time there is.
+TIMESTAMP_MAX: Final = (1 << 63) - 1
+
 
 # -- commit
 
@@ -221,11 +227,19 @@ class _ExpiryCondition:
         return self.now_wall_ms - since_ms >= self.retention_ms
 
 
-def decide_forget_topic(group: GroupState, topic: str, moment: Moment) -> Decision:
-    """The topic was deleted: its offsets go at once, those on their way with them."""
+def decide_forget_topic(
+    group: GroupState, topic: str, moment: Moment, deleted_ms: int = TIMESTAMP_MAX
+) -> Decision:
+    """The topic was deleted: its offsets go at once, those on their way with them.
+
+    Those committed after `deleted_ms` (calendar) stay: they are its successor's of the same name.
+    """
     decision = Decision(moment.now_ms)
-    partitions = dict.fromkeys(sorted(group.offsets.get(topic, {})))
-    partitions.update(dict.fromkeys(index for name, index in _on_their_way(group) if name == topic))
+    committed = [*group.offsets.get(topic, {}).values(), *_committed_on_their_way(group, topic)]
+    last_ms: dict[int, int] = {}
+    for each in committed:
+        last_ms[each.partition] = max(last_ms.get(each.partition, 0), each.commit_timestamp_ms)
+    partitions = [index for index in sorted(last_ms) if last_ms[index] <= deleted_ms]
     if partitions and group.round.phase != DEAD:
         records: list[GroupRecord] = [
             OffsetTombstone(group.group_id, topic=topic, partition=index) for index in partitions
@@ -308,6 +322,16 @@ def _removal(
 
 def _tombstone(record: OffsetCommitted) -> GroupRecord:
     return OffsetTombstone(record.group_id, topic=record.topic, partition=record.partition)
+
+
+def _committed_on_their_way(group: GroupState, topic: str) -> list[OffsetCommitted]:
+    return [
+        record
+        for append in group.appends
+        if isinstance(append, OffsetsAppend)
+        for record in append.records
+        if isinstance(record, OffsetCommitted) and record.topic == topic
+    ]
 
 
 def _on_their_way(group: GroupState) -> dict[tuple[str, int], None]:

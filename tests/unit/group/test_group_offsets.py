@@ -503,6 +503,24 @@ def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
     assert sorted(scene.group.offsets) == ["other"]
 
 
+def test_offsets_of_a_topic_that_was_made_again_stay_when_its_predecessor_is_forgotten() -> None:
+    scene = Scene()
+    scene.commit_offsets(
+        partitions=(CommitPartition("topic", 0, 7), CommitPartition("topic", 1, 7))
+    )
+    deleted_ms = scene.moment.now_wall_ms
+    scene.advance(1)
+    scene.commit_offsets(partitions=(CommitPartition("topic", 0, 1),))
+    scene.advance(1)
+
+    scene.forget_topic("topic", deleted_ms=deleted_ms)
+
+    kept = committed(scene)
+    assert kept is not None
+    assert kept.offset == 1
+    assert committed(scene, partition=1) is None
+
+
 def test_a_lowered_limit_of_text_counts_for_new_commits_alone() -> None:
     scene = Scene()
     scene.commit_offsets(partitions=(CommitPartition("topic", 0, 1, metadata="long"),))

@@ -70,7 +70,11 @@ class ForgetTopic(GroupWalk):
     def __init__(self, coordinator: Coordinator, topic: str) -> None:
         super().__init__(coordinator)
         self.topic = topic
+        self.deleted_ms = coordinator.broker.now_wall_ms
 
     def visit(self, shard: Shard, group_id: str) -> None:
         group = shard.group(group_id)
-        shard.carry_out(group, decide_forget_topic(group, self.topic, self.coordinator.moment()))
+        if self.topic in group.offsets or group.appends:
+            moment = self.coordinator.moment()
+            decision = decide_forget_topic(group, self.topic, moment, self.deleted_ms)
+            shard.carry_out(group, decision)
