@@ -5,7 +5,7 @@ ARGS ?=
 
 BIN := .venv/bin
 
-.PHONY: help setup environment serve test quick check bench bench-timer bench-purgatory dist clean
+.PHONY: help setup environment serve test quick check bench bench-timer bench-purgatory bench-groups dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -16,6 +16,7 @@ help:
 	@echo "make bench    the broker's start, and its CPU beside Apache Kafka"
 	@echo "make bench-timer      the timers beside Kafka's, Netty's, the JDK's, asyncio's; ARGS=--quick"
 	@echo "make bench-purgatory  the purgatory beside Kafka's; ARGS=--short"
+	@echo "make bench-groups     heartbeats, joins and commits of groups beside Kafka's; ARGS=--quick"
 	@echo "make dist     dist/: a pure wheel, and one compiled for this Python and platform"
 	@echo "make clean    remove what was built, .venv too; data stays"
 
@@ -48,6 +49,9 @@ bench-timer:
 
 bench-purgatory: setup
 	@$(BIN)/python bench/purgatory.py $(ARGS)
+
+bench-groups: setup
+	@$(BIN)/python bench/groups.py $(ARGS)
 
 # A pure wheel, which runs everywhere, and a compiled one for this interpreter and platform.
 dist: environment
