@@ -110,6 +110,13 @@ class Coordinator:
         """Whether some groups are not known yet."""
         return any(shard.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS for shard in self.shards)
 
+    def is_loading_partition(self, partition: Partition) -> bool:
+        """Whether its groups are being loaded: nothing of it may be cleaned away meanwhile."""
+        return any(
+            shard.partition is partition and shard.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
+            for shard in self.shards
+        )
+
     # -- partitions come and go
 
     def on_hosted(self, hosted: HostedTopic) -> None:
