@@ -292,6 +292,11 @@ class Settings:
         return names[0]
 
 
+def keys_behind(key: str) -> tuple[str, ...]:
+    """The key and those that count while it is not given, in their order."""
+    return (key, *[other for other, _ in _FALLBACKS.get(key, ())])
+
+
 def why_not_dynamic(key: str) -> str:
     """Why the key cannot be changed while the broker runs, as a sentence; "" if it can."""
     if key in DYNAMIC_KEYS:

@@ -61,7 +61,7 @@ def _new_rows(
     added = growth.count - first
     if is_internal(topic.name):
         raise Refusal(
-            errors.INVALID_REQUEST,
+            errors.INVALID_PARTITIONS,
             f"the number of partitions of '{topic.name}' says who is responsible for what; "
             "it cannot be changed",
         )

@@ -96,11 +96,13 @@ def test_synonyms_and_documentation_are_told_to_who_asks(broker):
     assert "new segment" in (long.documentation or "")
 
 
-def test_this_brokers_settings_are_told_and_read_only(broker):
+def test_this_brokers_settings_are_told_and_which_of_them_may_change(broker):
     result = configs(broker.connect(), 4, "7")
 
     by_name = {config.name: config for config in result.configs}
-    assert all(config.read_only for config in result.configs)
+    assert by_name["node.id"].read_only
+    assert not by_name["log.segment.bytes"].read_only
+    assert not any(config.is_sensitive for config in result.configs)
     assert (by_name["node.id"].value, by_name["node.id"].config_source) == ("7", 4)
     assert (by_name["log.segment.bytes"].value, by_name["log.segment.bytes"].config_source) == (
         "1073741824",
@@ -108,10 +110,32 @@ def test_this_brokers_settings_are_told_and_read_only(broker):
     )
 
 
-def test_nothing_is_set_for_all_brokers_at_run_time(broker):
+def test_nothing_is_set_for_all_brokers_at_first(broker):
     result = configs(broker.connect(), 4, "")
 
     assert (result.error_code, result.configs) == (errors.NONE, [])
+
+
+@pytest.mark.parametrize(("resource_type", "name"), [(2, "orders"), (4, "7")])
+def test_every_key_has_a_type_a_source_and_a_sentence(broker, resource_type, name):
+    result = configs(broker.connect(), resource_type, name, documentation=True, synonyms=True)
+
+    for config in result.configs:
+        assert 1 <= config.config_type <= 7, config.name
+        assert config.config_source in (1, 4, 5), config.name
+        assert (config.documentation or "").endswith("."), config.name
+        if config.synonyms:
+            assert config.synonyms[0].source == config.config_source, config.name
+
+
+def test_the_levels_of_the_brokers_loggers_are_told(broker):
+    result = configs(broker.connect(), 8, "7")
+
+    assert result.error_code == errors.NONE
+    assert "tarry.broker" in [config.name for config in result.configs]
+    levels = ("FATAL", "ERROR", "WARN", "INFO", "DEBUG", "TRACE")
+    assert all(config.value in levels for config in result.configs)
+    assert {config.config_source for config in result.configs} == {6}
 
 
 @pytest.mark.parametrize(
@@ -122,10 +146,12 @@ def test_nothing_is_set_for_all_brokers_at_run_time(broker):
         (2, "", errors.INVALID_TOPIC_EXCEPTION, "empty"),
         (4, "8", errors.INVALID_REQUEST, "broker 7"),
         (4, "x", errors.INVALID_REQUEST, "number"),
-        (4, "-1", errors.INVALID_REQUEST, "number"),
-        (8, "7", errors.INVALID_REQUEST, "loggers"),
+        (4, "-1", errors.INVALID_REQUEST, "broker 7"),
+        (4, "-", errors.INVALID_REQUEST, "number"),
+        (8, "8", errors.INVALID_REQUEST, "broker 7"),
+        (8, "", errors.INVALID_REQUEST, "name its id"),
         (16, "x", errors.INVALID_REQUEST, "metrics"),
-        (32, "x", errors.INVALID_REQUEST, "groups"),
+        (32, "", errors.INVALID_GROUP_ID, "group"),
         (99, "x", errors.INVALID_REQUEST, "99"),
         (-3, "x", errors.INVALID_REQUEST, "-3"),
     ],

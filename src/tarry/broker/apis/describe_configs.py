@@ -1,13 +1,33 @@
-"""DescribeConfigs (key 32): settings of topics and of this broker, and where they come from."""
+"""DescribeConfigs (key 32): settings of topics, of this broker and its loggers, and where they
+come from; of a group, what its coordinator remembers.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tarry.base import errors
-from tarry.base.setting import shown
+from tarry.broker import loggers
+from tarry.broker.config_writes import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from tarry.broker.coordinator.memory import note_entries
 from tarry.broker.request import RequestContext
-from tarry.cluster.config_entries import ConfigEntry, broker_entries, topic_entries
+from tarry.cluster.config_changes import ConfigRefusal
+from tarry.cluster.config_decisions import broker_named
+from tarry.cluster.config_entries import (
+    ConfigEntry,
+    broker_entries,
+    cluster_entries,
+    group_entries,
+    logger_entries,
+    topic_entries,
+)
+from tarry.cluster.records import EVERY_BROKER
 from tarry.cluster.topic_names import name_fault
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_configs import (
@@ -22,16 +42,6 @@ from tarry.protocol.messages.describe_configs import (
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
-RESOURCE_TOPIC: Final = 2
-RESOURCE_BROKER: Final = 4
-
-# Kafka's names of the other types, for the sentence.
-OTHER_RESOURCES: Final = {
-    8: "a broker's loggers",
-    16: "client metrics",
-    32: "groups",
-}
-
 
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Answer every resource on its own, one that is named again only once."""
@@ -44,60 +54,55 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         result = DescribeConfigsResult(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
-        result.error_code, message, entries = _entries(broker, resource)
-        result.error_message = message
-        result.configs = [
-            _config(entry, request) for entry in entries if _is_asked(entry, resource)
-        ]
+        try:
+            entries = _entries(broker, resource.resource_type, resource.resource_name)
+        except ConfigRefusal as refusal:
+            result.error_code = refusal.error_code
+            result.error_message = refusal.message
+        else:
+            result.error_message = ""
+            result.configs = _asked(entries, resource, request)
         response.results.append(result)
     return response
 
 
-def _entries(
-    broker: Broker, resource: DescribeConfigsResource
-) -> tuple[int, str, list[ConfigEntry]]:
-    """Error code, its sentence, and all settings of the resource."""
-    if resource.resource_type == RESOURCE_TOPIC:
-        return _topic(broker, resource.resource_name)
-    if resource.resource_type == RESOURCE_BROKER:
-        return _broker(broker, resource.resource_name)
-    kind = OTHER_RESOURCES.get(resource.resource_type)
-    if kind is None:
-        message = f"there is no resource type {resource.resource_type}"
-    else:
-        message = f"settings of {kind} are not there yet"
-    return errors.INVALID_REQUEST, message, []
+def _entries(broker: Broker, resource_type: int, name: str) -> list[ConfigEntry]:
+    """All settings of the resource; `ConfigRefusal` if there is none."""
+    if resource_type == RESOURCE_TOPIC:
+        return _topic(broker, name)
+    if resource_type == RESOURCE_BROKER:
+        if broker_named(name, broker.settings) == EVERY_BROKER:
+            return cluster_entries(broker.cluster.configs_of_broker(EVERY_BROKER))
+        return broker_entries(broker.settings)
+    if resource_type == RESOURCE_BROKER_LOGGER:
+        loggers.check_broker(name, broker.settings)
+        return logger_entries(loggers.levels())
+    if resource_type == RESOURCE_GROUP:
+        error_code, message, facts = note_entries(broker, name)
+        if error_code != errors.NONE:
+            raise ConfigRefusal(error_code, message)
+        return group_entries(facts)
+    if resource_type == RESOURCE_CLIENT_METRICS:
+        raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics are not collected")
+    raise ConfigRefusal(errors.INVALID_REQUEST, f"there is no resource type {resource_type}")
 
 
-def _topic(broker: Broker, name: str) -> tuple[int, str, list[ConfigEntry]]:
+def _topic(broker: Broker, name: str) -> list[ConfigEntry]:
     fault = name_fault(name)
     if fault:
-        return errors.INVALID_TOPIC_EXCEPTION, fault, []
+        raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
     topic = broker.cluster.topic(name)
     if topic is None:
-        return errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'", []
-    return errors.NONE, "", topic_entries(topic.configs, broker.settings)
+        raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+    return topic_entries(topic.configs, broker.settings)
 
 
-def _broker(broker: Broker, name: str) -> tuple[int, str, list[ConfigEntry]]:
-    if not name:
-        # What is set for all brokers of the cluster at run time: nothing can be.
-        return errors.NONE, "", []
-    if not (name.isascii() and name.isdigit() and len(name) <= 10):
-        return errors.INVALID_REQUEST, f"a broker's id is a number, not '{shown(name)}'", []
-    if int(name) != broker.broker_id:
-        return (
-            errors.INVALID_REQUEST,
-            f"broker {broker.broker_id} knows its own settings, not those of broker {name}",
-            [],
-        )
-    return errors.NONE, "", broker_entries(broker.settings)
-
-
-def _is_asked(entry: ConfigEntry, resource: DescribeConfigsResource) -> bool:
-    """No keys, null or an empty list, ask for all of them."""
-    keys = resource.configuration_keys
-    return not keys or entry.key in keys
+def _asked(
+    entries: list[ConfigEntry], resource: DescribeConfigsResource, request: DescribeConfigsRequest
+) -> list[DescribeConfigsResourceResult]:
+    """The entries that were asked for; no keys, null or an empty list, ask for all of them."""
+    keys = dict.fromkeys(resource.configuration_keys or ())
+    return [_config(entry, request) for entry in entries if not keys or entry.key in keys]
 
 
 def _config(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
