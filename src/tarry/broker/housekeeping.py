@@ -1,4 +1,4 @@
-"""What the broker does by the clock: retention, checkpoints, forgotten producers, counters.
+"""What the broker does by the clock: retention, compaction, checkpoints, expiry, counters.
 
 Each is a timer entry that adds itself again.  Retention goes by the calendar, so it distrusts a
 calendar that jumped: a clock set wrong for a minute must delete nothing.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from tarry.broker.compactions import Compactions
 from tarry.broker.flush_rounds import FlushListener
 from tarry.timer.entry import TimerEntry
 
@@ -160,3 +161,4 @@ def begin_duties(broker: Broker) -> None:
     broker.record_deletions.checkpoints = Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
     OffsetsExpiry(broker, settings.offsets_retention_check_interval_ms)
     Counters(broker, COUNTERS_INTERVAL_MS)
+    Compactions(broker, settings.log_cleaner_backoff_ms)

@@ -1,8 +1,9 @@
 """The walk over a segment's batches: header after header, read in blocks.
 
-Used by recovery, the rebuilding of indexes, look-ups and the search by time; each batch begins
-where the one before ended, in the file and in offsets.  A walk never raises for what the bytes
-say: it stops, `flaw` tells why, and everything before `flaw_offset` was sound.
+Used by recovery, the rebuilding of indexes, look-ups, the search by time and compaction; each batch
+begins where the one before ended, in the file and in offsets, which may leave gaps only where
+compaction was.  A walk never raises for what the bytes say: it stops, `flaw` tells why, and
+everything before `flaw_offset` was sound.
 """
 
 from __future__ import annotations
@@ -46,6 +47,10 @@ class BatchWalk:
         self.end: i64 = end
         self.expected_offset: i64 = expected_offset
         self.checks_crc = False
+        # Compaction took batches out: offsets only grow.
+        self.has_gaps = False
+        # Read so much at once, or 0: what the purpose of the walk asks for.
+        self.block_bytes: i64 = 0
         # Batches of an earlier epoch than this are left over from before a truncation.
         self.leader_epoch_min: i64 = -1
         self.flaw = ""
@@ -79,7 +84,9 @@ class BatchWalk:
             return self._stop(f"a batch of {size} bytes where {left} are left")
         if last_offset_delta < 0 or base_offset < 0 or base_offset > _OFFSET_MAX:
             return self._stop(f"offset {base_offset} and {last_offset_delta} more")
-        if self.expected_offset not in (base_offset, UNKNOWN_OFFSET):
+        if self.expected_offset not in (base_offset, UNKNOWN_OFFSET) and (
+            not self.has_gaps or base_offset < self.expected_offset
+        ):
             return self._stop_between(base_offset)
         if self.leader_epoch_min >= 0:
             leader_epoch = i64(read_i32_be(block, at + LEADER_EPOCH))
@@ -121,12 +128,23 @@ class BatchWalk:
             return self._block[at : at + size]
         return self.file.read(self.batch_position, size)
 
+    @property
+    def block(self) -> bytes:
+        """The bytes read last; with `checks_crc` all of the last batch is among them."""
+        return self._block
+
+    def place_in_block(self) -> i64:
+        """Where the last batch begins in `block`."""
+        return self.batch_position - self._block_position
+
     def _load(self, size: i64) -> i64:
         """Have `size` bytes from `position` on in the block; where they begin, or -1."""
         at = self.position - self._block_position
         if at >= 0 and at + size <= len(self._block):
             return at
         wanted: i64 = SCAN_BLOCK_BYTES if self.checks_crc else HEADER_BLOCK_BYTES
+        if self.block_bytes > 0:
+            wanted = self.block_bytes
         wanted = min(max(wanted, size), self.end - self.position)
         self._block = self.file.read(self.position, wanted)
         self._block_position = self.position

@@ -19,13 +19,21 @@ class Listing:
     def __init__(self, disk: Disk, directory: str) -> None:
         self.directory = directory
         self.is_there = disk.exists(directory)
-        paths = disk.paths(directory) if self.is_there else []
-        self.names = {path[len(directory) + 1 :]: None for path in paths}
+        self.names: dict[str, None] = {}
         # Of the segments' and the snapshots' files, in increasing order.
         self.base_offsets: list[int] = []
         self.snapshot_offsets: list[int] = []
         # Base offsets of index files, which may have outlived their segment.
         self.index_offsets: dict[int, None] = {}
+        self.read(disk)
+
+    def read(self, disk: Disk) -> None:
+        """Look again: names have changed."""
+        paths = disk.paths(self.directory) if self.is_there else []
+        self.names = {path[len(self.directory) + 1 :]: None for path in paths}
+        self.base_offsets = []
+        self.snapshot_offsets = []
+        self.index_offsets = {}
         for name in self.names:
             digits, suffix = name[:_DIGITS], name[_DIGITS:]
             if not (digits.isascii() and digits.isdigit()) or int(digits) > INT64_MAX:

@@ -18,6 +18,7 @@ from mypy_extensions import i64
 from tarry.base.doors import Disk, FileRegion, LogFile
 from tarry.base.errors import StorageError
 from tarry.log import retention, time_search
+from tarry.log.compaction_state import CompactionState
 from tarry.log.config import LogConfig
 from tarry.log.epoch_index import EpochIndex
 from tarry.log.flaw import Flaw
@@ -84,6 +85,7 @@ class Log:
         self.is_checkpointing = False
         # The recovery point may not pass this offset, because a cut is waiting (-1: it may).
         self.recovery_limit: i64 = -1
+        self.compaction = CompactionState()
 
     @property
     def disk(self) -> Disk:
@@ -343,6 +345,8 @@ class Log:
         index = self.segment_index(offset)
         while True:
             segment = self.segments[index]
+            if segment.base_offset >= end.offset:
+                return None
             limit = self.limit_of(segment, end)
             start = segment.find(offset, limit)
             if start < limit:
@@ -416,11 +420,17 @@ class Log:
         assert offset <= self.written_end_offset
         self.log_start_offset = offset
         self.coming_start_offset = max(self.coming_start_offset, offset)
-        while len(self.segments) > 1 and self.segments[1].base_offset <= offset:
+        self.condemn_below_start()
+        self.leader_epochs.truncate_start(offset)
+
+    def condemn_below_start(self) -> None:
+        """Give up segments below the log start; what is being compacted is kept until then."""
+        if self.compaction.is_under_way:
+            return
+        while len(self.segments) > 1 and self.segments[1].base_offset <= self.log_start_offset:
             segment = self.segments.pop(0)
             self.condemned.append(segment)
             self.unflushed.forget(segment)
-        self.leader_epochs.truncate_start(offset)
 
     def delete_old_segments(self, now_wall_ms: i64, high_watermark: i64) -> int:
         """Find what retention does not keep any more; the number of segments.

@@ -16,6 +16,7 @@ from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.checkpoint import EMPTY_SNAPSHOT, LogCheckpoint, read_file
+from tarry.log.compaction_checkpoint import COMPACTION_FILE, FoundCompaction, finish_swap
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.log.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.flaw import Flaw
@@ -66,11 +67,17 @@ def recover_log(
     """The same without the flush, which `settle_logs` does once for many logs."""
     if not listing.is_there:
         files.disk.make_directory(listing.directory)
+    compaction = finish_swap(files.disk, listing)
     recovery = _Recovery(files, listing, config, listener or LogListener())
+    recovery.compaction = compaction
     log = recovery.run(checkpoint, was_clean)
     # A recovery point is not written before the directory's own name is durable.
     log.unflushed.is_directory_new = checkpoint is None or not checkpoint.segments
-    if not listing.is_there or recovery.has_uncovered_names(checkpoint, was_clean):
+    if (
+        not listing.is_there
+        or compaction.has_changed
+        or recovery.has_uncovered_names(checkpoint, was_clean)
+    ):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
         log.unflushed.names += 1
     return log
@@ -102,6 +109,7 @@ class _Recovery:
         self.config = config
         self.listener = listener
         self.report = RecoveryReport(listing.directory)
+        self.compaction = FoundCompaction()
         # Segments from this base offset on may be torn; in those before, a flaw is damage.
         self.torn_base_offset_min = 0
         self.end_offset = 0
@@ -116,6 +124,8 @@ class _Recovery:
         self.was_clean = was_clean
         if checkpoint is None or not checkpoint.segments:
             rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
+        elif self.compaction.checkpoint is not None:
+            rows = self.compaction.checkpoint.covered_rows(checkpoint)
         else:
             rows = checkpoint.segments
         if was_clean:
@@ -133,6 +143,7 @@ class _Recovery:
         log = self._covered_log(rows)
         log.log_start_offset = log_start_offset
         log.coming_start_offset = log_start_offset
+        self._take_over_compaction(log)
         self._restore_derived(log, checkpoint, recovery_offset)
         self._scan(log)
         log.leader_epochs.truncate_start(log_start_offset)
@@ -153,12 +164,26 @@ class _Recovery:
         covered = newest.base_offset if newest.size > 0 else newest.base_offset - 1
         return not was_clean and self.base_offsets[-1] > covered
 
+    def _take_over_compaction(self, log: Log) -> None:
+        found = self.compaction.checkpoint
+        if found is not None:
+            log.compaction.generation = found.generation
+            log.compaction.cleaned_offset = found.cleaned_offset
+            log.compaction.end_offset = found.end_offset
+        elif self.compaction.is_damaged:
+            logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
+
+    def _segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.files, self.directory, base_offset, self.config)
+        segment.has_gaps = base_offset < self.compaction.gaps_end_offset
+        return segment
+
     # --- What the recovery point covers.
 
     def _covered_log(self, rows: list[SegmentRow]) -> Log:
         segments = []
         for row in rows:
-            segment = Segment(self.files, self.directory, row.base_offset, self.config)
+            segment = self._segment(row.base_offset)
             segment.cover(row)
             segment.has_file = row.base_offset in self.base_offsets
             segments.append(segment)
@@ -280,12 +305,15 @@ class _Recovery:
                 self._remove(log, later.pop(0))
             if not later:
                 return
+            if later[0] > self.end_offset and log.active.has_gaps:
+                # Compaction took the last batches of a segment.
+                self.end_offset = later[0]
             if later[0] > self.end_offset:
                 self._cut(log, later, f"no segment begins at {self.end_offset}")
                 return
             if not self._seal(log):
                 return
-            segment = Segment(self.files, self.directory, later.pop(0), self.config)
+            segment = self._segment(later.pop(0))
             segment.has_file = True
             segment.reset_indexes()
             log.segments.append(segment)
@@ -323,6 +351,7 @@ class _Recovery:
         segment.loaded().must_save = True
         walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
         walk.checks_crc = True
+        walk.has_gaps = segment.has_gaps
         walk.leader_epoch_min = log.leader_epochs.latest_epoch
         log.unflushed.add(segment)
         try:

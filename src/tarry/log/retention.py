@@ -2,7 +2,8 @@
 
 By time a segment is due when its largest record timestamp is older than `retention.ms`; one whose
 records have no timestamps goes by the time of its last append.  By size the oldest go while what
-is left still reaches `retention.bytes`.  Nothing at or above the high watermark is ever due.
+is left still reaches `retention.bytes`.  Nothing at or above the high watermark is ever due, and
+nothing at all of a topic whose `cleanup.policy` does not say `delete`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 def segments_due(log: Log, now_wall_ms: int, high_watermark: int) -> int:
     """How many segments may go.  All of them: the active one has to roll first."""
+    if not log.config.has_deletion:
+        return 0
     deletable = _segments_below(log, high_watermark)
     count = 0
     if log.config.retention_ms >= 0:

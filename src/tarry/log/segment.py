@@ -75,6 +75,8 @@ class Segment(FileHolder):
         self.flushed_size: i64 = 0
         # Whether the file has a name already; an empty segment gets one with its first write.
         self.has_file = False
+        # Whether compaction has made it: offsets may be missing between its batches.
+        self.has_gaps = False
         # Whether the log has noted it among those with bytes to flush.
         self.is_dirty = False
         # The first batch's timestamp decides on rolling by time.
@@ -125,7 +127,11 @@ class Segment(FileHolder):
             return True
         if last_offset - self.base_offset > INT32_MAX:
             return True
-        roll_ms: i64 = self.config.segment_ms - self.config.segment_jitter_ms
+        roll_ms: i64 = self.config.segment_ms
+        if self.config.has_compaction:
+            # What must be compacted by then may not lie in the last segment any more.
+            roll_ms = min(roll_ms, self.config.max_compaction_lag_ms)
+        roll_ms = max(roll_ms - self.config.segment_jitter_ms, 0)
         if self.waited_ms(max_timestamp, now_wall_ms) > roll_ms:
             return True
         index_bytes: i64 = self.config.segment_index_bytes
@@ -135,10 +141,15 @@ class Segment(FileHolder):
     def prepare_append(self) -> None:
         """Read from the disk what appends ask for, so that they themselves cannot fail."""
         self.loaded()
+        self.load_first_timestamp()
+
+    def load_first_timestamp(self) -> i64:
+        """The first batch's timestamp, read from the file if it is not known."""
         if self.first_timestamp == UNKNOWN_TIMESTAMP and self.size > 0:
             header = self.next_header(self.walk(0, self.written_size))
             assert header is not None
             self.first_timestamp = header.max_timestamp
+        return self.first_timestamp
 
     def waited_ms(self, max_timestamp: i64, now_wall_ms: i64) -> i64:
         """How long the segment has been open, in record time if its records have one."""
@@ -331,7 +342,9 @@ class Segment(FileHolder):
     def walk(self, position: i64, end: i64) -> BatchWalk:
         """A walk over the headers from a batch's position on."""
         expected_offset: i64 = self.base_offset if position == 0 else UNKNOWN_OFFSET
-        return BatchWalk(self.file(), position, end, expected_offset)
+        walk = BatchWalk(self.file(), position, end, expected_offset)
+        walk.has_gaps = self.has_gaps
+        return walk
 
     def step(self, walk: BatchWalk) -> bool:
         """The walk's next step; a flaw there is raised, since these bytes were durable."""
@@ -393,6 +406,7 @@ class Segment(FileHolder):
         file = disk.open(path)
         if file.size < self.written_size:
             walk = BatchWalk(file, 0, file.size, self.base_offset)
+            walk.has_gaps = self.has_gaps
             while walk.step():
                 pass
             raise Flaw(

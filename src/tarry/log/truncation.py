@@ -25,6 +25,8 @@ def try_truncate(log: Log, offset: int) -> bool:
     """
     assert not log.has_tail
     assert log.log_start_offset <= offset
+    # Compaction stays below the high watermark, and what is there is never cut.
+    assert log.compaction.end_offset <= offset
     if offset >= log.log_end_offset:
         log.recovery_limit = -1
         return True

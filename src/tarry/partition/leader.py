@@ -19,6 +19,8 @@ from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window
 
 NO_TIMESTAMP: Final = -1
+# A lower limit below every timestamp.
+ANY_TIME: Final = -INT64_MAX
 # KIP-110: zstd is a codec that older fetches and produces cannot name.
 PRODUCE_VERSION_OF_ZSTD: Final = 7
 
@@ -67,12 +69,16 @@ def append_as_leader(
         refusal = _refusal(partition, header, api_version)
         if refusal is not None:
             return refusal
-        if not config.is_log_append_time:
+        if config.is_log_append_time:
+            if config.has_compaction:
+                check_record_limits(check, ANY_TIME, INT64_MAX, is_key_required=True)
+        else:
             # "Any time" is the largest number there is, and the clock comes on top of it.
             check_record_limits(
                 check,
                 clock.wall_ms - config.message_timestamp_before_max_ms,
                 min(clock.wall_ms + config.message_timestamp_after_max_ms, INT64_MAX),
+                is_key_required=config.has_compaction,
             )
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)

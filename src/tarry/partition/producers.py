@@ -239,6 +239,15 @@ class ProducerStates:
                 self._awaited[state.producer_id] = (first.epoch, first.base_sequence)
         self._touched.clear()
 
+    def last_offsets(self, end_offset: i64) -> dict[int, int]:
+        """For each producer, where its last batch below `end_offset` ends."""
+        found: dict[int, int] = {}
+        for producer_id, state in self._states.items():
+            for batch in state.batches:
+                if batch.last_offset < end_offset:
+                    found[producer_id] = batch.last_offset
+        return found
+
     def reset(self) -> None:
         """Forget everything."""
         self._states.clear()

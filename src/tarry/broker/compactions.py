@@ -1,0 +1,208 @@
+"""Compaction in the broker: one log at a time, the dirtiest first, step by step between requests.
+
+Every `log.cleaner.backoff.ms` the compacted topics are looked through, some partitions at a time.
+Then step follows step with a tick's pause, so that requests come in between, and the next log
+without waiting as long as one is due.  What the disk refuses is tried again with the next look.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tarry.base.errors import StorageError
+from tarry.broker.flush_rounds import FlushListener
+from tarry.log.cleanable import Cleanable, find_cleanable
+from tarry.log.compaction import DONE, Compaction
+from tarry.log.effort import Effort
+from tarry.log.flaw import Flaw
+from tarry.partition.state import Partition
+from tarry.timer.entry import TimerEntry
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+logger = logging.getLogger("tarry.broker")
+
+# Between two steps; a tick of the wheel.
+PAUSE_MS: Final = 1
+# Partitions looked at in one step: 2 ms.
+LOOKED_AT_MAX: Final = 200
+
+_CANNOT: Final = "%s cannot be compacted now: %s"
+
+
+class Compactions(TimerEntry):
+    """Due when there is a step to do, or when it is time to look for a dirty log again."""
+
+    def __init__(self, broker: Broker, backoff_ms: int) -> None:
+        super().__init__(broker.now_ms + backoff_ms)
+        self.broker = broker
+        self.backoff_ms = backoff_ms
+        self.current: Compaction | None = None
+        self.current_name = ""
+        # Partitions still to be looked at, and the dirtiest one so far.
+        self._to_look_at: list[Partition] | None = None
+        self._dirtiest: tuple[Partition, Cleanable] | None = None
+        # Logs that the disk refused since the last pause: not tried again at once.
+        self._refused: dict[Partition, None] = {}
+        broker.timer.add(self)
+
+    def expire(self) -> None:
+        if self.broker.is_stopping:
+            return
+        if self.current is not None:
+            self._step(self.current)
+        else:
+            self._look()
+
+    # --- Looking for the dirtiest log.
+
+    def _look(self) -> None:
+        if self._to_look_at is None:
+            self._to_look_at = [
+                partition
+                for hosted in self.broker.topics.values()
+                for partition in hosted.partitions
+                if partition.config.has_compaction and partition not in self._refused
+            ]
+            self._dirtiest = None
+        for partition in self._to_look_at[:LOOKED_AT_MAX]:
+            self._look_at(partition)
+        del self._to_look_at[:LOOKED_AT_MAX]
+        if self._to_look_at:
+            self._again_in(PAUSE_MS)
+            return
+        self._to_look_at = None
+        if self._dirtiest is None or self._dirtiest[0].is_closed:
+            self._refused.clear()
+            self._again_in(max(self.backoff_ms, PAUSE_MS))
+            return
+        self._begin(*self._dirtiest)
+        self._again_in(PAUSE_MS)
+
+    def _look_at(self, partition: Partition) -> None:
+        log = partition.log
+        try:
+            cleanable = find_cleanable(
+                log, partition.high_watermark_position.segment_base_offset, self.broker.now_wall_ms
+            )
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+            return
+        except StorageError as error:
+            logger.warning(_CANNOT, partition.name, error)
+            return
+        if not cleanable.is_due:
+            return
+        if self._dirtiest is None or cleanable.dirty_ratio > self._dirtiest[1].dirty_ratio:
+            self._dirtiest = (partition, cleanable)
+
+    # --- One log.
+
+    def _begin(self, partition: Partition, cleanable: Cleanable) -> None:
+        log = partition.log
+        self._dirtiest = None
+        self.current_name = partition.name
+        self._refused[partition] = None
+        self.current = Compaction(
+            log,
+            cleanable.end_offset,
+            partition.producers.last_offsets(log.flushed_offset),
+            self.broker.settings.log_cleaner_dedupe_buffer_size,
+        )
+
+    def _step(self, current: Compaction) -> None:
+        if self._must_abandon(current):
+            self._abandon(current)
+            return
+        try:
+            flush_id = current.step(Effort(), self.broker.now_wall_ms)
+        except Flaw as flaw:
+            current.log.note_flaw(flaw)
+            self._abandon(current)
+            return
+        except StorageError as error:
+            self._fail(current, error)
+            return
+        if flush_id == DONE:
+            self._end(current)
+        elif flush_id >= 0:
+            self._wait_for(flush_id)
+        else:
+            self._again_in(PAUSE_MS)
+
+    def on_flushed(self) -> None:
+        """What the compaction waited for is durable."""
+        current = self.current
+        assert current is not None
+        if self._must_abandon(current):
+            self._abandon(current)
+            return
+        is_swap = current.is_swap_begun
+        try:
+            flush_id = current.on_flushed()
+        except StorageError as error:
+            if is_swap:
+                # The new segments count, and this process cannot name them: a start can.
+                self.broker.fail(f"{self.current_name}: {error}; start the broker again")
+                return
+            self._fail(current, error)
+            return
+        if flush_id >= 0:
+            self._wait_for(flush_id)
+        else:
+            self._again_in(PAUSE_MS)
+
+    def _must_abandon(self, current: Compaction) -> bool:
+        log = current.log
+        return log.is_closed or (log.flaw_offset >= 0 and not current.is_swap_begun)
+
+    def _fail(self, current: Compaction, error: StorageError) -> None:
+        logger.warning(_CANNOT, self.current_name, error)
+        if current.is_swap_begun:
+            self._again_in(max(self.backoff_ms, PAUSE_MS))
+        else:
+            self._abandon(current)
+
+    def _abandon(self, current: Compaction) -> None:
+        self.current = None
+        try:
+            current.abandon()
+        except StorageError as error:
+            logger.warning(_CANNOT, self.current_name, error)
+        self._again_in(PAUSE_MS)
+
+    def _end(self, current: Compaction) -> None:
+        self.current = None
+        # Clean now: it is due again when it is dirty again.
+        self._refused = {
+            partition: None for partition in self._refused if partition.log is not current.log
+        }
+        logger.info(
+            "%s is compacted below offset %d: %d bytes are now %d, %d records are gone%s",
+            self.current_name,
+            current.target_offset,
+            current.bytes_before,
+            current.bytes_after,
+            current.records_dropped,
+            f", {current.keyless_dropped} of them without a key" if current.keyless_dropped else "",
+        )
+        self._again_in(PAUSE_MS)
+
+    def _wait_for(self, flush_id: int) -> None:
+        self.broker.flush_listeners[flush_id] = CompactionFlush(self)
+
+    def _again_in(self, delay_ms: int) -> None:
+        self.deadline_ms = self.broker.now_ms + delay_ms
+        self.broker.timer.add(self)
+
+
+class CompactionFlush(FlushListener):
+    """A flush that a compaction waits for."""
+
+    def __init__(self, compactions: Compactions) -> None:
+        self.compactions = compactions
+
+    def on_flushed(self, flush_id: int) -> None:
+        self.compactions.on_flushed()

@@ -1,0 +1,76 @@
+"""Which part of a log can be compacted, and whether it should be, by Kafka's rules.
+
+Compaction takes whole segments that are below the high watermark, that a recovery point covers,
+and whose records are all older than `min.compaction.lag.ms`; never the last one.
+"""
+
+from __future__ import annotations
+
+from tarry.log.config import INT64_MAX
+from tarry.log.log import Log
+from tarry.log.segment import UNKNOWN_TIMESTAMP, Segment
+
+
+class Cleanable:
+    """The dirty part of a log, from `start_offset` to `end_offset`."""
+
+    def __init__(self, log: Log, start_offset: int) -> None:
+        self.log = log
+        self.start_offset = start_offset
+        self.end_offset = start_offset
+        self.clean_bytes = 0
+        self.dirty_bytes = 0
+        # `max.compaction.lag.ms` has passed for a record of the dirty part.
+        self.is_overdue = False
+
+    @property
+    def dirty_ratio(self) -> float:
+        """The dirty part's share of all that can be compacted."""
+        total_bytes = self.clean_bytes + self.dirty_bytes
+        return self.dirty_bytes / total_bytes if total_bytes else 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """Whether it should be compacted now."""
+        if self.dirty_bytes == 0:
+            return False
+        return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
+
+
+def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
+    """What can be compacted below `limit_offset`: where the high watermark's segment begins."""
+    cleanable = Cleanable(log, max(log.compaction.cleaned_offset, log.log_start_offset))
+    if log.is_closed or log.flaw_offset >= 0 or log.recovery_limit >= 0:
+        return cleanable
+    limit_offset = min(limit_offset, log.recovery_point.offset)
+    latest_ms = now_wall_ms - log.config.min_compaction_lag_ms
+    for segment, following in zip(log.segments, log.segments[1:], strict=False):
+        if following.base_offset > limit_offset or segment.is_dirty:
+            break
+        if following.base_offset <= cleanable.start_offset:
+            cleanable.clean_bytes += segment.size
+            continue
+        if log.config.min_compaction_lag_ms > 0 and _newest_ms(segment, now_wall_ms) > latest_ms:
+            break
+        cleanable.dirty_bytes += segment.size
+        cleanable.end_offset = following.base_offset
+        cleanable.is_overdue = cleanable.is_overdue or _is_overdue(log, segment, now_wall_ms)
+    return cleanable
+
+
+def _newest_ms(segment: Segment, now_wall_ms: int) -> int:
+    """The largest timestamp, or without one when the segment was last appended to."""
+    if segment.max_timestamp >= 0:
+        return segment.max_timestamp
+    if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:
+        # Found by recovery: its age counts from now on.
+        segment.modified_wall_ms = now_wall_ms
+    return segment.modified_wall_ms
+
+
+def _is_overdue(log: Log, segment: Segment, now_wall_ms: int) -> bool:
+    lag_ms = log.config.max_compaction_lag_ms
+    if lag_ms == INT64_MAX:
+        return False
+    first_ms = segment.load_first_timestamp()
+    return 0 <= first_ms < now_wall_ms - lag_ms

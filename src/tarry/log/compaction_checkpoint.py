@@ -1,0 +1,161 @@
+"""How far a log is compacted, and what its compacted segments are: `compaction-checkpoint`.
+
+One file in the log's directory, replaced as a whole and checksummed.  Its renaming is the moment
+in which a swap of segments counts: before it the old segments hold, after it the new ones, whose
+files then get their names, by the running broker or by the next start.
+
+`generation` is part of the names that new files have until then, so that a start never takes one
+of a later swap, perhaps half written, for one of this.  Below `end_offset` the log has exactly the
+segments of `rows`; only they may have gaps.  Records below `cleaned_offset` have been compared
+with all later ones up to there.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.log.checkpoint import LogCheckpoint, read_file
+from tarry.log.listing import Listing
+from tarry.log.segment import LOG_SUFFIX, NO_TIMESTAMP, UNKNOWN_TIMESTAMP
+from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.log.segment_row import SegmentRow
+from tarry.wire.crc32c import crc32c
+
+COMPACTION_FILE: Final = "compaction-checkpoint"
+TEMPORARY_SUFFIX: Final = ".tmp"
+# What a new file is called until its swap, behind the segment's suffix and the generation.
+CLEANED_SUFFIX: Final = ".cleaned"
+_FIRST_LINE: Final = "tarry compaction 1"
+_DIGITS: Final = 20
+
+
+def cleaned_name(name: str, generation: int) -> str:
+    """What the file that will be `name` is called before the swap."""
+    return f"{name}.{generation}{CLEANED_SUFFIX}"
+
+
+class CompactionCheckpoint:
+    """The file's content."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.cleaned_offset = 0
+        self.end_offset = 0
+        self.rows: list[SegmentRow] = []
+
+    def encode(self) -> bytes:
+        lines = [
+            _FIRST_LINE,
+            f"{self.generation} {self.cleaned_offset} {self.end_offset}",
+            *[row.encode() for row in self.rows],
+        ]
+        body = "\n".join(lines) + "\n"
+        return f"{body}crc32c {crc32c(body.encode()):08x}\n".encode()
+
+    def covered_rows(self, checkpoint: LogCheckpoint) -> list[SegmentRow]:
+        """The log's segments, given what the recovery point says of them.
+
+        It may be older than this file.  Where both know a segment it is the newer one of its
+        index files.
+        """
+        known = {row.base_offset: row for row in checkpoint.segments}
+        rows: list[SegmentRow] = []
+        for row in self.rows:
+            other = known.get(row.base_offset)
+            rows.append(row if other is None or other.size != row.size else other)
+        later = [row for row in checkpoint.segments if row.base_offset >= self.end_offset]
+        if not later:
+            base = self.end_offset
+            later = [SegmentRow([base, 0, NO_TIMESTAMP, base, UNKNOWN_TIMESTAMP, 0, 0])]
+        rows += later
+        while len(rows) > 1 and rows[1].base_offset <= checkpoint.log_start_offset:
+            del rows[0]
+        return rows
+
+
+def decode_compaction(content: bytes) -> CompactionCheckpoint | None:
+    """What the file says, or None if it is damaged."""
+    body, separator, checksum = content.rpartition(b"crc32c ")
+    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
+        return None
+    lines = body.decode().splitlines()
+    if len(lines) < 2 or lines[0] != _FIRST_LINE:
+        return None
+    checkpoint = CompactionCheckpoint()
+    numbers = [int(number) for number in lines[1].split(" ")]
+    checkpoint.generation, checkpoint.cleaned_offset, checkpoint.end_offset = numbers
+    checkpoint.rows = [
+        SegmentRow([int(number) for number in line.split(":")]) for line in lines[2:]
+    ]
+    return checkpoint
+
+
+class FoundCompaction:
+    """What a start found of compaction in a log's directory."""
+
+    def __init__(self) -> None:
+        self.checkpoint: CompactionCheckpoint | None = None
+        # The file is there and says nothing: any segment may have gaps.
+        self.is_damaged = False
+        # Names were changed, which a flush of the directory makes durable.
+        self.has_changed = False
+
+    @property
+    def gaps_end_offset(self) -> int:
+        """Segments that begin below it may have gaps."""
+        if self.is_damaged:
+            return (1 << 63) - 1
+        return self.checkpoint.end_offset if self.checkpoint is not None else 0
+
+
+def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
+    """Bring a swap that counts to its end and take away what belongs to none; before the start."""
+    found = FoundCompaction()
+    checkpoint = None
+    if listing.has(COMPACTION_FILE):
+        content = read_file(disk, f"{listing.directory}/{COMPACTION_FILE}")
+        checkpoint = decode_compaction(content) if content is not None else None
+        found.checkpoint = checkpoint
+        found.is_damaged = checkpoint is None
+    left_over = [
+        name for name in listing.names if name.endswith((CLEANED_SUFFIX, TEMPORARY_SUFFIX))
+    ]
+    renamed: list[str] = []
+    if checkpoint is not None:
+        suffix = cleaned_name("", checkpoint.generation)
+        renamed = [name for name in left_over if name.endswith(suffix)]
+        if renamed:
+            # After a kill -9 the checkpoint's own name may not be durable: the old segments are
+            # not given up before it is.
+            disk.flush([], [listing.directory])
+        for name in renamed:
+            path = f"{listing.directory}/{name}"
+            disk.rename(path, path[: -len(suffix)])
+    for name in left_over:
+        is_ours = name.endswith(CLEANED_SUFFIX) or name == COMPACTION_FILE + TEMPORARY_SUFFIX
+        if is_ours and name not in renamed:
+            disk.remove(f"{listing.directory}/{name}")
+            found.has_changed = True
+    if checkpoint is not None and _remove_replaced(disk, listing, checkpoint):
+        found.has_changed = True
+    if found.has_changed or renamed:
+        found.has_changed = True
+        listing.read(disk)
+    return found
+
+
+def _remove_replaced(disk: Disk, listing: Listing, checkpoint: CompactionCheckpoint) -> bool:
+    """Remove files of segments that the checkpoint's have taken the place of."""
+    kept = {row.base_offset: None for row in checkpoint.rows}
+    has_removed = False
+    for name in listing.names:
+        digits, suffix = name[:_DIGITS], name[_DIGITS:]
+        if suffix not in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            continue
+        if not (digits.isascii() and digits.isdigit()):
+            continue
+        if int(digits) < checkpoint.end_offset and int(digits) not in kept:
+            disk.remove(f"{listing.directory}/{name}")
+            has_removed = True
+    return has_removed
