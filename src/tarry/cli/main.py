@@ -30,7 +30,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.serve:serve",
         "Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.",
     ),
-    "topics": ("tarry.cli.topics:topics", "List, create, describe and delete topics."),
+    "topics": ("tarry.cli.topics:topics", "List, create, describe, change and delete topics."),
     "produce": (
         "tarry.cli.produce:produce",
         "Send records to TOPIC: lines of stdin, or of files.",
@@ -38,6 +38,14 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "consume": (
         "tarry.cli.consume:consume",
         "Print the records of TOPIC: up to its end, or on and on with --follow.",
+    ),
+    "groups": (
+        "tarry.cli.groups:groups",
+        "List, describe, explain, reset and delete consumer groups.",
+    ),
+    "configs": (
+        "tarry.cli.configs:configs",
+        "Get, set and unset settings of topics and brokers.",
     ),
     "describe": (
         "tarry.cli.describe:describe",

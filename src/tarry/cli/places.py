@@ -73,6 +73,14 @@ def parse_partitions(text: str) -> list[int]:
     return list(found)
 
 
+def parse_topic_partitions(text: str) -> tuple[str, list[int] | None]:
+    """`orders` is a topic with all its partitions, `orders:0,2-4` some of them."""
+    topic, colon, partitions = text.partition(":")
+    if not topic:
+        raise BadPlace(f"{text!r} names no topic; write TOPIC or TOPIC:0,2-4")
+    return topic, parse_partitions(partitions) if colon else None
+
+
 def parse_time_ms(text: str, now_wall_ms: int) -> int:
     """Milliseconds since 1970 of an epoch number, an ISO time, or of `-10m` (ago)."""
     if text.isdigit():

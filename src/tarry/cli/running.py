@@ -145,6 +145,18 @@ timeout_option = click.option(
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+
+
+def confirm(question: str, *, yes: bool) -> None:
+    """Ask before something is lost; without a terminal only --yes will do."""
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        fail("say --yes to delete without being asked", EXIT_USAGE)
+    if not click.confirm(question):
+        fail("nothing was deleted")
+
 
 def key_values(items: Iterable[str], what: str) -> dict[str, str]:
     """`KEY=VALUE` options as a mapping; wrong ones are wrong usage."""

@@ -1,24 +1,32 @@
-"""`tarry topics`: list, create, describe and delete topics."""
+"""`tarry topics`: list, create, describe and delete topics; what changes them is in
+`topic_changes`."""
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING
 
 import click
 
+from tarry.cli.outcomes import print_outcomes
 from tarry.cli.running import (
     GuessingGroup,
     bootstrap_option,
     client_arguments,
-    fail,
+    confirm,
     json_option,
     key_values,
     quietly,
     settings_option,
     timeout_option,
+    yes_option,
 )
 from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.topic_changes import (
+    add_partitions_command,
+    alter_command,
+    delete_records_command,
+    parse_assignment,
+)
 
 if TYPE_CHECKING:
     from tarry.client.core.admin_calls import TopicOutcome
@@ -29,13 +37,19 @@ Examples:
   tarry topics list
   tarry topics create orders -p 6 -c retention.ms=604800000
   tarry topics describe orders
+  tarry topics alter orders -c retention.ms=86400000
+  tarry topics add-partitions orders -p 12
   tarry topics delete orders --yes
 """
 
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def topics() -> None:
-    """List, create, describe and delete topics."""
+    """List, create, describe, change and delete topics."""
+
+
+for _command in (alter_command, add_partitions_command, delete_records_command):
+    topics.add_command(_command)
 
 
 # --- list
@@ -114,6 +128,7 @@ On a cluster of three:
 @click.option("--assignment", metavar="ID:ID,...", help="Brokers of each partition, leader first.")
 @click.option("--if-not-exists", is_flag=True, help="Do nothing for topics that are there.")
 @click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@json_option
 @quietly
 def create_command(
     names: tuple[str, ...],
@@ -127,6 +142,7 @@ def create_command(
     assignment: str | None,
     if_not_exists: bool,
     validate_only: bool,
+    as_json: bool,
 ) -> None:
     """Create topics."""
     from tarry.base.errors import TOPIC_ALREADY_EXISTS
@@ -137,7 +153,7 @@ def create_command(
     if assignment is not None:
         if partitions is not None or replication_factor is not None:
             raise click.UsageError("--assignment says partitions and replicas already")
-        brokers = _parse_assignment(assignment)
+        brokers = parse_assignment(assignment)
     settings = key_values(configs, "setting")
     wanted = [
         NewTopic(name, partitions or -1, replication_factor or -1, settings, brokers)
@@ -146,33 +162,12 @@ def create_command(
     with Admin(client_arguments(bootstrap, client_settings)) as admin:
         outcomes = admin.create_topics(wanted, validate_only=validate_only, timeout=timeout)
     done = "could be made" if validate_only else "made"
-    forgiven = TOPIC_ALREADY_EXISTS if if_not_exists else None
-    _print_outcomes(outcomes, done, forgiven, "exists already, left as it is")
-
-
-def _parse_assignment(text: str) -> list[list[int]]:
-    try:
-        return [[int(broker) for broker in part.split(":")] for part in text.split(",")]
-    except ValueError:
-        raise click.UsageError(f"write the assignment {text!r} as ID:ID,ID:ID") from None
-
-
-def _print_outcomes(
-    outcomes: list[TopicOutcome], done: str, forgiven: int | None, left: str
-) -> None:
-    """One line for each topic; exit 1 if one of them failed.  `left` is said of those whose error
-    is forgiven."""
-    is_failed = False
-    for outcome in outcomes:
-        if outcome.error is None:
-            click.echo(f"{outcome.name}: {done}{_size_of(outcome)}")
-        elif getattr(outcome.error, "code", None) == forgiven:
-            click.echo(f"{outcome.name}: {left}")
-        else:
-            is_failed = True
-            click.echo(f"tarry: {outcome.name}: {outcome.error}", err=True)
-    if is_failed:
-        sys.exit(1)
+    print_outcomes(
+        "topic",
+        [(one.name, one.error, f"{done}{_size_of(one)}") for one in outcomes],
+        forgiven={TOPIC_ALREADY_EXISTS: "exists already, left as it is"} if if_not_exists else {},
+        as_json=as_json,
+    )
 
 
 def _size_of(outcome: TopicOutcome) -> str:
@@ -243,8 +238,9 @@ Examples:
 @bootstrap_option
 @settings_option
 @timeout_option
-@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+@yes_option
 @click.option("--if-exists", is_flag=True, help="Do nothing for topics that are not there.")
+@json_option
 @quietly
 def delete_command(
     names: tuple[str, ...],
@@ -254,18 +250,18 @@ def delete_command(
     timeout: float,
     yes: bool,
     if_exists: bool,
+    as_json: bool,
 ) -> None:
     """Delete topics with all their records."""
     from tarry.base.errors import UNKNOWN_TOPIC_OR_PARTITION
     from tarry.client.sync.admin import Admin
 
-    if not yes:
-        if not sys.stdin.isatty():
-            fail("say --yes to delete topics without being asked", 2)
-        question = f"Delete {', '.join(names)} with all records?"
-        if not click.confirm(question):
-            fail("nothing was deleted")
+    confirm(f"Delete {', '.join(names)} with all records?", yes=yes)
     with Admin(client_arguments(bootstrap, client_settings)) as admin:
         outcomes = admin.delete_topics(names, timeout)
-    forgiven = UNKNOWN_TOPIC_OR_PARTITION if if_exists else None
-    _print_outcomes(outcomes, "deleted", forgiven, "is not there")
+    print_outcomes(
+        "topic",
+        [(one.name, one.error, "deleted") for one in outcomes],
+        forgiven={UNKNOWN_TOPIC_OR_PARTITION: "is not there"} if if_exists else {},
+        as_json=as_json,
+    )

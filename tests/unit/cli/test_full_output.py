@@ -28,7 +28,7 @@ def rows():
 def records():
     sys.stdout.buffer.write(b"record")
 
-main.tarry.get_command = lambda context, name: {"rows": rows, "records": records}[name]
+main.tarry.get_command = lambda context, name: {"numbers": rows, "records": records}[name]
 sys.exit(main.run(sys.argv[1:]))
 """
 
@@ -52,7 +52,7 @@ def run_into_full(*command: str) -> subprocess.CompletedProcess[str]:
         ("-m", "tarry.cli.main", "--help"),
         ("-m", "tarry.cli.main", "consume", "--help"),
         ("-m", "tarry.cli.main", "version"),
-        ("-c", PROGRAM, "rows"),
+        ("-c", PROGRAM, "numbers"),
         ("-c", PROGRAM, "records"),
     ],
     ids=["help", "help of a command", "version", "table", "records"],

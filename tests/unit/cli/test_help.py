@@ -8,11 +8,16 @@ import click
 import pytest
 
 from tarry.cli import main
+from tarry.cli.configs import configs
+from tarry.cli.groups import groups
+from tarry.cli.topics import topics
 
 NAMES = [
     [],
     *([name] for name in main.COMMANDS),
-    *(["topics", name] for name in ("list", "create", "describe", "delete")),
+    *(["topics", name] for name in topics.commands),
+    *(["groups", name] for name in groups.commands),
+    *(["configs", name] for name in configs.commands),
     ["timer", "picture"],
 ]
 
@@ -55,6 +60,18 @@ def test_help_shows_no_marks_of_the_library(
     assert "\\b" not in text
     assert "\b" not in text
     assert "\\\\n" not in text
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_every_option_and_command_says_what_it_does(
+    names: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = command_of(names)
+
+    assert command.get_short_help_str()
+    for parameter in command.params:
+        if isinstance(parameter, click.Option):
+            assert parameter.help, parameter.name
 
 
 @pytest.mark.parametrize("name", main.COMMANDS)

@@ -3,33 +3,38 @@
 from __future__ import annotations
 
 import pytest
+from command_runner import CommandRunner
+from scripted_groups import GroupCluster
 
-from tarry.base.errors import TOPIC_ALREADY_EXISTS
 from tarry.cli.topic_description import TopicDescription, topic_json
-from tarry.cli.topics import _print_outcomes
-from tarry.client.core.admin_calls import TopicOutcome
 from tarry.client.core.metadata import Topic
-from tarry.client.errors import BrokerError
-
-EXISTS = TopicOutcome("a", BrokerError(TOPIC_ALREADY_EXISTS, "there already"))
 
 
-def test_a_topic_that_may_exist_is_left_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
-    _print_outcomes([EXISTS], "made", TOPIC_ALREADY_EXISTS, "exists already, left as it is")
+@pytest.fixture
+def tarry(monkeypatch: pytest.MonkeyPatch) -> CommandRunner:
+    cluster = GroupCluster()
+    cluster.topic("a")
+    return CommandRunner(cluster, monkeypatch)
 
-    assert capsys.readouterr().out == "a: exists already, left as it is\n"
+
+def test_a_topic_that_may_exist_is_left_as_it_is(tarry: CommandRunner) -> None:
+    assert tarry.ok("topics create a --if-not-exists") == "a: exists already, left as it is\n"
 
 
-def test_one_refused_topic_fails_the_command(capsys: pytest.CaptureFixture[str]) -> None:
-    made = TopicOutcome("b", None, 1, 1)
+def test_one_refused_topic_fails_the_command(tarry: CommandRunner) -> None:
+    result = tarry.run("topics create a b")
 
-    with pytest.raises(SystemExit) as ended:
-        _print_outcomes([EXISTS, made], "made", None, "")
+    assert result.exit_code == 1
+    assert result.stdout == "b: made (1 partition, 1 replica each)\n"
+    assert result.stderr.startswith("tarry: a: there")
 
-    assert ended.value.code == 1
-    captured = capsys.readouterr()
-    assert captured.out == "b: made (1 partition, 1 replica each)\n"
-    assert captured.err.startswith("tarry: a: there already")
+
+def test_outcomes_are_printed_as_json(tarry: CommandRunner) -> None:
+    result = tarry.run("topics delete a b -y --json")
+
+    assert result.exit_code == 1
+    assert '"topic": "a",\n    "done": true' in result.stdout
+    assert "topic b does not exist" in result.stderr
 
 
 def test_topic_ids_are_printed_as_kafka_prints_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 from click.testing import CliRunner
 
+from tarry.cli.configs import configs
 from tarry.cli.consume import consume
 from tarry.cli.describe import describe
+from tarry.cli.groups import groups
 from tarry.cli.produce import produce
 from tarry.cli.running import client_arguments
 from tarry.cli.topics import topics
@@ -40,6 +42,41 @@ NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
         (topics, ["create", "t", "-c", "x"], "as KEY=VALUE"),
         (topics, ["creat", "t"], "did you mean create?"),
         (topics, ["delete", "t"], "say --yes"),
+        (topics, ["alter", "t"], "say what to change"),
+        (topics, ["alter", "t", "-c", "x"], "as KEY=VALUE"),
+        (topics, ["alter", "t", "-c", "x=1", "--unset", "x"], "x is changed twice"),
+        (topics, ["add-partitions", "t"], "Missing option"),
+        (topics, ["add-partitions", "t", "-p", "0"], "not in the range"),
+        (topics, ["add-partitions", "t", "-p", "2", "--assignment", "a"], "as ID:ID"),
+        (topics, ["delete-records", "t"], "Missing option"),
+        (topics, ["delete-records", "t", "--before", "noon"], "is no offset"),
+        (topics, ["delete-records", "t", "--before", "end", "-p", "x"], "is no partition"),
+        (configs, ["get"], "say whose settings"),
+        (configs, ["get", "--topic", "t", "--broker", "1"], "say whose settings"),
+        (configs, ["set", "--topic", "t", "+=1"], "as KEY=VALUE"),
+        (configs, ["set", "--topic", "t"], "Missing argument"),
+        (configs, ["unset", "--brokers"], "Missing argument"),
+        (configs, ["ste", "--brokers"], "did you mean set?"),
+        (groups, ["describe"], "name groups, or say --all"),
+        (groups, ["describe", "g", "--all"], "name groups, or say --all"),
+        (groups, ["describe", "g", "--state", "--members"], "exclude each other"),
+        (groups, ["describe", "g", "--watch", "0"], "is no time to wait"),
+        (groups, ["why"], "Missing argument"),
+        (groups, ["why", "g", "-n", "0"], "not in the range"),
+        (groups, ["reset-offsets", "g", "--to-latest"], "name topics with --topic"),
+        (groups, ["reset-offsets", "g", "--topic", "t"], "say where to, with one of"),
+        (
+            groups,
+            ["reset-offsets", "g", "--topic", "t", "--to-latest", "--to-earliest"],
+            "say where to, with one of",
+        ),
+        (groups, ["reset-offsets", "g", "--all-topics", "--to-time", "noon"], "is no time"),
+        (groups, ["reset-offsets", "g", "--topic", ":1", "--to-latest"], "names no topic"),
+        (groups, ["reset-offsets", "g", "--topic", "t:x", "--to-latest"], "is no partition"),
+        (groups, ["reset-offsets", "g", "--topic", "t", "--to-offset", "-1"], "not in the range"),
+        (groups, ["delete", "g"], "say --yes"),
+        (groups, ["delete-offsets", "g", "--topic", "t"], "say --yes"),
+        (groups, ["delete-offsets", "g", "-y"], "Missing option"),
         (describe, ["-X", "request.timeout.ms=soon"], "is no whole number"),
         (describe, ["-b", "::1"], "write the address"),
     ],
@@ -64,6 +101,18 @@ def test_wrong_usage_is_one_sentence_and_exit_code_2(
         (topics, ["create", "t"]),
         (topics, ["describe", "t"]),
         (topics, ["delete", "t", "-y"]),
+        (topics, ["alter", "t", "-c", "a=1"]),
+        (topics, ["add-partitions", "t", "-p", "3"]),
+        (topics, ["delete-records", "t", "--before", "end", "-y"]),
+        (configs, ["get", "--topic", "t"]),
+        (configs, ["set", "--brokers", "a=1"]),
+        (configs, ["unset", "--broker", "1", "a"]),
+        (groups, ["list"]),
+        (groups, ["describe", "g"]),
+        (groups, ["why", "g"]),
+        (groups, ["reset-offsets", "g", "--topic", "t", "--to-latest"]),
+        (groups, ["delete", "g", "-y"]),
+        (groups, ["delete-offsets", "g", "--topic", "t", "-y"]),
     ],
 )
 def test_a_cluster_that_is_not_there_is_one_sentence_and_exit_code_1(

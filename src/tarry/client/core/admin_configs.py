@@ -59,4 +59,4 @@ class ChangeConfigs(Call):
         for answer in response.responses:
             if answer.error_code != NONE:
                 sentence = answer.error_message or f"the settings of {self.name} stay as they are"
-                raise BrokerError(answer.error_code, sentence)
+                raise BrokerError(answer.error_code, sentence.rstrip("."))

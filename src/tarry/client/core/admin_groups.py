@@ -11,6 +11,7 @@ from tarry.client.core.admin_coordinators import GroupsCall, at_coordinators
 from tarry.client.core.admin_errand import Steps
 from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
+from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE, Place, decode_assignment
 from tarry.client.core.metadata import Broker
 from tarry.client.errors import BrokerError, ClientError, UnsupportedVersion
 from tarry.protocol import api_keys
@@ -24,6 +25,7 @@ from tarry.protocol.messages.describe_groups import (
     decode_describe_groups_response,
 )
 from tarry.protocol.messages.list_groups import ListGroupsRequest, decode_list_groups_response
+from tarry.wire.reader import MalformedData
 
 # From these versions on groups can be listed by state and by type.
 VERSION_WITH_STATES: Final = 4
@@ -44,7 +46,8 @@ class ListedGroup(NamedTuple):
 
 
 class GroupMember(NamedTuple):
-    """A member; its metadata and assignment are bytes of the group's protocol type."""
+    """A member; its metadata and assignment are bytes of the group's protocol type.  `places` are
+    the partitions that a consumer has, None for what is no consumer."""
 
     member_id: str
     instance_id: str | None
@@ -52,6 +55,7 @@ class GroupMember(NamedTuple):
     client_host: str
     metadata: bytes
     assignment: bytes
+    places: list[Place] | None
 
 
 class GroupDescription(NamedTuple):
@@ -154,6 +158,7 @@ class DescribeGroups(GroupsCall):
                 one.client_host,
                 one.member_metadata,
                 one.member_assignment,
+                _places(answer.protocol_type, one.member_assignment),
             )
             for one in answer.members
         ]
@@ -167,13 +172,24 @@ class DescribeGroups(GroupsCall):
         )
 
 
+def _places(protocol_type: str, assignment: bytes) -> list[Place] | None:
+    if protocol_type != PROTOCOL_TYPE:
+        return None
+    try:
+        return sorted(decode_assignment(assignment))
+    except MalformedData:
+        return None
+
+
 def _member_key(member: GroupMember) -> tuple[str, str]:
     return member.client_id, member.member_id
 
 
 def not_found(group_id: str, sentence: str | None) -> BrokerError:
-    """Brokers may say more than that it is not there: it may be of another type."""
-    return BrokerError(GROUP_ID_NOT_FOUND, sentence or f"group {group_id} does not exist")
+    """Brokers may say more than that it is not there: that it is of another type."""
+    if not sentence or "not found" in sentence:
+        sentence = f"group {group_id} does not exist"
+    return BrokerError(GROUP_ID_NOT_FOUND, sentence.rstrip("."))
 
 
 def describe_groups(

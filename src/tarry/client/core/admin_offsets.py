@@ -17,6 +17,7 @@ from tarry.client.core.admin_coordinators import MOVED, GroupsCall, at_coordinat
 from tarry.client.core.admin_errand import Steps
 from tarry.client.core.admin_groups import not_found
 from tarry.client.core.connections import Connections
+from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.metadata import Broker
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
@@ -40,8 +41,6 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     decode_offset_fetch_response,
 )
-
-Place = tuple[str, int]
 
 # From this version on one request asks for several groups.
 VERSION_WITH_GROUPS: Final = 8

@@ -15,9 +15,10 @@ from tarry.base.errors import (
 from tarry.client.core.admin_brokers import ClusterView, View
 from tarry.client.core.admin_calls import TopicOutcome, topic_error
 from tarry.client.core.admin_errand import Pause, Steps
-from tarry.client.core.admin_offsets import Place, by_topic
+from tarry.client.core.admin_offsets import by_topic
 from tarry.client.core.call import CONTROLLER, Call
 from tarry.client.core.connections import Connections
+from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.metadata import NO_LEADER
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
 from tarry.protocol import api_keys
@@ -64,7 +65,7 @@ class CreatePartitions(Call):
         if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
             sentence = f"topic {self.name} does not exist"
             return TopicOutcome(self.name, BrokerError(answer.error_code, sentence))
-        error = topic_error(answer.error_code, sentence)
+        error = topic_error(answer.error_code, sentence.rstrip("."))
         return TopicOutcome(self.name, error, self.count if error is None else -1)
 
 

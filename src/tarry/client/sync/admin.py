@@ -40,13 +40,13 @@ from tarry.client.core.admin_memory import GroupMemory, recall_group
 from tarry.client.core.admin_offsets import (
     CommittedOffset,
     PartitionErrors,
-    Place,
     commit_offsets,
     delete_offsets,
     fetch_offsets,
 )
 from tarry.client.core.admin_partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.call import Call
+from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.versions import VersionTable
@@ -88,6 +88,14 @@ class Admin:
                 sentence = refusal_text(topic.name, topic.error_code)
                 raise BrokerError(topic.error_code, sentence)
         return topics
+
+    def find_topics(self, names: Iterable[str], timeout: float | None = None) -> dict[str, Topic]:
+        """Those of the named topics that are there, with their partitions."""
+        wanted = list(dict.fromkeys(names))
+        if not wanted:
+            return {}
+        topics: list[Topic] = self._call(TopicList(wanted), timeout)
+        return {topic.name: topic for topic in topics if topic.partitions}
 
     def create_topics(
         self,

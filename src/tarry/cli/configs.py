@@ -1,0 +1,343 @@
+"""`tarry configs`: settings of topics and brokers, while they run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import click
+
+from tarry.cli.running import (
+    GuessingGroup,
+    bootstrap_option,
+    client_arguments,
+    fail,
+    json_option,
+    quietly,
+    settings_option,
+    timeout_option,
+)
+from tarry.cli.tables import count_of, print_json, print_table
+
+if TYPE_CHECKING:
+    from tarry.client.core.admin_calls import ConfigEntry
+    from tarry.client.core.admin_configs import ConfigChange
+    from tarry.client.settings import SettingValue
+    from tarry.client.sync.admin import Admin
+
+EXAMPLES: Final = """
+\b
+A setting of a topic counts for it alone; one of a broker is the default for its topics.
+
+\b
+Examples:
+  tarry configs get --topic orders
+  tarry configs set --topic orders retention.ms=86400000
+  tarry configs unset --topic orders retention.ms
+  tarry configs get --broker 1 log.retention.ms
+"""
+
+
+@click.group(cls=GuessingGroup, epilog=EXAMPLES)
+def configs() -> None:
+    """Get, set and unset settings of topics and brokers."""
+
+
+def _target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Of what: one of the three."""
+    for option in (
+        click.option("--brokers", is_flag=True, help="Of all brokers together."),
+        click.option("--broker", type=click.IntRange(0), metavar="ID", help="Of this broker."),
+        click.option("--topic", metavar="NAME", help="Of this topic."),
+    ):
+        command = option(command)
+    return command
+
+
+class Target(NamedTuple):
+    """Whose settings: of a topic, or else of a broker, or of all brokers."""
+
+    topic: str | None
+    broker_id: int | None
+
+    def __str__(self) -> str:
+        if self.topic is not None:
+            return f"topic {self.topic}"
+        return "the brokers" if self.broker_id is None else f"broker {self.broker_id}"
+
+    def read(self, admin: Admin, timeout: float, *, explain: bool) -> list[ConfigEntry]:
+        if self.topic is not None:
+            return admin.describe_topic_configs(self.topic, timeout, explain=explain)
+        return admin.describe_broker_configs(self.broker_id, timeout, explain=explain)
+
+    def change(
+        self, admin: Admin, changes: list[ConfigChange], timeout: float, *, validate_only: bool
+    ) -> None:
+        if self.topic is not None:
+            admin.change_topic_configs(
+                self.topic, changes, validate_only=validate_only, timeout=timeout
+            )
+        else:
+            admin.change_broker_configs(
+                self.broker_id, changes, validate_only=validate_only, timeout=timeout
+            )
+
+
+def _target(topic: str | None, broker: int | None, *, brokers: bool) -> Target:
+    if [topic is not None, broker is not None, brokers].count(True) != 1:
+        raise click.UsageError("say whose settings: --topic NAME, --broker ID or --brokers")
+    return Target(topic, broker)
+
+
+# --- get
+
+GET_EXAMPLES: Final = """
+\b
+Examples:
+  tarry configs get --topic orders                     what was set, for it or for its brokers
+  tarry configs get --topic orders --all               defaults as well
+  tarry configs get --topic orders retention.ms        one setting
+  tarry configs get --topic orders retention.ms -q     its value alone, for scripts
+  tarry configs get --topic orders --all --explain     what each of them means
+  tarry configs get --broker 1 --all
+  tarry configs get --brokers                          what is set for all brokers together
+"""
+
+
+@configs.command("get", epilog=GET_EXAMPLES)
+@click.argument("keys", nargs=-1, metavar="[KEY]...")
+@_target_options
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--all", "with_defaults", is_flag=True, help="Defaults as well.")
+@click.option("--explain", is_flag=True, help="Type, meaning, and where each value may come from.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the values.")
+@json_option
+@quietly
+def get_command(
+    keys: tuple[str, ...],
+    *,
+    topic: str | None,
+    broker: int | None,
+    brokers: bool,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    with_defaults: bool,
+    explain: bool,
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Show settings and where they come from."""
+    from tarry.client.sync.admin import Admin
+
+    target = _target(topic, broker, brokers=brokers)
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        entries = target.read(admin, timeout, explain=explain or as_json)
+    chosen = _chosen(entries, keys, target, with_defaults=with_defaults)
+    if as_json:
+        print_json([_entry_json(one) for one in chosen])
+    elif quiet:
+        for one in chosen:
+            click.echo(one.value or "")
+    elif not chosen:
+        click.echo(f"nothing is set for {target}; --all shows the defaults", err=True)
+    elif explain:
+        _print_explained(chosen)
+    else:
+        print_table(
+            ["setting", "value", "from", ""],
+            [[one.name, _value(one), one.source, _marks(one)] for one in chosen],
+        )
+
+
+def _chosen(
+    entries: list[ConfigEntry], keys: Sequence[str], target: Target, *, with_defaults: bool
+) -> list[ConfigEntry]:
+    if not keys:
+        return [one for one in entries if with_defaults or not one.is_default]
+    known = {one.name: one for one in entries}
+    for key in keys:
+        if key not in known:
+            # Loaded here, because hardly any call needs it.
+            from difflib import get_close_matches
+
+            near = get_close_matches(key, known, 1)
+            hint = f"; did you mean {near[0]}?" if near else ""
+            fail(f"{target} has no setting {key}{hint}")
+    return [known[key] for key in dict.fromkeys(keys)]
+
+
+def _value(one: ConfigEntry) -> str:
+    if one.is_sensitive:
+        return "(secret)"
+    return "" if one.value is None else one.value
+
+
+def _marks(one: ConfigEntry) -> str:
+    return "only at start" if one.is_read_only else ""
+
+
+def _print_explained(entries: list[ConfigEntry]) -> None:
+    for number, one in enumerate(entries):
+        if number:
+            click.echo()
+        click.echo(f"{one.name} = {_value(one)}")
+        facts = [one.type_name, f"from: {one.source}", _marks(one)]
+        click.echo(f"  {', '.join(fact for fact in facts if fact)}")
+        for synonym in one.synonyms:
+            click.echo(f"  {synonym.source}: {synonym.name} = {synonym.value or ''}")
+        if one.documentation:
+            click.echo(click.wrap_text(_plain(one.documentation), 96, "  ", "  "))
+
+
+def _plain(documentation: str) -> str:
+    """Apache Kafka's sentences are HTML."""
+    import html
+    import re
+
+    return html.unescape(re.sub(r"<[^<>]*>", "", documentation))
+
+
+def _entry_json(one: ConfigEntry) -> dict[str, object]:
+    return {
+        "name": one.name,
+        "value": one.value,
+        "source": one.source,
+        "type": one.type_name,
+        "is_default": one.is_default,
+        "is_read_only": one.is_read_only,
+        "is_sensitive": one.is_sensitive,
+        "synonyms": [synonym._asdict() for synonym in one.synonyms],
+        "documentation": one.documentation,
+    }
+
+
+# --- set and unset
+
+SET_EXAMPLES: Final = """
+\b
+Examples:
+  tarry configs set --topic orders retention.ms=86400000 segment.bytes=100000000
+  tarry configs set --topic orders cleanup.policy+=compact      add to a list
+  tarry configs set --topic orders cleanup.policy-=delete       take from a list
+  tarry configs set --broker 1 log.cleaner.backoff.ms=1000
+  tarry configs set --topic orders retention.ms=1 --validate-only
+
+\b
+All of the settings are changed, or none.  They count at once and survive a restart.
+"""
+
+
+@configs.command("set", epilog=SET_EXAMPLES)
+@click.argument("items", nargs=-1, required=True, metavar="KEY=VALUE...")
+@_target_options
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@json_option
+@quietly
+def set_command(
+    items: tuple[str, ...],
+    *,
+    topic: str | None,
+    broker: int | None,
+    brokers: bool,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Change settings of a topic or of brokers."""
+    target = _target(topic, broker, brokers=brokers)
+    changes = parse_changes(items, ())
+    arguments = client_arguments(bootstrap, client_settings)
+    _change(arguments, target, changes, timeout, validate_only=validate_only, as_json=as_json)
+
+
+UNSET_EXAMPLES: Final = """
+\b
+Examples:
+  tarry configs unset --topic orders retention.ms      the broker's value counts again
+  tarry configs unset --broker 1 log.cleaner.backoff.ms
+"""
+
+
+@configs.command("unset", epilog=UNSET_EXAMPLES)
+@click.argument("keys", nargs=-1, required=True, metavar="KEY...")
+@_target_options
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@json_option
+@quietly
+def unset_command(
+    keys: tuple[str, ...],
+    *,
+    topic: str | None,
+    broker: int | None,
+    brokers: bool,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Take settings back, so that the defaults count again."""
+    target = _target(topic, broker, brokers=brokers)
+    changes = parse_changes((), keys)
+    arguments = client_arguments(bootstrap, client_settings)
+    _change(arguments, target, changes, timeout, validate_only=validate_only, as_json=as_json)
+
+
+def _change(
+    arguments: dict[str, SettingValue],
+    target: Target,
+    changes: list[ConfigChange],
+    timeout: float,
+    *,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Change all of it or nothing, and say so."""
+    from tarry.client.sync.admin import Admin
+
+    with Admin(arguments) as admin:
+        target.change(admin, changes, timeout, validate_only=validate_only)
+    if as_json:
+        print_json(
+            {
+                "topic": target.topic,
+                "broker_id": target.broker_id,
+                "executed": not validate_only,
+                "settings": [change.name for change in changes],
+            }
+        )
+    else:
+        done = "could be changed" if validate_only else "changed"
+        click.echo(f"{target}: {count_of(len(changes), 'setting')} {done}")
+
+
+def parse_changes(items: Sequence[str], unset: Sequence[str]) -> list[ConfigChange]:
+    """`KEY=VALUE`, `KEY+=VALUE`, `KEY-=VALUE`, and keys to be unset."""
+    from tarry.client.core.admin_configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
+
+    operations = {"+": APPEND, "-": SUBTRACT}
+    changes: list[ConfigChange] = []
+    for item in items:
+        key, equals, value = item.partition("=")
+        operation = operations.get(key[-1:], SET)
+        name = key if operation == SET else key[:-1]
+        if not equals or not name:
+            raise click.UsageError(f"write the setting {item!r} as KEY=VALUE")
+        changes.append(ConfigChange(name, operation, value))
+    changes.extend(ConfigChange(key, DELETE) for key in unset)
+    names = [change.name for change in changes]
+    for name in names:
+        if names.count(name) > 1:
+            raise click.UsageError(f"{name} is changed twice")
+    return changes

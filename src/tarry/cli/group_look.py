@@ -1,0 +1,246 @@
+"""What `tarry groups describe` shows of a group: members, committed offsets, lag."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import click
+
+from tarry.cli.tables import count_of, print_table
+from tarry.client.core.admin_groups import GroupDescription, GroupMember
+from tarry.client.core.admin_offsets import CommittedOffset
+from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE, Place
+from tarry.client.core.lookup import LATEST, FoundOffset
+from tarry.client.errors import ClientError
+from tarry.client.sync.admin import Admin
+
+REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
+
+
+class PartitionLook(NamedTuple):
+    """One partition of a group: what is committed, where it ends, who reads it.  None stands for
+    what is not there, or was not told."""
+
+    place: Place
+    committed: CommittedOffset | None
+    end_offset: int | None
+    member: GroupMember | None
+
+    @property
+    def lag(self) -> int | None:
+        if self.committed is None or self.end_offset is None:
+            return None
+        return self.end_offset - self.committed.offset
+
+
+class GroupLook:
+    """One group with its offsets."""
+
+    def __init__(self, description: GroupDescription, partitions: list[PartitionLook]) -> None:
+        self.description = description
+        self.partitions = partitions
+
+    @property
+    def is_of_consumers(self) -> bool:
+        """Its members have partitions; a group that only commits has no protocol at all."""
+        return self.description.protocol_type in ("", PROTOCOL_TYPE)
+
+    @property
+    def lag(self) -> int | None:
+        """Of all partitions that have one."""
+        lags = [one.lag for one in self.partitions if one.lag is not None]
+        return sum(lags) if lags else None
+
+    # --- For people
+
+    def print_head(self) -> None:
+        known = self.description
+        protocol = ", ".join(one for one in (known.protocol_type, known.protocol_name) if one)
+        coordinator = known.coordinator
+        words = [
+            known.group_id,
+            known.state,
+            protocol,
+            count_of(len(known.members), "member"),
+            "" if self.lag is None else f"lag {self.lag:,}",
+            f"coordinator {coordinator.broker_id} at {coordinator.address}",
+        ]
+        click.echo("  ".join(word for word in words if word))
+        if known.state in REBALANCING:
+            click.echo(f"rebalancing; see: tarry groups why {known.group_id}", err=True)
+
+    def print_offsets(self) -> None:
+        if not self.partitions:
+            click.echo("nothing is committed, and nobody reads", err=True)
+            return
+        rows = [
+            [
+                *one.place,
+                "-" if one.committed is None else one.committed.offset,
+                "-" if one.end_offset is None else one.end_offset,
+                "-" if one.lag is None else one.lag,
+                *_who(one.member),
+            ]
+            for one in self.partitions
+        ]
+        rows.extend(
+            ["-", "-", "-", "-", "-", *_who(member)]
+            for member in self.description.members
+            if member.places == []
+        )
+        titles = ["topic", "partition", "committed", "end", "lag", "member", "host"]
+        print_table(titles, rows)
+
+    def print_members(self) -> None:
+        rows = [
+            [*_who(member), member.client_id, _assignment_text(member)]
+            for member in self.description.members
+        ]
+        if rows:
+            print_table(["member", "host", "client", "has"], rows)
+        else:
+            click.echo("there are no members", err=True)
+
+    def state_row(self) -> list[object]:
+        known = self.description
+        return [
+            known.group_id,
+            known.state,
+            known.protocol_type or "-",
+            known.protocol_name or "-",
+            len(known.members),
+            "-" if self.lag is None else self.lag,
+            f"{known.coordinator.broker_id} at {known.coordinator.address}",
+        ]
+
+    # --- For programs
+
+    def as_json(self) -> dict[str, object]:
+        known = self.description
+        return {
+            "group": known.group_id,
+            "state": known.state,
+            "protocol_type": known.protocol_type,
+            "assignor": known.protocol_name,
+            "coordinator": {
+                "broker_id": known.coordinator.broker_id,
+                "host": known.coordinator.address.host,
+                "port": known.coordinator.address.port,
+            },
+            "lag": self.lag,
+            "members": [_member_json(member) for member in known.members],
+            "offsets": [
+                {
+                    "topic": one.place[0],
+                    "partition": one.place[1],
+                    "committed_offset": None if one.committed is None else one.committed.offset,
+                    "leader_epoch": None if one.committed is None else one.committed.leader_epoch,
+                    "metadata": None if one.committed is None else one.committed.metadata,
+                    "end_offset": one.end_offset,
+                    "lag": one.lag,
+                    "member_id": None if one.member is None else one.member.member_id,
+                }
+                for one in self.partitions
+            ],
+        }
+
+
+def _who(member: GroupMember | None) -> tuple[str, str]:
+    """A static member by the name that it keeps; the address without Java's slash."""
+    if member is None:
+        return "-", "-"
+    return member.instance_id or member.member_id, member.client_host.removeprefix("/")
+
+
+def _assignment_text(member: GroupMember) -> str:
+    if member.places is None:
+        return f"{len(member.assignment)} bytes that only its own kind reads"
+    topics: dict[str, list[int]] = {}
+    for topic, partition in member.places:
+        topics.setdefault(topic, []).append(partition)
+    return " ".join(f"{topic}:{ranges_text(indexes)}" for topic, indexes in topics.items()) or "-"
+
+
+def ranges_text(numbers: Sequence[int]) -> str:
+    """`0-2,5`: the partitions as the options take them."""
+    parts: list[str] = []
+    first = previous = None
+    for number in [*sorted(numbers), None]:
+        if first is not None and previous is not None and number != previous + 1:
+            parts.append(f"{first}" if first == previous else f"{first}-{previous}")
+            first = number
+        elif first is None:
+            first = number
+        previous = number
+    return ",".join(parts)
+
+
+def _member_json(member: GroupMember) -> dict[str, object]:
+    places = member.places
+    return {
+        "member_id": member.member_id,
+        "instance_id": member.instance_id,
+        "client_id": member.client_id,
+        "host": member.client_host.removeprefix("/"),
+        "assignment": None
+        if places is None
+        else [{"topic": topic, "partition": partition} for topic, partition in places],
+    }
+
+
+def look_at_groups(
+    admin: Admin, group_ids: Sequence[str], timeout: float
+) -> tuple[list[GroupLook], list[ClientError]]:
+    """The groups that are there, and why the others cannot be shown."""
+    described = admin.describe_groups(group_ids, timeout)
+    refused = [one for one in described.values() if isinstance(one, ClientError)]
+    there = {key: one for key, one in described.items() if isinstance(one, GroupDescription)}
+    committed: dict[str, dict[Place, CommittedOffset]] = {}
+    for group_id, offsets in admin.group_offsets(there, timeout=timeout).items():
+        if isinstance(offsets, ClientError):
+            refused.append(offsets)
+            del there[group_id]
+        else:
+            committed[group_id] = offsets
+    readers = {key: _readers(one) for key, one in there.items()}
+    places = {key: sorted({**committed[key], **readers[key]}) for key in there}
+    ends = end_offsets(admin, [place for each in places.values() for place in each], timeout)
+    looks = [
+        GroupLook(
+            description,
+            [
+                PartitionLook(
+                    place, committed[key].get(place), ends.get(place), readers[key].get(place)
+                )
+                for place in places[key]
+            ],
+        )
+        for key, description in there.items()
+    ]
+    return looks, refused
+
+
+def _readers(description: GroupDescription) -> dict[Place, GroupMember]:
+    return {place: member for member in description.members for place in member.places or ()}
+
+
+def end_offsets(admin: Admin, places: Sequence[Place], timeout: float) -> dict[Place, int]:
+    """Where partitions end; those that are gone, or have no leader, are left out at once."""
+    return offsets_at(admin, dict.fromkeys(places, LATEST), timeout)
+
+
+def offsets_at(admin: Admin, wanted: dict[Place, int], timeout: float) -> dict[Place, int]:
+    """Offsets at times, of the partitions whose leaders tell them."""
+    topics = admin.find_topics([topic for topic, _ in wanted], timeout)
+    led = {
+        (topic, index): time
+        for (topic, index), time in wanted.items()
+        if topic in topics
+        and index in topics[topic].partitions
+        and topics[topic].partitions[index].leader_id >= 0
+    }
+    answers = admin.offsets(led, timeout) if led else {}
+    return {
+        place: answer.offset for place, answer in answers.items() if isinstance(answer, FoundOffset)
+    }

@@ -1,0 +1,420 @@
+"""`tarry groups`: see consumer groups, and change what they have committed."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tarry.cli.group_reset import reset_command
+from tarry.cli.running import (
+    EXIT_FAILED,
+    GuessingGroup,
+    Seconds,
+    bootstrap_option,
+    client_arguments,
+    confirm,
+    fail,
+    json_option,
+    quietly,
+    settings_option,
+    timeout_option,
+    yes_option,
+)
+from tarry.cli.tables import print_json, print_json_line, print_table
+
+if TYPE_CHECKING:
+    from tarry.cli.group_look import GroupLook
+    from tarry.client.errors import ClientError
+    from tarry.client.sync.admin import Admin
+
+EXAMPLES: Final = """
+\b
+A group is several consumers that share the partitions of topics; what it has
+read is kept by the broker as a committed offset for each partition.
+
+\b
+Examples:
+  tarry groups list
+  tarry groups describe billing                    who reads what, and how far behind
+  tarry groups why billing                         why it rebalanced lately
+  tarry groups reset-offsets billing --topic orders --to-earliest
+  tarry groups delete billing
+"""
+
+
+@click.group(cls=GuessingGroup, epilog=EXAMPLES)
+def groups() -> None:
+    """List, describe, explain, reset and delete consumer groups."""
+
+
+groups.add_command(reset_command)
+
+# --- list
+
+LIST_EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups list
+  tarry groups list --state Empty -q         names of groups that nobody is in
+  tarry groups list --json | jq .[].group
+
+\b
+States: Empty (no members), PreparingRebalance (members join), CompletingRebalance
+(partitions are being shared out), Stable (all work), Dead.
+"""
+
+
+@groups.command("list", epilog=LIST_EXAMPLES)
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in it.")
+@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only groups of it: classic.")
+@click.option("-q", "--quiet", is_flag=True, help="Only the names.")
+@json_option
+@quietly
+def list_command(
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    states: tuple[str, ...],
+    types: tuple[str, ...],
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """List the groups of all brokers with their states."""
+    from tarry.client.sync.admin import Admin
+
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        found = admin.list_groups(states, types, timeout)
+    if as_json:
+        print_json(
+            [
+                {
+                    "group": one.group_id,
+                    "state": one.state,
+                    "type": one.group_type,
+                    "protocol_type": one.protocol_type,
+                    "coordinator_id": one.coordinator_id,
+                }
+                for one in found
+            ]
+        )
+    elif quiet:
+        for one in found:
+            click.echo(one.group_id)
+    elif not found:
+        which = "no such groups" if states or types else "no groups"
+        click.echo(f"there are {which}; join one with: tarry consume TOPIC --group NAME", err=True)
+    else:
+        rows = [
+            [one.group_id, one.state or "?", one.protocol_type or "-", one.coordinator_id]
+            for one in found
+        ]
+        print_table(["group", "state", "protocol", "coordinator"], rows)
+
+
+# --- describe
+
+DESCRIBE_EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups describe billing              committed offsets, lag, who reads what
+  tarry groups describe billing --members    a line a member
+  tarry groups describe --all --state        a line a group
+  tarry groups describe billing --watch      again and again; Ctrl-C ends
+  tarry groups describe billing --watch 30 --json    a line of JSON every 30 s
+
+\b
+Lag is the number of offsets between what is committed and the end of the partition.
+"""
+
+
+@groups.command("describe", epilog=DESCRIBE_EXAMPLES)
+@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--all", "all_groups", is_flag=True, help="All groups.")
+@click.option("--state", "only_state", is_flag=True, help="Only a line a group.")
+@click.option("--members", "by_member", is_flag=True, help="A line a member, with what it has.")
+@click.option(
+    "--watch",
+    type=Seconds(),
+    is_flag=False,
+    flag_value="2",
+    metavar="[SECONDS]",
+    help="Again after so many seconds (2), until Ctrl-C.",
+)
+@json_option
+@quietly
+def describe_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    all_groups: bool,
+    only_state: bool,
+    by_member: bool,
+    watch: float | None,
+    as_json: bool,
+) -> None:
+    """Show groups: members, what they have committed, how far they are behind."""
+    from tarry.client.sync.admin import Admin
+
+    if all_groups == bool(names):
+        raise click.UsageError("name groups, or say --all")
+    if only_state and by_member:
+        raise click.UsageError("--state and --members exclude each other")
+    shape = "state" if only_state else "members" if by_member else "offsets"
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        if watch is None:
+            if not _show(admin, names, timeout, shape, as_json=as_json):
+                sys.exit(EXIT_FAILED)
+            return
+        _watch(admin, names, timeout, shape, seconds=watch, as_json=as_json)
+
+
+def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_json: bool) -> bool:
+    """Print the groups once; whether all of them were there."""
+    looks, refused = _looks(admin, names, timeout)
+    if as_json:
+        print_json([look.as_json() for look in looks])
+    else:
+        _print_looks(looks, shape)
+    for error in refused:
+        click.echo(f"tarry: {error}", err=True)
+    return not refused
+
+
+def _looks(
+    admin: Admin, names: Iterable[str], timeout: float
+) -> tuple[list[GroupLook], list[ClientError]]:
+    from tarry.cli.group_look import look_at_groups
+
+    wanted = list(names) or [one.group_id for one in admin.list_groups(timeout=timeout)]
+    return look_at_groups(admin, wanted, timeout)
+
+
+def _print_looks(looks: list[GroupLook], shape: str) -> None:
+    if shape == "state":
+        titles = ["group", "state", "protocol", "assignor", "members", "lag", "coordinator"]
+        print_table(titles, [look.state_row() for look in looks])
+        return
+    for number, look in enumerate(looks):
+        if number:
+            click.echo()
+        look.print_head()
+        if shape == "members" or not look.is_of_consumers:
+            look.print_members()
+        else:
+            look.print_offsets()
+
+
+# As terminals take it: to the top left corner, and nothing below it.
+CLEAR: Final = "\x1b[H\x1b[2J"
+
+
+def _watch(
+    admin: Admin,
+    names: tuple[str, ...],
+    timeout: float,
+    shape: str,
+    *,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Print the groups again and again.  What goes wrong for a while is told and survived."""
+    from tarry.client.errors import ClientError
+
+    while True:
+        try:
+            if as_json:
+                looks, refused = _looks(admin, names, timeout)
+                print_json_line(
+                    {
+                        "at_ms": time.time_ns() // 1_000_000,
+                        "groups": [look.as_json() for look in looks],
+                        "errors": [str(error) for error in refused],
+                    }
+                )
+            else:
+                click.echo(CLEAR if sys.stdout.isatty() else "", nl=False)
+                click.echo(time.strftime("%Y-%m-%d %H:%M:%S"))
+                _show(admin, names, timeout, shape, as_json=False)
+        except ClientError as error:
+            if not error.is_retriable:
+                raise
+            click.echo(f"tarry: waiting: {error}", err=True)
+        sys.stdout.flush()
+        time.sleep(seconds)
+
+
+# --- why
+
+WHY_EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups why billing            the last ten rebalances
+  tarry groups why billing -n 1       the last one
+  tarry groups why billing --json | jq .rebalances[-1]
+
+\b
+In a rebalance the members stand still while the partitions are shared out again.
+The broker remembers them since it was started; Apache Kafka does not.
+"""
+
+
+@groups.command("why", epilog=WHY_EXAMPLES)
+@click.argument("name", metavar="GROUP")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option(
+    "-n",
+    "--last",
+    "count",
+    type=click.IntRange(1),
+    default=10,
+    show_default=True,
+    help="How many rebalances.",
+)
+@json_option
+@quietly
+def why_command(
+    name: str,
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    count: int,
+    as_json: bool,
+) -> None:
+    """Tell why a group rebalanced: who came, died, left or changed, and how long it stood still."""
+    from tarry.cli.group_history import history_json, print_history, rebalances_of
+    from tarry.client.sync.admin import Admin
+
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        memory = admin.group_memory(name, timeout)
+        if memory is None:
+            brokers = ", ".join(str(one.address) for one in admin.describe_cluster(timeout).brokers)
+            fail(
+                f"the broker that coordinates group {name} keeps no memory of rebalances, as only "
+                f"Tarry's do; look for the group's name in the logs of the brokers ({brokers})"
+            )
+    rebalances = rebalances_of(memory)
+    if as_json:
+        print_json(history_json(memory, rebalances[-count:]))
+    else:
+        print_history(memory, rebalances, count)
+
+
+# --- delete
+
+DELETE_EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups delete billing          asks before it deletes
+  tarry groups delete billing tests -y does not ask
+
+\b
+Only groups without members can be deleted: stop the consumers first.
+"""
+
+
+@groups.command("delete", epilog=DELETE_EXAMPLES)
+@click.argument("names", nargs=-1, required=True, metavar="GROUP...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@yes_option
+@click.option("--if-exists", is_flag=True, help="Do nothing for groups that are not there.")
+@json_option
+@quietly
+def delete_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    yes: bool,
+    if_exists: bool,
+    as_json: bool,
+) -> None:
+    """Delete groups without members, with all that they have committed."""
+    from tarry.base.errors import GROUP_ID_NOT_FOUND
+    from tarry.cli.outcomes import print_outcomes
+    from tarry.client.sync.admin import Admin
+
+    confirm(f"Delete {', '.join(names)} with all committed offsets?", yes=yes)
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        outcomes = admin.delete_groups(names, timeout)
+    print_outcomes(
+        "group",
+        [(one.group_id, one.error, "deleted") for one in outcomes],
+        forgiven={GROUP_ID_NOT_FOUND: "is not there"} if if_exists else {},
+        as_json=as_json,
+    )
+
+
+# --- delete-offsets
+
+DELETE_OFFSETS_EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups delete-offsets billing --topic orders         of all its partitions
+  tarry groups delete-offsets billing --topic orders:0,2-4   of these
+
+\b
+A consumer that finds no committed offset begins where its auto.offset.reset says.
+Offsets of a topic that the group's members read cannot be deleted.
+"""
+
+
+@groups.command("delete-offsets", epilog=DELETE_OFFSETS_EXAMPLES)
+@click.argument("name", metavar="GROUP")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option(
+    "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:N,N-N]", help="Of which."
+)
+@yes_option
+@json_option
+@quietly
+def delete_offsets_command(
+    name: str,
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    topics: tuple[str, ...],
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Forget what a group has committed for topics, or for some of their partitions."""
+    from tarry.cli.group_reset import chosen, parse_topics
+    from tarry.cli.outcomes import print_outcomes
+    from tarry.client.sync.admin import Admin
+
+    wanted = parse_topics(topics)
+    confirm(f"Delete the offsets of group {name} for {', '.join(topics)}?", yes=yes)
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        look = admin.group_offsets([name], timeout=timeout)[name]
+        if isinstance(look, Exception):
+            raise look
+        places = chosen(wanted, list(look))
+        if not places:
+            fail(f"group {name} has committed nothing for {', '.join(topics)}", EXIT_FAILED)
+        outcomes = admin.delete_group_offsets(name, places, timeout)
+    print_outcomes(
+        "partition",
+        [(f"{topic} [{index}]", error, "deleted") for (topic, index), error in outcomes.items()],
+        as_json=as_json,
+    )

@@ -1,0 +1,45 @@
+"""What became of several things that a command asked for: a line each, one exit code for all."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import click
+
+from tarry.cli.running import EXIT_FAILED
+from tarry.cli.tables import print_json
+
+if TYPE_CHECKING:
+    from tarry.client.errors import ClientError
+
+# A name, why it was refused, and what is said if it was not.
+Outcome = tuple[str, "ClientError | None", str]
+
+
+def print_outcomes(
+    what: str,
+    outcomes: Sequence[Outcome],
+    *,
+    forgiven: Mapping[int, str] | None = None,
+    as_json: bool = False,
+) -> None:
+    """One line for each; exit 1 if one of them failed.  `forgiven` has what is said in place of
+    an error that is none here."""
+    is_failed = False
+    rows: list[dict[str, object]] = []
+    for name, error, done in outcomes:
+        left = (forgiven or {}).get(getattr(error, "code", 0))
+        rows.append(
+            {what: name, "done": error is None, "error": None if error is None else str(error)}
+        )
+        if error is not None and left is None:
+            is_failed = True
+            click.echo(f"tarry: {name}: {error}", err=True)
+        elif not as_json:
+            click.echo(f"{name}: {done if error is None else left}")
+    if as_json:
+        print_json(rows)
+    if is_failed:
+        sys.exit(EXIT_FAILED)

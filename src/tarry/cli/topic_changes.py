@@ -1,0 +1,287 @@
+"""`tarry topics alter`, `add-partitions` and `delete-records`: what changes a topic."""
+
+from __future__ import annotations
+
+import sys
+import time
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tarry.cli.outcomes import print_outcomes
+from tarry.cli.running import (
+    EXIT_FAILED,
+    bootstrap_option,
+    client_arguments,
+    confirm,
+    fail,
+    json_option,
+    quietly,
+    settings_option,
+    timeout_option,
+    yes_option,
+)
+from tarry.cli.tables import print_json, print_table
+
+if TYPE_CHECKING:
+    from tarry.cli.places import Place
+    from tarry.client.core.metadata import Topic
+    from tarry.client.errors import ClientError
+    from tarry.client.sync.admin import Admin
+
+At = tuple[str, int]
+
+# --- alter
+
+ALTER_EXAMPLES: Final = """
+\b
+Examples:
+  tarry topics alter orders -c retention.ms=86400000     keep records for a day
+  tarry topics alter orders -c cleanup.policy+=compact   add to a list
+  tarry topics alter orders --unset retention.ms         the broker's default again
+  tarry topics alter orders -c retention.ms=1 --validate-only
+
+\b
+The settings of a topic, with what they mean:
+  tarry configs get --topic orders --all --explain
+"""
+
+
+@click.command("alter", epilog=ALTER_EXAMPLES)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting.")
+@click.option("--unset", multiple=True, metavar="KEY", help="Back to the broker's default.")
+@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@json_option
+@quietly
+def alter_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    configs: tuple[str, ...],
+    unset: tuple[str, ...],
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Change settings of topics; of each topic all of them or none."""
+    from tarry.cli.configs import parse_changes
+    from tarry.client.errors import BrokerError
+    from tarry.client.sync.admin import Admin
+
+    changes = parse_changes(configs, unset)
+    if not changes:
+        raise click.UsageError("say what to change, with -c KEY=VALUE or --unset KEY")
+    done = "could be changed" if validate_only else "changed"
+    outcomes: list[tuple[str, ClientError | None, str]] = []
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        for name in names:
+            try:
+                admin.change_topic_configs(
+                    name, changes, validate_only=validate_only, timeout=timeout
+                )
+            except BrokerError as error:
+                outcomes.append((name, error, ""))
+            else:
+                outcomes.append((name, None, done))
+    print_outcomes("topic", outcomes, as_json=as_json)
+
+
+# --- add-partitions
+
+ADD_EXAMPLES: Final = """
+\b
+Examples:
+  tarry topics add-partitions orders -p 12              twelve in all
+  tarry topics add-partitions orders -p 12 --validate-only
+
+\b
+On a cluster of three, where the two new ones are to be (leaders first):
+  tarry topics add-partitions orders -p 6 --assignment 1:2,2:3
+
+\b
+Records with a key may go to another partition than before; partitions cannot be taken away.
+"""
+
+
+@click.command("add-partitions", epilog=ADD_EXAMPLES)
+@click.argument("names", nargs=-1, required=True, metavar="NAME...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option(
+    "-p", "--partitions", type=click.IntRange(1), required=True, help="How many in all, not more."
+)
+@click.option("--assignment", metavar="ID:ID,...", help="Brokers of each new one, leader first.")
+@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@json_option
+@quietly
+def add_partitions_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    partitions: int,
+    assignment: str | None,
+    validate_only: bool,
+    as_json: bool,
+) -> None:
+    """Give topics more partitions; groups that read them share the new ones out."""
+    from tarry.client.sync.admin import Admin
+
+    brokers = None if assignment is None else parse_assignment(assignment)
+    done = "could have" if validate_only else "has"
+    outcomes: list[tuple[str, ClientError | None, str]] = []
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        for name in names:
+            outcome = admin.create_partitions(
+                name, partitions, assignment=brokers, validate_only=validate_only, timeout=timeout
+            )
+            outcomes.append((name, outcome.error, f"{done} {partitions} partitions"))
+    print_outcomes("topic", outcomes, as_json=as_json)
+
+
+def parse_assignment(text: str) -> list[list[int]]:
+    """`1:2,2:3`: for each partition its brokers."""
+    try:
+        return [[int(broker) for broker in part.split(":")] for part in text.split(",")]
+    except ValueError:
+        raise click.UsageError(f"write the assignment {text!r} as ID:ID,ID:ID") from None
+
+
+# --- delete-records
+
+DELETE_RECORDS_EXAMPLES: Final = """
+\b
+Examples:
+  tarry topics delete-records orders --before end       all that is there
+  tarry topics delete-records orders --before 1000      what has a smaller offset
+  tarry topics delete-records orders --before -10       all but the last ten a partition
+  tarry topics delete-records orders --before s@2026-11-21T08:00
+  tarry topics delete-records orders --before 0=100,1=end
+
+\b
+The topic, its settings and its offsets stay: the next record has the offset that it would
+have had.
+"""
+
+
+@click.command("delete-records", epilog=DELETE_RECORDS_EXAMPLES)
+@click.argument("name", metavar="NAME")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--before", required=True, metavar="OFFSET", help="Delete what lies before it.")
+@click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only in these.")
+@yes_option
+@json_option
+@quietly
+def delete_records_command(
+    name: str,
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    before: str,
+    partitions: str | None,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Delete the first records of a topic's partitions, for all readers and for good."""
+    from tarry.cli.places import BadPlace, parse_partitions, parse_places
+    from tarry.client.sync.admin import Admin
+
+    try:
+        start, single = parse_places(before, time.time_ns() // 1_000_000)
+        only = None if partitions is None else parse_partitions(partitions)
+    except BadPlace as error:
+        raise click.UsageError(str(error)) from None
+    confirm(f"Delete the records of {name} before {before}?", yes=yes)
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        topic = admin.describe_topics([name], timeout)[0]
+        wanted = {index: single.get(index, start) for index in _indexes(topic, only, single)}
+        deletion = _Deletion(admin, name, timeout)
+        deletion.run(wanted)
+    deletion.print(as_json=as_json)
+
+
+def _indexes(topic: Topic, only: list[int] | None, single: dict[int, Place]) -> list[int]:
+    """The partitions that were named in one way or the other, else all."""
+    for index in [*(only or ()), *single]:
+        if index not in topic.partitions:
+            fail(f"topic {topic.name} has partitions 0 to {max(topic.partitions)}, not {index}")
+    return sorted(dict.fromkeys(only or single or topic.partitions))
+
+
+class _Deletion:
+    """One run of delete-records: the offsets before, and what came of it."""
+
+    def __init__(self, admin: Admin, topic: str, timeout: float) -> None:
+        self.admin = admin
+        self.topic = topic
+        self.timeout = timeout
+        self.begins: dict[At, int] = {}
+        self.outcomes: dict[At, int | ClientError] = {}
+
+    def run(self, wanted: dict[int, Place]) -> None:
+        from tarry.cli.group_look import offsets_at
+        from tarry.cli.places import TIME
+        from tarry.client.core.lookup import EARLIEST, LATEST
+
+        places = {(self.topic, index): place for index, place in wanted.items()}
+        self.begins = offsets_at(self.admin, dict.fromkeys(places, EARLIEST), self.timeout)
+        ends = offsets_at(self.admin, dict.fromkeys(places, LATEST), self.timeout)
+        times = {at: place.number for at, place in places.items() if place.kind == TIME}
+        found = offsets_at(self.admin, times, self.timeout)
+        for topic, index in places:
+            if (topic, index) not in ends:
+                fail(f"{topic} [{index}] does not tell its offsets; it may be without a leader")
+        offsets = {
+            at: _offset(place, self.begins[at], ends[at], found.get(at, -1))
+            for at, place in places.items()
+        }
+        self.outcomes = self.admin.delete_records(offsets, self.timeout)
+
+    def print(self, *, as_json: bool) -> None:
+        done = {at: one for at, one in self.outcomes.items() if isinstance(one, int)}
+        for one in self.outcomes.values():
+            if not isinstance(one, int):
+                click.echo(f"tarry: {one}", err=True)
+        if as_json:
+            print_json(
+                [
+                    {
+                        "topic": at[0],
+                        "partition": at[1],
+                        "begin_offset_before": self.begins[at],
+                        "begin_offset": done.get(at),
+                        "error": None if at in done else str(one),
+                    }
+                    for at, one in self.outcomes.items()
+                ]
+            )
+        elif done:
+            rows = [[*at, self.begins[at], begin] for at, begin in done.items()]
+            print_table(["topic", "partition", "first offset was", "is"], rows)
+        if len(done) < len(self.outcomes):
+            sys.exit(EXIT_FAILED)
+
+
+def _offset(place: Place, begin: int, end: int, found: int) -> int:
+    """The first offset that is to stay.  `end` is a number too: what comes meanwhile stays."""
+    from tarry.cli.places import BEGINNING, END, FROM_END, TIME
+
+    if place.kind == BEGINNING:
+        return begin
+    if place.kind == END:
+        return end
+    if place.kind == FROM_END:
+        return max(begin, end - place.number)
+    if place.kind == TIME:
+        return found if found >= 0 else end
+    return place.number

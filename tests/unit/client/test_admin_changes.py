@@ -1,0 +1,180 @@
+"""Admin calls that change settings, partitions and records."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from scripted_admin import serve_admins
+from scripted_cluster import CUT, ScriptedCluster, Seen
+from scripted_groups import BROKER, TOPIC, GroupCluster
+
+from tarry.base import errors
+from tarry.client.core.admin_configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
+from tarry.client.core.admin_partitions import TO_THE_END
+from tarry.client.errors import BrokerError, TimedOut, UnknownTopic
+from tarry.client.sync.admin import Admin
+from tarry.protocol import api_keys
+
+
+@pytest.fixture
+def cluster() -> GroupCluster:
+    made = GroupCluster(brokers=3)
+    made.topic("t", partitions=2, leader_id=2)
+    return made
+
+
+@pytest.fixture
+def admin(cluster: GroupCluster, monkeypatch: pytest.MonkeyPatch) -> Admin:
+    return serve_admins(cluster, monkeypatch)()
+
+
+# --- Settings
+
+
+def test_settings_are_set_unset_appended_and_subtracted(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    admin.change_topic_configs(
+        "t", [ConfigChange("retention.ms", SET, "5"), ConfigChange("cleanup.policy", APPEND, "x")]
+    )
+    set_ = dict(cluster.settings[TOPIC, "t"])
+    admin.change_topic_configs(
+        "t", [ConfigChange("retention.ms", DELETE), ConfigChange("cleanup.policy", SUBTRACT, "x")]
+    )
+
+    assert set_ == {"retention.ms": "5", "cleanup.policy": "delete,x"}
+    assert cluster.settings[TOPIC, "t"] == {"cleanup.policy": "delete"}
+
+
+def test_what_is_only_validated_changes_nothing(admin: Admin, cluster: GroupCluster) -> None:
+    admin.change_topic_configs("t", [ConfigChange("retention.ms", SET, "5")], validate_only=True)
+
+    assert cluster.settings == {}
+
+
+def test_a_refused_setting_is_raised_with_the_broker_s_sentence(admin: Admin) -> None:
+    with pytest.raises(BrokerError, match=r"Unknown topic config name: no\.such"):
+        admin.change_topic_configs("t", [ConfigChange("no.such", SET, "5")])
+
+
+def test_settings_of_a_broker_go_to_it_and_those_of_all_brokers_to_any(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    admin.describe_cluster()
+    cluster.seen.clear()
+
+    admin.change_broker_configs(3, [ConfigChange("retention.ms", SET, "5")])
+    admin.change_broker_configs(None, [ConfigChange("retention.ms", SET, "6")])
+    one = {entry.name: entry for entry in admin.describe_broker_configs(3)}
+    every = {entry.name: entry for entry in admin.describe_broker_configs(None)}
+
+    assert cluster.requests(api_keys.INCREMENTAL_ALTER_CONFIGS)[0].broker_id == 3
+    assert cluster.requests(api_keys.DESCRIBE_CONFIGS)[0].broker_id == 3
+    assert cluster.settings == {
+        (BROKER, "3"): {"retention.ms": "5"},
+        (BROKER, ""): {"retention.ms": "6"},
+    }
+    assert (one["retention.ms"].value, one["retention.ms"].source) == ("5", "broker (dynamic)")
+    assert (every["retention.ms"].value, every["retention.ms"].source) == (
+        "6",
+        "cluster (dynamic)",
+    )
+
+
+@pytest.mark.parametrize("version", [1, 2, 3, 4])
+def test_settings_are_explained_by_brokers_that_can(
+    admin: Admin, cluster: GroupCluster, version: int
+) -> None:
+    cluster.ranges[api_keys.DESCRIBE_CONFIGS] = (1, version)
+
+    short = admin.describe_topic_configs("t")[0]
+    explained = admin.describe_topic_configs("t", explain=True)[0]
+
+    assert (short.name, short.documentation, short.synonyms) == ("cleanup.policy", "", ())
+    assert explained.documentation == ("What <b>cleanup.policy</b> does." if version >= 3 else "")
+    assert explained.type_name == ("list" if version >= 3 else "")
+    assert [(one.name, one.value, one.source) for one in explained.synonyms] == [
+        ("cleanup.policy", "delete", "default")
+    ]
+
+
+# --- Partitions
+
+
+def test_partitions_are_added_up_to_a_count(admin: Admin, cluster: GroupCluster) -> None:
+    tried = admin.create_partitions("t", 5, validate_only=True)
+    before = len(cluster.topics["t"].logs)
+    done = admin.create_partitions("t", 5, assignment=[[1], [2], [3]])
+    again = admin.create_partitions("t", 5)
+    nowhere = admin.create_partitions("nope", 5)
+
+    assert (tried.error, before, done.error) == (None, 2, None)
+    assert len(cluster.topics["t"].logs) == 5
+    assert str(again.error) == "Topic already has 5 partition(s) (INVALID_PARTITIONS)"
+    assert "nope does not exist" in str(nowhere.error)
+    sent = cluster.requests(api_keys.CREATE_PARTITIONS)[1].request.topics[0]
+    assert [one.broker_ids for one in sent.assignments] == [[1], [2], [3]]
+
+
+# --- Records
+
+
+def test_records_are_deleted_at_the_leaders(admin: Admin, cluster: GroupCluster) -> None:
+    cluster.topic("u", partitions=1, leader_id=3)
+    for log in (*cluster.topics["t"].logs, *cluster.topics["u"].logs):
+        log.add(b"1", b"2", b"3")
+
+    done = admin.delete_records({("t", 0): 2, ("t", 1): TO_THE_END, ("u", 0): 1})
+
+    assert done == {("t", 0): 2, ("t", 1): 3, ("u", 0): 1}
+    assert [one.broker_id for one in cluster.requests(api_keys.DELETE_RECORDS)] == [2, 3]
+
+
+def test_a_leader_that_moved_is_found_again(admin: Admin, cluster: GroupCluster) -> None:
+    log = cluster.topics["t"].logs[0]
+    log.add(b"1", b"2")
+
+    def then_moved(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        log.leader_id = 3
+        return answer
+
+    cluster.script(api_keys.METADATA, then_moved)
+
+    assert admin.delete_records({("t", 0): 1}) == {("t", 0): 1}
+    assert [one.broker_id for one in cluster.requests(api_keys.DELETE_RECORDS)] == [2, 3]
+
+
+def test_a_lost_answer_is_asked_for_again(admin: Admin, cluster: GroupCluster) -> None:
+    cluster.topics["t"].logs[0].add(b"1", b"2")
+    cluster.script(api_keys.DELETE_RECORDS, lambda cluster, seen: CUT)
+
+    assert admin.delete_records({("t", 0): 1}) == {("t", 0): 1}
+
+
+def test_each_partition_has_its_own_outcome(admin: Admin, cluster: GroupCluster) -> None:
+    cluster.topics["t"].logs[0].add(b"1", b"2")
+
+    done = admin.delete_records({("t", 0): 1, ("t", 1): 9, ("t", 7): 1, ("nope", 0): 1})
+
+    assert done["t", 0] == 1
+    assert isinstance(done["t", 7], UnknownTopic)
+    assert isinstance(done["nope", 0], UnknownTopic)
+    refused = done["t", 1]
+    assert isinstance(refused, BrokerError)
+    assert refused.code == errors.OFFSET_OUT_OF_RANGE
+    assert "t [1] ends before offset 9" in str(refused)
+
+
+def test_a_partition_without_leader_is_given_up_in_time(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    cluster.topics["t"].logs[0].add(b"1", b"2")
+    cluster.topics["t"].logs[1].leader_id = -1
+
+    done = admin.delete_records({("t", 0): 1, ("t", 1): 1}, timeout=2.0)
+
+    assert done["t", 0] == 1
+    assert isinstance(done["t", 1], TimedOut)
+    assert "t [1] has no leader" in str(done["t", 1])
