@@ -25,6 +25,7 @@ class SimulatedClock:
         self.wall_offset_ms = WALL_START_MS
         # How long the broker's process has been stopped so far.
         self.stalled_ms = 0
+        self.stalls = 0
         self._agenda: list[tuple[int, int, Action]] = []
         self._planned = 0
 

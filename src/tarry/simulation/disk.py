@@ -254,6 +254,11 @@ class SimulatedDisk:
                 directory.unlink(name)
         return len(removals)
 
+    def content(self, path: str) -> bytes:
+        """What a reader would get of a file, no fault in the way; nothing if it is not there."""
+        node = self._find(path)
+        return bytes(node.content) if isinstance(node, FileNode) else b""
+
     def used_bytes(self) -> int:
         """Bytes of all files that have a name."""
         return _size_of(self._root)

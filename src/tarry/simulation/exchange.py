@@ -12,6 +12,9 @@ from tarry.base.doors import Chunk, FileRegion
 
 _LENGTH_BYTES: Final = 4
 
+# Beyond what a request allows: flushes of metadata, a round that has to end first.
+SLACK_MS: Final = 1_500
+
 
 class Exchange:
     """A request under way.  -1: not yet."""
@@ -23,6 +26,9 @@ class Exchange:
         self.is_answer_expected = True
         # How long the broker may wait by itself before it answers.
         self.wait_ms = 0
+        self.slack_ms = SLACK_MS
+        # A stop of the broker's process begins its wait anew.
+        self.is_stall_forgiven = False
         # For a fetch that waits for its first byte: topic id, partition and offset.
         self.waits_for: list[tuple[bytes, int, int]] = []
         self.end_position = 0

@@ -27,6 +27,10 @@ REFUSED: Final = 2
 # After every turn that was: no broker has had it.
 _NEVER: Final = 1 << 62
 
+# As the partition of a deletion: all of them, of the topic or, without one, of the group; without
+# a group of all groups.
+ALL: Final = -1
+
 # Group, topic and partition: what one offset is committed for.
 Register = tuple[str, str, int]
 
@@ -51,6 +55,8 @@ class Asked:
         # What a sync was answered with: the leader's word for its assignment, and the partitions.
         self.token = ""
         self.partitions: list[tuple[str, int]] = []
+        # What a commit commits.
+        self.writes: list[OffsetWrite] = []
         self.error_code = -1
         self.exchange: Exchange | None = None
 
@@ -85,13 +91,20 @@ class OffsetWrite:
         self.offset = offset
         self.leader_epoch = -1
         self.outcome = UNKNOWN
-        # The broker saw it before its clients could know: a record in its log.
-        self.seen_turn = -1
+        # Of a deletion that follows from something else: when that was asked for.
+        self.sent_turn = -1
         self.exchange: Exchange | None = None
 
     @property
     def is_deletion(self) -> bool:
         return self.mark == ""
+
+    def is_of(self, register: Register) -> bool:
+        """Whether it is a write of this register, or a deletion of many of which it is one."""
+        group, topic, index = self.register
+        if index != ALL:
+            return self.register == register
+        return group in ("", register[0]) and topic in ("", register[1])
 
 
 class OffsetRead:
@@ -103,7 +116,8 @@ class OffsetRead:
         self.register = register
         self.mark = mark
         self.offset = offset
-        self.leader_epoch = leader_epoch
+        # None: the version of the answer does not say.
+        self.leader_epoch: int | None = leader_epoch
         self.exchange = exchange
 
 
@@ -140,7 +154,7 @@ class GroupHistory:
         """The last turn in which the write can have had its effect."""
         exchange = write.exchange
         if exchange is None:
-            return write.seen_turn
+            return _NEVER
         if write.outcome == UNKNOWN or exchange.answered_turn < 0:
             return self.last_turn_after(exchange.delivered_turn)
         return exchange.answered_turn

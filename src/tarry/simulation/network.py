@@ -73,7 +73,7 @@ class SimulatedNetwork:
         # The turn of the broker that runs, or ran last.
         self.turn = 0
         # By turn: how long the broker's process had been running when it began.
-        self._turns_alive_ms = [clock.alive_ms]
+        self.turn_times_ms = [clock.alive_ms]
         self._random = random
         self._transport: SimulatedTransport | None = None
         self._inbox: list[Event] = []
@@ -98,14 +98,14 @@ class SimulatedNetwork:
     def take_events(self) -> list[Event]:
         """What the next turn is told; it begins now."""
         self.turn += 1
-        self._turns_alive_ms.append(self.clock.alive_ms)
+        self.turn_times_ms.append(self.clock.alive_ms)
         events = self._inbox
         self._inbox = []
         return events
 
     def waited_ms(self, exchange: Exchange) -> int:
         """How long the running broker took from seeing a request to answering it."""
-        times = self._turns_alive_ms
+        times = self.turn_times_ms
         return times[exchange.answered_turn] - times[exchange.delivered_turn]
 
     def has_events(self) -> bool:

@@ -6,13 +6,14 @@ import logging
 import traceback
 from typing import Final
 
+from tarry.simulation.groups_play import GroupsPlay
 from tarry.simulation.play import MakePlay
 from tarry.simulation.records_play import RecordsPlay
 from tarry.simulation.trace import Trace
 from tarry.simulation.world import World
 
 # What may be put on, by name.
-PLAYS: Final[dict[str, MakePlay]] = {"records": RecordsPlay}
+PLAYS: Final[dict[str, MakePlay]] = {"records": RecordsPlay, "groups": GroupsPlay}
 
 
 class Outcome:

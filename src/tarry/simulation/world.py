@@ -182,6 +182,7 @@ class World:
         late_ms = clock.now_ms - self._turn_due_ms
         if late_ms > STALL_MS:
             clock.stalled_ms += late_ms
+            clock.stalls += 1
         events = self.network.take_events()
         self._had_turn = True
         try:
@@ -196,7 +197,7 @@ class World:
             return
         self.play.after_turn(broker)
         if not self._end_after_stop:
-            self._liveness.after_turn(self.network.sockets(), clock.alive_ms)
+            self._liveness.after_turn(self.network.sockets(), clock.alive_ms, clock.stalls)
         elif clock.alive_ms > self._stop_deadline_ms:
             self.stage.history.violate(f"a clean stop took more than {_STOP_MS_MAX} ms")
         # A turn takes time; sometimes enough for more events to gather.

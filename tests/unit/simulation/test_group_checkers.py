@@ -7,6 +7,7 @@ from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.exchange import Exchange
 from tarry.simulation.group_history import (
     ACKNOWLEDGED,
+    ALL,
     COMMIT,
     HEARTBEAT,
     JOIN,
@@ -343,12 +344,27 @@ def test_an_offset_that_nobody_committed_is_found() -> None:
     assert "which nobody committed" in check_groups(history)[0]
 
 
-def test_a_tombstone_that_was_seen_in_the_log_explains_a_missing_offset() -> None:
+def test_an_offset_may_be_gone_with_its_topic() -> None:
     history = a_history()
     commit(history, 5, (2, 3))
-    expired = OffsetWrite(REGISTER, "", -1)
-    expired.seen_turn = 6
-    history.writes.append(expired)
+    with_its_topic = OffsetWrite(("", "t", ALL), "", -1)
+    with_its_topic.sent_turn = 6
+    history.writes.append(with_its_topic)
     read(history, -1, (8, 8))
 
     assert check_groups(history) == []
+
+
+def test_a_deletion_of_the_group_is_one_of_all_its_offsets() -> None:
+    history = a_history()
+    commit(history, 5, (2, 3))
+    deletion = OffsetWrite(("g", "", ALL), "", -1)
+    deletion.outcome = ACKNOWLEDGED
+    deletion.exchange = exchange((4, 5))
+    history.writes.append(deletion)
+    read(history, -1, (6, 6))
+    read(history, 5, (8, 8))
+
+    assert check_groups(history) == [
+        "t-0 of group g has offset 5 with 'mark 5' in turn 8, and a deletion came after it"
+    ]

@@ -7,13 +7,10 @@ have their turn later.  Time during which the broker's process was stopped does 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
 from tarry.simulation.exchange import Exchange
 from tarry.simulation.history import History, place_name
-
-# Beyond what the request allows: flushes of metadata, a round that has to end first.
-_SLACK_MS: Final = 1_500
 
 
 class Asking(Protocol):
@@ -31,9 +28,12 @@ class LivenessChecker:
     def __init__(self, history: History) -> None:
         self._history = history
         self._heads: dict[int, tuple[Exchange, int]] = {}
+        self._stalls = 0
 
-    def after_turn(self, sockets: Sequence[Asking], alive_ms: int) -> None:
-        """`alive_ms` is time that passes only while the broker runs."""
+    def after_turn(self, sockets: Sequence[Asking], alive_ms: int, stalls: int = 0) -> None:
+        """`alive_ms` is time that passes only while the broker runs, stopped `stalls` times."""
+        was_stalled = stalls != self._stalls
+        self._stalls = stalls
         heads: dict[int, tuple[Exchange, int]] = {}
         for socket in sockets:
             if socket.has_surplus_answer:
@@ -43,13 +43,15 @@ class LivenessChecker:
             if head is None or head.delivered_ms < 0:
                 continue
             known = self._heads.get(socket.connection_id)
-            since_ms = alive_ms if known is None or known[0] is not head else known[1]
+            is_new = known is None or known[0] is not head
+            is_forgiven = was_stalled and head.is_stall_forgiven
+            since_ms = alive_ms if known is None or is_new or is_forgiven else known[1]
             heads[socket.connection_id] = (head, since_ms)
             self._check(head, alive_ms - since_ms)
         self._heads = heads
 
     def _check(self, head: Exchange, waited_ms: int) -> None:
-        if waited_ms > head.wait_ms + _SLACK_MS:
+        if waited_ms > head.wait_ms + head.slack_ms:
             self._history.violate(
                 f"a request with API key {head.api_key} may wait {head.wait_ms} ms and has waited "
                 f"{waited_ms} ms without an answer"

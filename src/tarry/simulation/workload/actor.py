@@ -15,7 +15,7 @@ from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
 from tarry.simulation.connection import ClientSocket
-from tarry.simulation.exchange import Exchange
+from tarry.simulation.exchange import SLACK_MS, Exchange
 from tarry.simulation.workload.stage import Stage
 from tarry.wire.reader import Reader
 
@@ -41,6 +41,12 @@ class Question:
         self.wait_ms = wait_ms
         self.waits_for: list[tuple[bytes, int, int]] = []
         self.is_answer_expected = True
+        # What the liveness checker grants beyond `wait_ms`; its default if not set.
+        self.slack_ms = SLACK_MS
+        # The broker begins all waiting anew when its own process was stopped.
+        self.is_stall_forgiven = False
+        # Hears of the exchange as soon as the request is on its way.
+        self.on_sent: OnLost | None = None
 
 
 class _Pending:
@@ -92,6 +98,8 @@ class Actor:
         exchange = Exchange(question.api_key, question.version, self._correlation_id)
         exchange.is_answer_expected = question.is_answer_expected
         exchange.wait_ms = question.wait_ms
+        exchange.slack_ms = question.slack_ms
+        exchange.is_stall_forgiven = question.is_stall_forgiven
         exchange.waits_for = question.waits_for
         frame = encode_request(
             question.api_key, question.version, self._correlation_id, self.name, question.request
@@ -103,6 +111,8 @@ class Actor:
             if len(self._pending) == 1:
                 self._watch()
         self._socket.send(frame, exchange)
+        if question.on_sent is not None:
+            question.on_sent(exchange)
         return exchange
 
     def hang_up(self) -> None:

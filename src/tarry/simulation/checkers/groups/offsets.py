@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from tarry.simulation.group_history import (
     ACKNOWLEDGED,
+    ALL,
     REFUSED,
     GroupHistory,
     OffsetRead,
@@ -28,16 +29,25 @@ class _Register:
         # By place in `writes`; none: it is not sure that it counts at all.
         self.confirmed_turns: list[int | None] = []
 
+    def add(self, write: OffsetWrite) -> None:
+        """One more."""
+        self.writes.append(write)
+        if not write.is_deletion:
+            self.by_mark[write.mark] = write
+        self.confirmed_turns.append(_acknowledged_turn(write))
+
 
 def check_offsets(history: GroupHistory) -> list[str]:
     """None is lost, none comes back, none goes back without a commit that says so."""
     registers: dict[Register, _Register] = {}
     for write in history.writes:
-        register = registers.setdefault(write.register, _Register())
-        register.writes.append(write)
-        if not write.is_deletion:
-            register.by_mark[write.mark] = write
-        register.confirmed_turns.append(_acknowledged_turn(write))
+        if write.register[2] != ALL:
+            registers.setdefault(write.register, _Register()).add(write)
+    for write in history.writes:
+        if write.register[2] == ALL:
+            for name, register in registers.items():
+                if write.is_of(name):
+                    register.add(write)
     for read in history.reads:
         register = registers.setdefault(read.register, _Register())
         _confirm(register, read)
@@ -49,9 +59,8 @@ def check_offsets(history: GroupHistory) -> list[str]:
 
 
 def _acknowledged_turn(write: OffsetWrite) -> int | None:
-    if write.exchange is None:
-        return write.seen_turn
-    return write.exchange.answered_turn if write.outcome == ACKNOWLEDGED else None
+    exchange = write.exchange
+    return exchange.answered_turn if exchange and write.outcome == ACKNOWLEDGED else None
 
 
 def _confirm(register: _Register, read: OffsetRead) -> None:
@@ -72,7 +81,7 @@ def _wrong_with(history: GroupHistory, register: _Register, read: OffsetRead) ->
     write = register.by_mark.get(read.mark)
     if write is None:
         return f"{name} has offset {read.offset} with {read.mark!r}, which nobody committed"
-    if write.offset != read.offset or write.leader_epoch != read.leader_epoch:
+    if write.offset != read.offset or read.leader_epoch not in (None, write.leader_epoch):
         return (
             f"{name} has offset {read.offset} of leader epoch {read.leader_epoch} with "
             f"{read.mark!r}, and {write.offset} of {write.leader_epoch} was committed"
@@ -126,8 +135,7 @@ def _overwriter(register: _Register, end_turn: int, read: OffsetRead) -> OffsetW
 def _begin(write: OffsetWrite) -> int | None:
     """The first turn in which it can have had its effect; none: it was never delivered."""
     if write.exchange is None:
-        # A record that was seen in the log: when it was appended is not known.
-        return 0
+        return write.sent_turn
     turn = write.exchange.delivered_turn
     return turn if turn >= 0 else None
 

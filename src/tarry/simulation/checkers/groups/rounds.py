@@ -1,0 +1,136 @@
+"""Rounds: what must hold of every live group between two turns.
+
+A round that works and has nothing on its way to the log is what its record says; who is watched is
+a member or an id that was given out, each of them once; nobody is kept for ever; and a join phase
+does not end before its time while such an id is open.
+"""
+
+from __future__ import annotations
+
+from tarry.base import errors
+from tarry.broker.broker import Broker
+from tarry.broker.coordinator.shard import Shard
+from tarry.group.state import (
+    COMPLETING_REBALANCE,
+    PREPARING_REBALANCE,
+    STABLE,
+    GroupState,
+    Round,
+)
+
+
+class RoundChecker:
+    """Remembers each group's round of the turn before."""
+
+    def __init__(self) -> None:
+        self._before: dict[str, Round] = {}
+
+    def on_life_begins(self) -> None:
+        """Nothing of the broker before is there any more."""
+        self._before = {}
+
+    def after_turn(self, broker: Broker) -> list[str]:
+        """What is wrong now."""
+        before = self._before
+        self._before = {}
+        for shard in broker.coordinator.shards:
+            if shard.error_code != errors.NONE:
+                continue
+            for group_id, group in shard.groups.by_id.items():
+                self._before[group_id] = group.round
+                sentence = wrong_with_round(group) or _wrong_with_operations(shard, group)
+                earlier = before.get(group_id)
+                if not sentence and earlier is not None and earlier is not group.round:
+                    sentence = _wrong_with_end_of_join_phase(earlier, group.round, broker.now_ms)
+                if sentence:
+                    return [f"group {group_id}: {sentence}"]
+            for group_id in shard.operations:
+                if group_id not in shard.groups.by_id:
+                    return [f"group {group_id} is gone, and something waits for it"]
+        return []
+
+
+def wrong_with_round(group: GroupState) -> str:
+    """The first thing that does not hold, or ""."""
+    now = group.round
+    for name, named in (
+        ("joins", now.joins),
+        ("syncs", now.syncs),
+        ("assignments", now.assignments),
+    ):
+        strangers = [each for each in named if each not in now.members]
+        if strangers:
+            return f"{name} name {strangers}, who are no members"
+    if any(each in now.members for each in now.pending_members):
+        return "a member's id is open as well"
+    has_deadline = now.join_deadline_ms is not None
+    if has_deadline != (now.phase == PREPARING_REBALANCE):
+        return f"phase {now.phase} and join deadline {now.join_deadline_ms}"
+    if now.phase in (COMPLETING_REBALANCE, STABLE):
+        if now.leader_id not in now.members or now.protocol_name is None:
+            return f"leader {now.leader_id} and protocol {now.protocol_name} in phase {now.phase}"
+        if (now.sync_deadline_ms is not None) != bool(now.unsynced):
+            return f"sync deadline {now.sync_deadline_ms}, and not synced are {list(now.unsynced)}"
+    elif now.syncs:
+        return f"syncs wait in phase {now.phase}"
+    watched = [*now.members, *now.pending_members]
+    if sorted(group.heartbeats) != sorted(watched):
+        return f"sessions of {sorted(group.heartbeats)}, and there are {sorted(watched)}"
+    for member_id, heartbeat in group.heartbeats.items():
+        if heartbeat.deadline_ms is None and member_id not in [*now.joins, *now.syncs]:
+            return f"member {member_id} is kept for ever"
+    if now.phase == STABLE and not group.appends:
+        return _wrong_with_record(group)
+    return ""
+
+
+def _wrong_with_record(group: GroupState) -> str:
+    now = group.round
+    recorded = group.recorded
+    if recorded is None:
+        return "it works and is not recorded"
+    if (recorded.generation_id, recorded.protocol_name, recorded.leader_id) != (
+        now.generation_id,
+        now.protocol_name,
+        now.leader_id,
+    ):
+        return (
+            f"generation {now.generation_id} of leader {now.leader_id} works, and recorded is "
+            f"{recorded.generation_id} of {recorded.leader_id}"
+        )
+    rows = {row.member_id: row.assignment for row in recorded.members}
+    if rows != now.assignments or list(rows) != list(now.members):
+        return f"assigned is {now.assignments}, and recorded is {rows}"
+    return ""
+
+
+def _wrong_with_operations(shard: Shard, group: GroupState) -> str:
+    """What waits in the purgatories is what the group waits for."""
+    operations = shard.operations.get(group.group_id)
+    now = group.round
+    watched = [] if operations is None else list(operations.heartbeats)
+    expected = [
+        member_id for member_id, each in group.heartbeats.items() if each.deadline_ms is not None
+    ]
+    if sorted(watched) != sorted(expected):
+        return f"heartbeat operations of {sorted(watched)}, and watched are {sorted(expected)}"
+    has_join = operations is not None and operations.join is not None
+    if has_join != (now.join_deadline_ms is not None):
+        return f"join operation: {has_join}, and join deadline {now.join_deadline_ms}"
+    has_sync = operations is not None and operations.sync is not None
+    if has_sync != (now.sync_deadline_ms is not None):
+        return f"sync operation: {has_sync}, and sync deadline {now.sync_deadline_ms}"
+    return ""
+
+
+def _wrong_with_end_of_join_phase(before: Round, now: Round, now_ms: int) -> str:
+    if before.phase != PREPARING_REBALANCE or now.generation_id != before.generation_id + 1:
+        return ""
+    assert before.join_deadline_ms is not None
+    open_ids = [each for each in now.pending_members if each in before.pending_members]
+    if open_ids and now_ms < before.join_deadline_ms:
+        return (
+            f"the join phase ended {before.join_deadline_ms - now_ms} ms early though "
+            f"{open_ids} were given out"
+        )
+    return ""

@@ -1,0 +1,176 @@
+"""The play of groups: members, simple consumers and administrators over a few topics.
+
+With the faults over, every group is Stable with exactly those members that live, or has none,
+within session time-out, initial delay and rebalance time-out together.  At the end all members and
+groups are removed, and nothing waits any more.
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.broker.broker import Broker
+from tarry.group.state import EMPTY, PHASE_NAMES, STABLE
+from tarry.simulation.checkers.groups import check_groups
+from tarry.simulation.checkers.groups.log_replay import LogReplay
+from tarry.simulation.checkers.groups.rounds import RoundChecker
+from tarry.simulation.checkers.topics import check_topics
+from tarry.simulation.disk import SimulatedDisk
+from tarry.simulation.faults import draw_faults, without_loss_of_power
+from tarry.simulation.group_history import ALL, GroupHistory, OffsetWrite
+from tarry.simulation.group_scene import GroupPlan, draw_group_scene
+from tarry.simulation.play import Play
+from tarry.simulation.workload.actor import Actor, ScriptedActor
+from tarry.simulation.workload.admin import Admin
+from tarry.simulation.workload.group_admin import GroupAdmin
+from tarry.simulation.workload.group_collector import GroupCollector
+from tarry.simulation.workload.group_stage import GroupStage
+from tarry.simulation.workload.member import Member
+from tarry.simulation.workload.simple_consumer import SimpleConsumer
+from tarry.simulation.workload.stage import Stage
+
+# For connections to come again, a broker to start and load, and a heartbeat to notice.
+_UNREST_MS: Final = 3_000
+
+
+class GroupsPlay(Play):
+    """See the module's text."""
+
+    def __init__(self, random: Random) -> None:
+        super().__init__()
+        self._random = random
+        self._scene = draw_group_scene(random)
+        self.duration_ms = self._scene.duration_ms
+        self.settings = self._scene.settings
+        self.faults = draw_faults(random, self.duration_ms)
+        if self.settings.get("flush.policy") == "os":
+            without_loss_of_power(self.faults)
+        self._members: list[Member] = []
+        self._simple: list[SimpleConsumer] = []
+        groups = self._scene.groups
+        self.quiet_ms_max = (
+            max(group.session_timeout_ms_max for group in groups)
+            + max(group.rebalance_timeout_ms_max for group in groups)
+            + self._scene.initial_delay_ms
+            + _UNREST_MS
+        )
+
+    def enter(self, stage: Stage) -> None:
+        self._stage = stage
+        self._history = GroupHistory(stage.network.turn_times_ms)
+        self._history.has_size_limit = self._scene.group_size_max > 0
+        self._groups = GroupStage(stage, self._history, self._scene)
+        self._groups.flush_ms_max = self.faults.flush_ms_max
+        pause_ms_max = self._scene.admin_pause_ms_max
+        self._admin = Admin(stage, "admin", self._scene.topics, pause_ms_max=pause_ms_max)
+        self._group_admin = GroupAdmin(self._groups, "group-admin", self._scene.groups)
+        self._rounds = RoundChecker()
+        self._replay: LogReplay | None = None
+
+    def begin(self) -> None:
+        self._admin.start()
+        self._group_admin.start()
+        for group in self._scene.groups:
+            if group.is_simple:
+                self._simple.append(SimpleConsumer(self._groups, f"s-{group.name}", group.name))
+                self._simple[-1].start()
+            for number, plan in enumerate(group.members):
+                member = Member(self._groups, f"{group.name}-m{number}", group, plan)
+                self._members.append(member)
+                self._stage.clock.after(self._random.randrange(2_000), member.start)
+
+    def actors(self) -> list[Actor]:
+        return [self._admin, self._group_admin, *self._simple, *self._members]
+
+    def collector(self) -> ScriptedActor:
+        return GroupCollector(self._groups, "collector", self._scene.groups)
+
+    # --- At rest.
+
+    def is_done(self, broker: Broker) -> bool:
+        return (
+            self._admin.is_done
+            and self._group_admin.is_done
+            and all(simple.is_done for simple in self._simple)
+            and all(member.is_done or member.is_settled for member in self._members)
+            and not any(self._unrest_of(group, broker) for group in self._scene.groups)
+        )
+
+    def complaints(self) -> list[str]:
+        sentences = [
+            f"{member.name} lives and is not settled"
+            for member in self._members
+            if not member.is_done and not member.is_settled
+        ]
+        if self._broker is not None:
+            for group in self._scene.groups:
+                unrest = self._unrest_of(group, self._broker)
+                if unrest:
+                    sentences.append(unrest)
+        return sentences
+
+    _broker: Broker | None = None
+
+    def _unrest_of(self, plan: GroupPlan, broker: Broker) -> str:
+        """Why a group is not Stable with its living members, or ""."""
+        living = sorted(
+            member.member_id
+            for member in self._members
+            if member.group is plan and not member.is_done
+        )
+        shard = broker.coordinator.shard_of(plan.name)
+        now = None if shard is None else shard.group(plan.name).round
+        if now is None or now.phase == EMPTY:
+            return f"group {plan.name} has no members, and {living} live" if living else ""
+        if now.phase != STABLE or sorted(now.members) != living or now.pending_members:
+            return (
+                f"group {plan.name} is {PHASE_NAMES[now.phase]} with {sorted(now.members)} and "
+                f"open {list(now.pending_members)}, and {living} live"
+            )
+        return ""
+
+    # --- What the world tells.
+
+    def on_life_begins(self, broker: Broker) -> None:
+        self._broker = broker
+        if self._replay is None:
+            assert isinstance(broker.disk, SimulatedDisk)
+            self._replay = LogReplay(broker.disk, self._history)
+        self._replay.on_life_begins()
+        self._rounds.on_life_begins()
+
+    def after_turn(self, broker: Broker) -> None:
+        assert self._replay is not None
+        violations = self._stage.history.violations
+        violations += self._replay.after_turn(broker, self._stage.network.turn)
+        violations += self._rounds.after_turn(broker)
+
+    def on_life_ends(self) -> None:
+        self._broker = None
+        self._history.last_turns.append(self._stage.network.turn)
+
+    def on_end(self, broker: Broker) -> None:
+        coordinator = broker.coordinator
+        for purgatory in coordinator.purgatories():
+            if purgatory.delayed:
+                self._stage.history.violate(
+                    f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when all "
+                    "groups are gone"
+                )
+        if coordinator.waiting:
+            self._stage.history.violate(
+                f"{coordinator.waiting} requests wait for groups when all of them are gone"
+            )
+
+    # --- The verdict.
+
+    def check(self) -> list[str]:
+        history = self._stage.history
+        for change in history.topic_changes:
+            if not change.is_creation:
+                # Its offsets go with it, some time after somebody has asked for that.
+                write = OffsetWrite(("", change.name, ALL), "", -1)
+                write.sent_turn = change.sent_turn
+                self._history.writes.append(write)
+        return [*history.violations, *check_groups(self._history), *check_topics(history)]

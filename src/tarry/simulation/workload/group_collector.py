@@ -1,0 +1,113 @@
+"""The last words on groups: every offset is read, then all members and groups are removed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import error_name
+from tarry.protocol import api_keys
+from tarry.protocol.messages.delete_groups import DeleteGroupsResponse
+from tarry.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+)
+from tarry.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
+from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
+from tarry.simulation.group_scene import GroupPlan
+from tarry.simulation.workload.actor import Outcome, Pause, Question, Script, ScriptedActor, Steps
+from tarry.simulation.workload.group_stage import OF_A_WRITE, OF_THE_COORDINATOR, GroupStage
+
+_RETRY_MS: Final = 20
+_LEAVE_OF_SEVERAL: Final = 3
+
+
+class GroupCollector(ScriptedActor):
+    """Reads, then clears away."""
+
+    def __init__(self, group_stage: GroupStage, name: str, groups: list[GroupPlan]) -> None:
+        super().__init__(group_stage.stage, name)
+        self._groups = group_stage
+        self._plans = groups
+
+    def script(self) -> Script:
+        for plan in self._plans:
+            yield from self._read(plan.name)
+        for plan in self._plans:
+            yield from self._remove_members(plan.name)
+            yield from self._delete(plan.name)
+            yield from self._read(plan.name)
+
+    def _ask(self, question: Question) -> Steps[Outcome]:
+        """Ask until there is an answer."""
+        while True:
+            outcome = yield question
+            if outcome is not None and outcome.answer is not None:
+                return outcome
+            yield Pause(_RETRY_MS)
+
+    def _read(self, group: str) -> Script:
+        """Everything that the group has committed, topics that are gone included."""
+        registers = self._groups.registers(group)
+        while True:
+            outcome = yield from self._ask(self._groups.fetch_offsets(group, None))
+            assert isinstance(outcome.answer, OffsetFetchResponse)
+            offsets = self._groups.take_offsets(
+                self.name, group, registers, outcome.exchange, outcome.answer
+            )
+            if offsets is not None:
+                return
+            yield Pause(_RETRY_MS)
+
+    def _describe(self, group: str) -> Steps[DescribedGroup]:
+        while True:
+            request = DescribeGroupsRequest(groups=[group])
+            outcome = yield from self._ask(
+                self._groups.question(api_keys.DESCRIBE_GROUPS, request, (0, 6), 0)
+            )
+            assert isinstance(outcome.answer, DescribeGroupsResponse)
+            described = outcome.answer.groups[0]
+            if described.error_code not in OF_THE_COORDINATOR:
+                return described
+            yield Pause(_RETRY_MS)
+
+    def _remove_members(self, group: str) -> Script:
+        """All at once."""
+        described = yield from self._describe(group)
+        if not described.members:
+            return
+        request = LeaveGroupRequest(group_id=group)
+        request.members = [
+            MemberIdentity(member_id=member.member_id, group_instance_id=member.group_instance_id)
+            for member in described.members
+        ]
+        question = self._groups.question(api_keys.LEAVE_GROUP, request, (_LEAVE_OF_SEVERAL, 5), 0)
+        outcome = yield from self._ask(question)
+        assert isinstance(outcome.answer, LeaveGroupResponse)
+        for member in outcome.answer.members:
+            if member.error_code != errors.NONE:
+                self.stage.history.violate(
+                    f"member {member.member_id} of group {group} cannot be removed when all is "
+                    f"quiet: {error_name(member.error_code)}"
+                )
+
+    def _delete(self, group: str) -> Script:
+        while True:
+            question, write = self._groups.delete_group(group)
+            outcome = yield from self._ask(question)
+            assert isinstance(outcome.answer, DeleteGroupsResponse)
+            code = outcome.answer.results[0].error_code
+            self._groups.take_deletion(write, code)
+            if code in (errors.NONE, errors.GROUP_ID_NOT_FOUND):
+                return
+            if code not in OF_A_WRITE:
+                self.stage.history.violate(
+                    f"group {group} cannot be deleted when all is quiet: {error_name(code)}"
+                )
+                return
+            yield Pause(_RETRY_MS)

@@ -1,0 +1,71 @@
+"""A simple consumer: commits for a group that has no members, and reads what it has committed."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.protocol.messages.offset_commit import OffsetCommitResponse
+from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
+from tarry.simulation.group_history import Register
+from tarry.simulation.workload.actor import Pause, Script, ScriptedActor
+from tarry.simulation.workload.group_stage import OF_A_WRITE, GroupStage
+
+_PAUSE_MS_MAX: Final = 600
+# A topic that is deleted has no offsets; a group that is being removed is not there.
+_PASSING: Final = (errors.UNKNOWN_TOPIC_OR_PARTITION, *OF_A_WRITE)
+
+
+class SimpleConsumer(ScriptedActor):
+    """Nobody else commits for its group; an administrator may delete it."""
+
+    def __init__(self, group_stage: GroupStage, name: str, group: str) -> None:
+        super().__init__(group_stage.stage, name)
+        self._groups = group_stage
+        self._group = group
+        self._offset = 0
+
+    def script(self) -> Script:
+        stage = self.stage
+        while not stage.is_quiet:
+            yield Pause(1 + stage.random.randrange(_PAUSE_MS_MAX))
+            registers = self._some_registers()
+            if not registers:
+                continue
+            if stage.random.randrange(3) == 0:
+                yield from self._read(registers)
+            else:
+                yield from self._commit(registers)
+
+    def _some_registers(self) -> list[Register]:
+        random = self.stage.random
+        return [
+            (self._group, topic.name, index)
+            for topic in self.stage.alive_topics()
+            for index in range(topic.partitions)
+            if random.randrange(2)
+        ]
+
+    def _read(self, registers: list[Register]) -> Script:
+        is_all = self.stage.random.randrange(2) == 0
+        if is_all:
+            registers = self._groups.registers(self._group)
+        question = self._groups.fetch_offsets(self._group, None if is_all else registers)
+        outcome = yield question
+        if outcome is not None and isinstance(outcome.answer, OffsetFetchResponse):
+            self._groups.take_offsets(
+                self.name, self._group, registers, outcome.exchange, outcome.answer
+            )
+
+    def _commit(self, registers: list[Register]) -> Script:
+        writes = []
+        for register in registers:
+            # Sometimes back, as a user may who wants to read again.
+            self._offset = max(0, self._offset + self.stage.random.randrange(-3, 9))
+            writes.append(self._groups.new_write(register, self.name, self._offset))
+        outcome = yield self._groups.commit(self._group, writes)
+        if outcome is None or not isinstance(outcome.answer, OffsetCommitResponse):
+            return
+        for code in self._groups.take_commit(writes, outcome.answer).values():
+            if code != errors.NONE and code not in _PASSING:
+                self._groups.unexpected(self.name, "OffsetCommit", code)
