@@ -17,7 +17,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from aiokafka_face import AiokafkaFace
 from client_face import ClientFace, ClientMissing
 from confluent_face import ConfluentFace
+from group_broker import GroupBroker, start_group_broker
 from java_face import JavaFace, JavaProgram
+from java_groups import JavaGroups
 from kafka_python_face import KafkaPythonFace
 from kafka_server import KafkaServer, KafkaUnavailable, free_port
 from kcat_face import KcatFace
@@ -85,6 +87,25 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
 def java_program() -> Iterator[JavaProgram]:
     try:
         program = JavaProgram()
+    except ClientMissing as reason:
+        pytest.skip(str(reason))
+    yield program
+    program.close()
+
+
+@pytest.fixture(scope="session")
+def group_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[GroupBroker]:
+    """One broker for all tests of groups; who kills it starts it again."""
+    broker = start_group_broker(tmp_path_factory.mktemp("groups"))
+    yield broker
+    broker.close()
+
+
+@pytest.fixture(scope="session")
+def java_groups() -> Iterator[JavaGroups]:
+    """One JVM with members of groups, the admin client and Kafka's tools."""
+    try:
+        program = JavaGroups()
     except ClientMissing as reason:
         pytest.skip(str(reason))
     yield program
