@@ -25,6 +25,7 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.state import DeletedTopic, TopicState
+from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
@@ -186,6 +187,7 @@ class MetadataReactions:
         that nothing is known of, and what was durable for what is not.
         """
         broker = self.broker
+        hosted.is_internal = is_internal(topic.name)
         expiration_ms = broker.settings.producer_id_expiration_ms
         for state in topic.partitions[len(hosted.partitions) :]:
             producers = ProducerStates(expiration_ms)

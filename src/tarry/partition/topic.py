@@ -11,6 +11,8 @@ class HostedTopic:
     def __init__(self, name: str, topic_id: bytes) -> None:
         self.name = name
         self.topic_id = topic_id
+        # A coordinator's own: clients read it and do not write to it.
+        self.is_internal = False
         self.partitions: list[Partition] = []
 
     def partition(self, index: int) -> Partition | None:

@@ -60,9 +60,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     deletion = Deletion(context, group_ids)
     coordinator = broker.coordinator
     for index, group_id in enumerate(group_ids):
+        # The empty id is good here, as in Kafka: its oldest clients commit under it.
         shard, error_code = coordinator.find(group_id)
-        if not group_id:
-            shard, error_code = None, errors.INVALID_GROUP_ID
         if shard is None:
             deletion.settle(index, error_code)
             continue

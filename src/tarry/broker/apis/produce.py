@@ -85,6 +85,10 @@ def _produce_partition(
         by_id = context.api_version >= VERSION_OF_TOPIC_IDS and hosted is None
         answer.error_code = errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
         return ProduceStatus(None, 0, answer)
+    if hosted is not None and hosted.is_internal:
+        answer.error_code = errors.INVALID_TOPIC_EXCEPTION
+        answer.error_message = f"{hosted.name} is written by the broker alone"
+        return ProduceStatus(None, 0, answer)
     if partition.produce_number == broker.produce_number:
         answer.error_code = errors.INVALID_REQUEST
         answer.error_message = "a produce names each partition once"

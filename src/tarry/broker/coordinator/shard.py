@@ -244,6 +244,8 @@ class Shard:
         operations.join = None
         group = self.groups.group(operation.group_id)
         self.carry_out(group, decide_join_expired(group, self.coordinator.moment()))
+        # What has expired is not to linger under its key until a purge: the group may be gone.
+        self.coordinator.join_purgatory.check_and_complete(operation.group_id)
 
     def expire_sync(self, operation: DelayedSync) -> None:
         """Who has not synced is removed."""
@@ -254,6 +256,8 @@ class Shard:
         group = self.groups.group(operation.group_id)
         moment = self.coordinator.moment()
         self.carry_out(group, decide_sync_expired(group, operation.generation_id, moment))
+        key = (operation.group_id, operation.generation_id)
+        self.coordinator.sync_purgatory.check_and_complete(key)
 
     def expire_session(self, operation: DelayedHeartbeat) -> None:
         """The member was not heard in time."""
@@ -265,6 +269,8 @@ class Shard:
         moment = self.coordinator.moment()
         self.carry_out(group, decide_session_expired(group, operation.member_id, moment))
         self._forget_idle(operation.group_id, operations)
+        key = (operation.group_id, operation.member_id)
+        self.coordinator.heartbeat_purgatory.check_and_complete(key)
 
     # -- the broker was away, or gives the partition up
 
