@@ -109,3 +109,24 @@ class ClientForked(ClientError):
 
 class ClientClosed(ClientError):
     """The client was closed before this call, or while it waited."""
+
+
+class CommitFailed(ClientError):
+    """Offsets were not committed, because the partitions are someone else's now, or are about to
+    be: `is_retriable` tells whether the next poll may make it possible again."""
+
+    def __init__(self, sentence: str, *, is_retriable: bool) -> None:
+        super().__init__(sentence)
+        self.is_retriable = is_retriable
+
+
+class GroupFailed(ClientError):
+    """The group refuses this member for good; every poll raises it again, only `close` works."""
+
+    def __init__(self, code: int, sentence: str) -> None:
+        super().__init__(f"{sentence} ({error_name(code)})")
+        self.code = code
+
+
+class NotSubscribed(ClientError):
+    """The call needs a subscription, a group or an assignment that is not there."""

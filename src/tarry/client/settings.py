@@ -103,6 +103,16 @@ KEYS: Final[dict[str, Key]] = {
             "where to read when the offset is not in the log",
             choices=("latest", "earliest", "none"),
         ),
+        Key("group.id", "", CONSUMER, "the group that shares the topics and keeps the offsets"),
+        Key("group.instance.id", "", CONSUMER, "a member that comes back under this name"),
+        Key("session.timeout.ms", 45_000, CONSUMER, "a member silent for longer is dropped", 1),
+        Key("heartbeat.interval.ms", 3_000, CONSUMER, "how often a member shows that it lives", 1),
+        Key("heartbeat.mode", "thread", CONSUMER, "who beats", choices=("thread", "poll")),
+        Key("heartbeat.ramp", True, CONSUMER, "beats come faster after each rebalance"),
+        Key("max.poll.interval.ms", 300_000, CONSUMER, "a reader slower than this gives up", 1),
+        Key("partition.assignment.strategy", "range,cooperative-sticky", CONSUMER, "in this order"),
+        Key("enable.auto.commit", True, CONSUMER, "what was finished is committed by itself"),
+        Key("auto.commit.interval.ms", 5_000, CONSUMER, "and as often as this", 1),
     )
 }
 
@@ -121,6 +131,9 @@ FOREIGN: Final = {
     "fetch.message.max.bytes": "use max.partition.fetch.bytes",
     "socket.timeout.ms": "use request.timeout.ms",
     "retries": "retries go on until delivery.timeout.ms",
+    "enable.auto.offset.store": "a record is finished when the next one is asked for",
+    "auto.commit.enable": "use enable.auto.commit",
+    "group.protocol": "groups use the classic protocol",
 }
 
 
@@ -340,3 +353,20 @@ class ConsumerSettings(ClientSettings):
         self.partition_bytes_max = self.number("max.partition.fetch.bytes")
         self.poll_records_max = self.number("max.poll.records")
         self.offset_reset = ("none", "earliest", "latest").index(self.text("auto.offset.reset"))
+        self.group_id = self.text("group.id")
+        self.instance_id = self.text("group.instance.id") or None
+        self.session_timeout_ms = self.number("session.timeout.ms")
+        self.heartbeat_interval_ms = self.number("heartbeat.interval.ms")
+        self.has_keeper = self.text("heartbeat.mode") == "thread"
+        self.heartbeat_ramp = self.flag("heartbeat.ramp")
+        self.poll_interval_ms_max = self.number("max.poll.interval.ms")
+        self.assignors = self.text("partition.assignment.strategy")
+        self.auto_commit = self.flag("enable.auto.commit")
+        self.auto_commit_interval_ms = self.number("auto.commit.interval.ms")
+        if self.instance_id is not None and not self.group_id:
+            raise InvalidSetting("group.instance.id names a member of a group: give group.id too")
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise InvalidSetting(
+                f"heartbeat.interval.ms={self.heartbeat_interval_ms} is not less than "
+                f"session.timeout.ms={self.session_timeout_ms}; a third of it is usual"
+            )

@@ -165,7 +165,7 @@ def test_settings_take_kafkas_keys_in_both_forms() -> None:
     ("kind", "given", "sentence"),
     [
         (ProducerSettings, {"linger.mss": 5}, "did you mean linger.ms?"),
-        (ProducerSettings, {"session.timeout.ms": 5}, "unknown setting"),
+        (ProducerSettings, {"session.timeout.ms": 5}, "is a setting of a consumer"),
         (ProducerSettings, {"fetch.min.bytes": 5}, "is a setting of a consumer"),
         (ProducerSettings, {"queue.buffering.max.ms": 5}, "use linger.ms"),
         (ProducerSettings, {"acks": "2"}, "is not one of all, -1, 0, 1"),

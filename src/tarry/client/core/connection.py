@@ -10,6 +10,7 @@ answer that is late closes the connection, because nothing behind it can be answ
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base.errors import UNSUPPORTED_VERSION, ProtocolViolation, error_name
@@ -62,6 +63,8 @@ class Connection:
         self.failures = 0
         self.versions: VersionTable = {}
         self.last_error = ""
+        # Called when the connection is gone, after what it owed has failed.
+        self.when_lost: Callable[[int], None] | None = None
         self._retry_at_ms = 0
         self._throttled_until_ms = 0
         self._addresses: list[Address] = []
@@ -104,10 +107,11 @@ class Connection:
     def _transmit(self, exchange: Exchange, now_ms: int) -> None:
         try:
             version = self._version_for(exchange)
+            message = exchange.build(version)
         except UnsupportedVersion as error:
             exchange.on_failure(error, now_ms)
             return
-        self._write(exchange, version, exchange.build(version))
+        self._write(exchange, version, message)
         if not exchange.has_response:
             exchange.on_response(None, now_ms)
 

@@ -32,6 +32,7 @@ class Connections:
         self._by_broker: dict[int, Connection] = {}
         self._by_id: dict[int, Connection] = {}
         self._last_id = 0
+        self._dedicated: dict[Connection, None] = {}
         self._addresses: dict[int, Address] = {}
         self._advertised_by = ""
         self._bootstrap = [
@@ -80,6 +81,18 @@ class Connections:
             connection = Connection(self, broker_id, address)
             self._by_broker[broker_id] = connection
         return connection
+
+    def dedicated(self, broker_id: int, address: Address) -> Connection:
+        """A connection of one's own, to be given back by `release`."""
+        connection = Connection(self, broker_id, address)
+        self._dedicated[connection] = None
+        return connection
+
+    def release(self, connection: Connection, reason: str, now_ms: int) -> None:
+        """Close a dedicated connection; what is under way on it fails."""
+        if connection in self._dedicated:
+            del self._dedicated[connection]
+            connection.close(ConnectionLost(f"{connection}: {reason}"), now_ms)
 
     def for_anyone(self, now_ms: int) -> Connection:
         """A connection to any broker: the ready one with the least to do, else one to make.
@@ -149,6 +162,8 @@ class Connections:
     def on_lost(self, connection: Connection, now_ms: int) -> None:
         if self.when_lost is not None:
             self.when_lost(now_ms)
+        if connection.when_lost is not None:
+            connection.when_lost(now_ms)
 
     # --- Events
 
@@ -172,7 +187,7 @@ class Connections:
 
     def close(self, error: ClientError, now_ms: int) -> None:
         """Close everything; what is under way fails with `error`."""
-        for connection in [*self._by_broker.values(), *self._bootstrap]:
+        for connection in [*self._by_broker.values(), *self._bootstrap, *self._dedicated]:
             connection.close(error, now_ms)
 
 

@@ -1,10 +1,12 @@
 """The consumer's core for assigned partitions: positions, look-ups, fetches, records out.
 
-Groups come on top of this: they will only decide what `assign` is called with.
+Groups come on top of this (`group/consumer`): they decide what `assign` is called with, and where
+reading begins.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from tarry.base.doors import Random
@@ -48,14 +50,26 @@ class ConsumerCore(ClientCore):
             positions[place] = known or PartitionPosition(*place)
         for position in old.values():
             self.fetcher.forget(position)
-            self.lookup.cancel(position.question)
+            self.cancel(position.question)
         self.fetcher.positions = positions
-        names = dict.fromkeys(topic for topic, _ in places)
+        self.track_only(self.topics_in_use())
+
+    def topics_in_use(self) -> list[str]:
+        """Topics whose metadata is needed; may repeat."""
+        return [topic for topic, _ in self.fetcher.positions]
+
+    def track_only(self, topics: Iterable[str]) -> None:
+        """Have the metadata of these topics asked for, and of no others."""
+        names = dict.fromkeys(topics)
         for name in self.metadata.tracked:
             if name not in names:
                 self.metadata.untrack(name)
         for name in names:
             self.track(name)
+
+    def cancel(self, question: object) -> None:
+        """Whoever was asked need not answer."""
+        self.lookup.cancel(question)
 
     def position(self, place: tuple[str, int]) -> PartitionPosition:
         return self.fetcher.positions[place]
@@ -63,14 +77,14 @@ class ConsumerCore(ClientCore):
     def seek(self, place: tuple[str, int], offset: int) -> None:
         position = self.position(place)
         self.fetcher.forget(position)
-        self.lookup.cancel(position.question)
+        self.cancel(position.question)
         position.seek(offset)
 
     def seek_to(self, place: tuple[str, int], timestamp: int) -> None:
         """To a time, or to EARLIEST or LATEST; a time after the last record is the end."""
         position = self.position(place)
         self.fetcher.forget(position)
-        self.lookup.cancel(position.question)
+        self.cancel(position.question)
         position.seek(OFFSET_UNKNOWN)
         position.question = self.lookup.ask(place, timestamp, self._on_found)
 
@@ -113,12 +127,16 @@ class ConsumerCore(ClientCore):
     def work(self, now_ms: int) -> None:
         for place, position in self.fetcher.positions.items():
             if position.position < 0 and position.question is None and position.error is None:
-                self._reset(place, position)
+                self.begin_at(place, position)
         self.lookup.work(now_ms)
         self.fetcher.work(now_ms)
 
-    def _reset(self, place: tuple[str, int], position: PartitionPosition) -> None:
-        """Nobody said where to begin."""
+    def begin_at(self, place: tuple[str, int], position: PartitionPosition) -> None:
+        """Nobody said where to begin: find out."""
+        self.reset(place, position)
+
+    def reset(self, place: tuple[str, int], position: PartitionPosition) -> None:
+        """As `auto.offset.reset` says."""
         reset = self.consumer_settings.offset_reset
         if reset == RESET_NONE:
             position.error = OffsetOutOfRange(
@@ -191,6 +209,14 @@ class ConsumerCore(ClientCore):
             position.position = position.left_over[0].offset
             del taken[records_max:]
         return taken
+
+    def give_back(self, position: PartitionPosition, records: list[Record]) -> None:
+        """Records that were taken and not used, in front of what is still kept."""
+        if records:
+            if not position.left_over:
+                position.left_over_end = position.position
+            position.left_over = records + position.left_over
+            position.position = records[0].offset
 
     def _rotate(self) -> None:
         """The partition that was read first comes last the next time."""

@@ -80,9 +80,9 @@ class Lookup:
         self._questions[question] = None
         return question
 
-    def cancel(self, question: Question | None) -> None:
+    def cancel(self, question: object) -> None:
         """Nobody wants to know any more; quiet for an answered question or none."""
-        if question is not None:
+        if isinstance(question, Question):
             self._questions.pop(question, None)
 
     def work(self, now_ms: int) -> None:

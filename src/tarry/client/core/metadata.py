@@ -102,6 +102,11 @@ class Metadata:
         self.names: dict[bytes, str] = {}
         # Called with a topic's name when another topic has taken its place.
         self.when_recreated: Callable[[str], None] | None = None
+        # Grows with every answer, so that who depends on it knows when to look again.
+        self.version = 0
+        # All topics are asked for, and `all_topics` names them: a pattern needs that.
+        self.wants_all = False
+        self.all_topics: list[str] = []
         self._tracked: dict[str, None] = {}
         self._missing_since_ms: dict[str, int] = {}
 
@@ -198,9 +203,19 @@ class Metadata:
         self.controller_id = response.controller_id
         self.cluster_id = response.cluster_id or ""
         self.brokers = brokers_of(response.brokers)
+        self.version += 1
+        if self.wants_all:
+            named = [one.name for one in response.topics if one.name and not one.is_internal]
+            self.all_topics = sorted(named)
         for answer in response.topics:
             if answer.name is not None and answer.name in self._tracked:
                 self._apply_topic(answer.name, answer, now_ms)
+        if self.wants_all:
+            there = dict.fromkeys(one.name for one in response.topics)
+            for name in self._tracked:
+                if name not in there:
+                    gone = MetadataResponseTopic(UNKNOWN_TOPIC_OR_PARTITION, name)
+                    self._apply_topic(name, gone, now_ms)
 
     def _apply_topic(self, name: str, answer: MetadataResponseTopic, now_ms: int) -> None:
         old = self.topics.get(name)

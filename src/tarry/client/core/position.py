@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from tarry.client.core.fetched import Fetched
-from tarry.client.core.lookup import OFFSET_UNKNOWN, Question
+from tarry.client.core.lookup import OFFSET_UNKNOWN
 from tarry.client.errors import ClientError
 from tarry.records.record import Record
 
@@ -27,8 +27,10 @@ class PartitionPosition:
         self.fetch_epoch = -1
         self.checked_epoch = -1
         self.is_being_checked = False
-        # While the leader is asked where the position is.
-        self.question: Question | None = None
+        # While the leader, or the group's coordinator, is asked where the position is.
+        self.question: object | None = None
+        # Up to here the user is done; what a commit says.
+        self.finished = OFFSET_UNKNOWN
         self.is_paused = False
         self.buffered: deque[Fetched] = deque()
         self.buffered_bytes = 0
@@ -52,6 +54,7 @@ class PartitionPosition:
     def seek(self, offset: int) -> None:
         """Read on from this offset; what was fetched is dropped."""
         self.position = offset
+        self.finished = offset
         self.fetch_offset = offset
         self.fetch_epoch = -1
         self.question = None

@@ -103,7 +103,11 @@ class _MetadataExchange(Exchange):
         self.source = source
 
     def build(self, version: int) -> Message:
-        names = self.refresh.metadata.tracked
+        metadata = self.refresh.metadata
+        if metadata.wants_all:
+            # In version 0 an empty list asks for all; null came with version 1.
+            return MetadataRequest(topics=[] if version == 0 else None)
+        names = metadata.tracked
         return MetadataRequest(
             topics=[MetadataRequestTopic(name=name) for name in names],
             # Older requests cannot forbid it.

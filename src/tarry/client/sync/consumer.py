@@ -1,4 +1,8 @@
-"""Consumer of assigned partitions: no group, no thread; `poll` alone drives it.
+"""Consumer: records of topics shared with a group, or of partitions that one assigns oneself.
+
+with Consumer("orders", group_id="billing", auto_offset_reset="earliest") as consumer:
+    for record in consumer:
+        bill(record.value)
 
 with Consumer(bootstrap_servers="localhost:9092") as consumer:
     consumer.assign([("orders", 0)])
@@ -6,194 +10,333 @@ with Consumer(bootstrap_servers="localhost:9092") as consumer:
     for group in consumer.poll(timeout=1.0):
         for record in group.records:
             print(group.topic, group.partition, record.offset, record.value)
+
+Everything happens inside `poll`, or the iteration, which polls: rebalances, callbacks, automatic
+commits.  Only the heartbeats of a member have a thread, unless `heartbeat.mode=poll`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import logging
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
-from tarry.client.core.consumer import ConsumerCore, RecordGroup
-from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
-from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, TimedOut
+from tarry.client.core.consumer import RecordGroup
+from tarry.client.core.group.committer import Commit, CommittedOffset
+from tarry.client.core.group.consumer import GroupView
+from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
+from tarry.client.errors import (
+    ClientError,
+    ConcurrentUse,
+    NotSubscribed,
+    TimedOut,
+)
 from tarry.client.settings import ConsumerSettings, SettingValue
-from tarry.client.sync.driver import Driver, monotonic_ms, system_random
-from tarry.client.sync.exclusive import Exclusive
+from tarry.client.sync.driver import monotonic_ms
+from tarry.client.sync.handed_out import ConsumerRecord, HandedOut
+from tarry.client.sync.keeper import Keeper
+from tarry.client.sync.listener import Listener
+from tarry.client.sync.places import Place, PlacesReader
 
-Place = tuple[str, int]
+log = logging.getLogger("tarry.client")
+
+# An iteration waits without an end, in polls of this length.
+ITERATION_SECONDS: Final = 3_600
+
+# Between two records of an iteration the core is turned at least this often.
+TICK_MS: Final = 50
 
 
-class Consumer:
-    """For one thread at a time."""
+class Consumer(PlacesReader):
+    """For one thread at a time; only `wakeup` may come from another.
+
+    What stands before the settings is what to subscribe to: names of topics, or one pattern; a
+    mapping among them holds settings by Kafka's keys.
+    """
 
     def __init__(
-        self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+        self,
+        *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        listener: Listener | None = None,
+        **arguments: SettingValue,
     ) -> None:
-        self.settings = ConsumerSettings(settings, **arguments)
-        self._core = ConsumerCore(self.settings, system_random(), monotonic_ms())
-        self._driver = Driver(self._core, self.settings)
-        self._exclusive = Exclusive("a Consumer")
+        mappings = [one for one in what if isinstance(one, Mapping)]
+        given = {key: value for one in mappings for key, value in one.items()}
+        super().__init__(ConsumerSettings(given, **arguments))
+        self._keeper = Keeper(self._driver, self._core)
+        self._listener = listener or Listener()
+        self._callback = ""
+        self._is_woken = False
+        self._was_woken = False
+        names = [one for one in what if isinstance(one, str)]
+        patterns = [one for one in what if isinstance(one, re.Pattern)]
+        try:
+            if len(patterns) + bool(names) > 1:
+                raise NotSubscribed("subscribe to names or to one pattern, not to both")
+            if patterns:
+                self.subscribe(patterns[0])
+            elif names:
+                self.subscribe(names)
+        except BaseException:
+            self._driver.close()
+            raise
 
-    # --- What is read
+    # --- The group
 
-    def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
-        """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
-        core = self._core
+    def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: Listener | None = None
+    ) -> None:
+        """Share these topics, or those whose names the pattern finds, with the group; takes the
+        place of what was subscribed before."""
+        with self._told() as core:
+            if listener is not None:
+                self._listener = listener
+            if isinstance(topics, re.Pattern):
+                core.subscribe_pattern(topics)
+            else:
+                core.subscribe([topics] if isinstance(topics, str) else list(topics))
 
-        def is_settled() -> bool:
-            missing = core.metadata.is_missing(topic, core.now_ms)
-            return missing or core.metadata.topic(topic) is not None
+    def unsubscribe(self) -> None:
+        """The next poll gives everything back and leaves the group."""
+        with self._told() as core:
+            core.unsubscribe()
 
+    def subscription(self) -> list[str]:
+        """The topics that are subscribed; those that match by now, if it is a pattern."""
+        return list(self._core.topics.subscribed)
+
+    def assignment(self) -> list[Place]:
+        """The partitions that are read."""
+        return list(self._core.fetcher.positions)
+
+    @property
+    def group(self) -> GroupView:
+        """How this member stands in its group."""
+        with self._driver.lock:
+            return self._core.view()
+
+    def commit(
+        self,
+        what: ConsumerRecord | RecordGroup | Mapping[Place, int] | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit behind this record, behind these records, at these offsets, or behind everything
+        that was handed out.  Raises CommitFailed when the partition is not ours any more, or, with
+        `is_retriable`, when that is being decided."""
+        timeout_ms = self._timeout_ms(timeout)
+        with self._told() as core:
+            offsets = core.handed_out_offsets() if what is None else _offsets_of(what)
+            commit = Commit(offsets)
+            core.begin_commit(commit, timeout_ms, core.now_ms)
+        self._wait_for_commit(commit, timeout_ms)
+        if commit.error is not None:
+            raise commit.error
+
+    def _wait_for_commit(self, commit: Commit, timeout_ms: int) -> None:
         with self._entered():
-            core.track(topic)
-            self._wait(is_settled, timeout)
-        known = core.metadata.topic(topic)
-        if known is not None:
-            return list(known.partitions)
-        reason = core.refresh.last_error
-        if reason is not None:
-            raise TimedOut(f"no broker told about topic {topic}: {reason}")
-        raise core.metadata.error_of(topic, core.now_ms)
+            self._driver.wait(lambda: commit.is_done, timeout_ms + 1_000)
+            if not commit.is_done:
+                commit.end(TimedOut(f"the offsets were not committed within {timeout_ms} ms"))
 
-    def assign(self, places: Iterable[Place]) -> None:
-        """Read these partitions, and no others: those that were read already go on, others begin
-        where seek says, or as `auto.offset.reset` does."""
+    def committed(self, places: Iterable[Place], timeout: float | None = None) -> dict[Place, int]:
+        """Where the group goes on in each partition; -1 where it never committed."""
+        wanted = list(places)
+        with self._told() as core:
+            query = core.ask_committed(wanted)
         with self._entered():
-            self._core.assign(list(places))
-
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        with self._entered():
-            self._core.seek((topic, partition), offset)
-
-    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
-        self._seek_all(places, EARLIEST)
-
-    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
-        self._seek_all(places, LATEST)
-
-    def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
-        """To the first record that is not older than `timestamp` (milliseconds), else the end."""
-        self._seek_all(places, timestamp)
-
-    def _seek_all(self, places: Iterable[Place] | None, timestamp: int) -> None:
-        with self._entered():
-            for place in list(self._core.fetcher.positions if places is None else places):
-                self._core.seek_to(place, timestamp)
-
-    def pause(self, places: Iterable[Place]) -> None:
-        """Read nothing of these partitions; what was read ahead is dropped."""
-        with self._entered():
-            for place in places:
-                self._core.pause(place)
-
-    def resume(self, places: Iterable[Place]) -> None:
-        with self._entered():
-            for place in places:
-                self._core.resume(place)
-
-    def position(self, topic: str, partition: int) -> int:
-        """The offset that is handed out next; -1 while it is being looked up."""
-        return self._core.position((topic, partition)).position
-
-    def lag(self, topic: str, partition: int) -> int:
-        """Records up to the end as the last fetch saw it; -1 before the first."""
-        return self._core.position((topic, partition)).lag
-
-    def is_at_end(self, topic: str, partition: int) -> bool:
-        """Whether the last fetch saw nothing past the position."""
-        return self._core.position((topic, partition)).is_at_end
-
-    # --- Offsets
-
-    def beginning_offsets(
-        self, places: Iterable[Place], timeout: float | None = None
-    ) -> dict[Place, int]:
-        return self._offsets(dict.fromkeys(places, EARLIEST), timeout)
-
-    def end_offsets(
-        self, places: Iterable[Place], timeout: float | None = None
-    ) -> dict[Place, int]:
-        return self._offsets(dict.fromkeys(places, LATEST), timeout)
-
-    def offsets_for_times(
-        self, times: Mapping[Place, int], timeout: float | None = None
-    ) -> dict[Place, int]:
-        """The first offset at or after each time; -1 where no record is that young."""
-        return self._offsets(dict(times), timeout)
-
-    def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:
-        query = OffsetQuery(wanted)
-        with self._entered():
-            self._core.begin_query(query)
             is_done = self._wait(lambda: query.is_done, timeout)
-            query.end(self._core.lookup)
+        with self._driver.lock:
+            query.end()
         if not is_done:
-            raise self._unanswered(query)
+            reason = self._core.coordinator.last_error
+            because = f": {reason}" if reason is not None else ""
+            raise TimedOut(f"the coordinator did not tell the committed offsets in time{because}")
         found: dict[Place, int] = {}
-        for place, answer in query.answers.items():
+        for place in wanted:
+            answer = query.answers[place]
             if isinstance(answer, ClientError):
                 raise answer
-            assert isinstance(answer, FoundOffset)
             found[place] = answer.offset
         return found
-
-    def _unanswered(self, query: OffsetQuery) -> ClientError:
-        core = self._core
-        for topic, partition in query.wanted:
-            if core.metadata.leader_of(topic, partition) is None:
-                return core.metadata.error_of(topic, core.now_ms, partition)
-        return TimedOut("the leaders did not tell their offsets in time")
 
     # --- Records
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> list[RecordGroup]:
         """Records that have come, by partition; empty if none came in `timeout` seconds.
 
-        Raises what stands in the way of a partition: an offset out of range, a corrupt batch.
+        What was handed out before is finished now.  Raises what stands in the way: an offset out
+        of range, a corrupt batch, a group that refuses this member, what a callback raised.
         """
-        core = self._core
+        if self._callback:
+            raise ConcurrentUse(
+                f"poll was called inside {self._callback}, which a poll has called: return instead"
+            )
         records_max = max_records or self.settings.poll_records_max
         deadline_ms = monotonic_ms() + int(timeout * 1000)
         with self._entered():
-            while True:
-                if not core.has_records:
-                    left_ms = deadline_ms - monotonic_ms()
-                    if not self._driver.wait(lambda: core.has_records, max(left_ms, 0)):
-                        return []
+            with self._told() as core:
+                core.begin_poll(core.now_ms)
+            try:
+                return self._poll(records_max, deadline_ms)
+            finally:
+                with self._driver.lock:
+                    self._was_woken, self._is_woken = self._is_woken, False
+                    now_ms = monotonic_ms()
+                    self._core.end_poll(now_ms)
+                    self._keeper.look(now_ms)
+
+    def _poll(self, records_max: int, deadline_ms: int) -> list[RecordGroup]:
+        core, driver = self._core, self._driver
+        has_waited = False
+        while True:
+            self._tell_events()
+            with driver.lock:
+                core.now_ms = monotonic_ms()
+                error = core.membership.take_error()
+                if error is not None:
+                    raise error
                 groups = core.take(records_max)
+            if groups:
                 # The next fetch leaves before these records are worked on.
-                self._driver.nudge()
-                if groups:
-                    return groups
+                driver.nudge()
+                return groups
+            left_ms = deadline_ms - monotonic_ms()
+            if self._is_woken or (has_waited and left_ms <= 0):
+                return []
+            driver.wait(self._has_news, max(left_ms, 0))
+            has_waited = True
 
-    @property
-    def trouble(self) -> str:
-        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble
+    def _has_news(self) -> bool:
+        return self._is_woken or self._core.has_news
 
-    def positions(self) -> list[PartitionPosition]:
-        """Where each assigned partition stands."""
-        return list(self._core.fetcher.positions.values())
+    def _tell_events(self) -> None:
+        """What the group has for the user, one callback after the other."""
+        core, driver = self._core, self._driver
+        while True:
+            with driver.lock:
+                core.now_ms = monotonic_ms()
+                event = core.begin_event() if core.membership.has_event else None
+            if event is None:
+                return
+            try:
+                if event.kind == REVOKED and self.settings.auto_commit:
+                    self._commit_finished(self.settings.api_timeout_ms)
+                self._call_back(event)
+            finally:
+                with driver.lock:
+                    core.now_ms = monotonic_ms()
+                    core.end_event()
+
+    def _call_back(self, event: GroupEvent) -> None:
+        listener = self._listener
+        name, callback = {
+            ASSIGNED: ("on_assigned", listener.on_assigned),
+            REVOKED: ("on_revoked", listener.on_revoked),
+            LOST: ("on_lost", listener.on_lost),
+        }[event.kind]
+        self._callback = name
+        try:
+            callback(self, list(event.places))
+        finally:
+            self._callback = ""
+
+    def _commit_finished(self, timeout_ms: int) -> None:
+        """The last commit of partitions that are given up; one that fails is told in the log."""
+        with self._driver.lock:
+            self._core.now_ms = monotonic_ms()
+            commit = self._core.begin_auto_commit(self._core.now_ms)
+        self._wait_for_commit(commit, timeout_ms)
+        if commit.error is not None:
+            log.warning("the last commit failed: %s", commit.error)
+
+    def __iter__(self) -> Iterator[ConsumerRecord]:
+        """Record after record, without an end until `wakeup`; each is finished when the next one
+        is asked for."""
+        while True:
+            handed_out = self._hand_out(None)
+            if handed_out is None:
+                return
+            ticked_ms = monotonic_ms()
+            while not handed_out.is_over:
+                record = handed_out.next_record()
+                if record is None:
+                    break
+                yield record
+                if monotonic_ms() - ticked_ms >= TICK_MS or self._core.membership.has_event:
+                    break
+
+    def batches(self, max_records: int | None = None) -> Iterator[RecordGroup]:
+        """Records of one partition at a time, without an end until `wakeup`; finished when the
+        next ones are asked for."""
+        while True:
+            handed_out = self._hand_out(max_records)
+            if handed_out is None:
+                return
+            while not handed_out.is_over and not self._core.membership.has_event:
+                group = handed_out.next_group()
+                if group is None:
+                    break
+                yield group
+
+    def _hand_out(self, max_records: int | None) -> HandedOut | None:
+        """What the next poll brings, to be yielded one by one; None after a `wakeup`."""
+        while True:
+            groups = self.poll(ITERATION_SECONDS, max_records)
+            if groups:
+                self._handed_out = HandedOut(groups)
+                return self._handed_out
+            if self._was_woken:
+                return None
+
+    def wakeup(self) -> None:
+        """End the poll or iteration under way, or else the next; from any thread."""
+        self._is_woken = True
+        self._driver.ask_to_leave()
 
     # --- The end
 
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        """One thread at a time, with the time set for what the core is told."""
-        with self._exclusive:
-            self._driver.check_usable()
-            self._core.now_ms = monotonic_ms()
-            yield
+    def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
+        """Commit what was handed out (if commits are automatic), leave the group, close.
 
-    def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
-        timeout_ms = self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
-        return self._driver.wait(is_done, timeout_ms)
+        Bounded by `close.timeout.ms`.  A static member does not leave, so that it can come back,
+        unless `leave` is true.  No callback is called.
+        """
+        self._close(timeout, leave, is_finished=True)
 
-    def close(self) -> None:
-        self._driver.close()
+    def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
+        driver = self._driver
+        if driver.is_closed:
+            return
+        if self._callback:
+            raise ConcurrentUse(f"close was called inside {self._callback}; return first")
+        try:
+            if self._core.has_group and not driver.is_forked:
+                self._say_goodbye(timeout, leave, is_finished=is_finished)
+        except ConcurrentUse:
+            # Another thread polls: it hears that the consumer is closed, and the group does not.
+            log.warning("a Consumer was closed while another thread used it; its member times out")
+        finally:
+            self._keeper.stop()
+            driver.close()
+
+    def _say_goodbye(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
+        limit_ms = self.settings.close_timeout_ms if timeout is None else int(timeout * 1000)
+        deadline_ms = monotonic_ms() + limit_ms
+        with self._told() as core:
+            if is_finished:
+                core.finish_handed_out()
+        if self.settings.auto_commit:
+            self._commit_finished(limit_ms)
+        with self._told() as core:
+            if leave is not False:
+                core.leave("the consumer was closed", even_static=leave is True)
+        left_ms = max(deadline_ms - monotonic_ms(), 0)
+        with self._entered():
+            driver, membership = self._driver, self._core.membership
+            if not driver.wait(lambda: membership.leaving.is_answered, left_ms):
+                log.warning("the coordinator did not answer to the leave within %d ms", limit_ms)
 
     def __enter__(self) -> Self:
         return self
@@ -204,4 +347,16 @@ class Consumer:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        # What was being worked on when the block failed is not finished.
+        self._close(None, None, is_finished=error_type is None)
+
+
+def _offsets_of(
+    what: ConsumerRecord | RecordGroup | Mapping[Place, int],
+) -> dict[Place, CommittedOffset]:
+    if isinstance(what, ConsumerRecord):
+        return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
+    if isinstance(what, RecordGroup):
+        offset = what.records[-1].offset + 1
+        return {(what.topic, what.partition): CommittedOffset(offset)}
+    return {place: CommittedOffset(offset) for place, offset in what.items()}

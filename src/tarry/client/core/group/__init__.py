@@ -1,0 +1,3 @@
+"""The group side of a consumer: membership, commits, and who reads what."""
+
+from __future__ import annotations

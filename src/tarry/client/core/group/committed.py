@@ -1,0 +1,200 @@
+"""CommittedOffsets: where the group stands, asked of its coordinator (OffsetFetch).
+
+All questions that wait go out as one request.  A coordinator that is still loading is asked again:
+"not known yet" is never taken for "nothing committed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
+from tarry.client.core.group import reactions
+from tarry.client.core.group.committer import CommittedOffset
+from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.tasks import wake_up
+from tarry.client.errors import BrokerError, ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+    decode_offset_fetch_response,
+)
+
+OFFSET_FETCH: Final = (api_keys.OFFSET_FETCH, decode_offset_fetch_response)
+
+NOTHING: Final = -1
+
+VERSION_WITH_GROUPS: Final = 8
+VERSION_WITH_STABLE: Final = 7
+
+CommittedAnswer = CommittedOffset | ClientError
+When = Callable[[Place, CommittedAnswer, int], None]
+
+
+class OffsetQuestion:
+    """Where the group stands in one partition; an offset of -1 is the answer "nowhere"."""
+
+    def __init__(self, place: Place, answer: When) -> None:
+        self.place = place
+        self.answer = answer
+
+
+class CommittedOffsets:
+    """The questions of one consumer; `ask` and `work` in turns."""
+
+    def __init__(self, coordinator: Coordinator, timeout_ms: int) -> None:
+        self.coordinator = coordinator
+        # Whether the own connection waits for a join or a sync.
+        self.is_joining: Callable[[], bool] = _never
+        self._timeout_ms = timeout_ms
+        self._questions: dict[OffsetQuestion, None] = {}
+        self._is_in_flight = False
+        self._failures = 0
+        self._retry_at_ms = 0
+        self._retry = wake_up()
+
+    def ask(self, place: Place, answer: When) -> OffsetQuestion:
+        """`answer` is called once, unless the question is cancelled before."""
+        question = OffsetQuestion(place, answer)
+        self._questions[question] = None
+        return question
+
+    def cancel(self, question: object) -> None:
+        """Nobody wants to know any more; quiet for what is no question of ours."""
+        if isinstance(question, OffsetQuestion):
+            self._questions.pop(question, None)
+
+    def work(self, now_ms: int) -> None:
+        if not self._questions or self._is_in_flight:
+            return
+        tasks = self.coordinator.connections.tasks
+        if not self.coordinator.is_known:
+            self.coordinator.want(now_ms)
+            return
+        if now_ms < self._retry_at_ms:
+            tasks.schedule_earlier(self._retry, self._retry_at_ms)
+            return
+        asked = list(self._questions)
+        group_id = self.coordinator.group_id
+        self._is_in_flight = True
+
+        def build(version: int) -> Message:
+            return offset_fetch_request(group_id, [one.place for one in asked], version)
+
+        def when_answered(response: Any, now_ms: int) -> None:
+            self._is_in_flight = False
+            self._on_answer(response, asked, now_ms)
+
+        def when_failed(error: ClientError, now_ms: int) -> None:
+            self._is_in_flight = False
+            if error.is_retriable:
+                self._pause(now_ms)
+            else:
+                self._settle_all(asked, error, now_ms)
+
+        api = OFFSET_FETCH
+        exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
+        if self.is_joining():
+            self.coordinator.send_aside(exchange, now_ms)
+        else:
+            self.coordinator.send(exchange, now_ms)
+
+    def _on_answer(
+        self, response: OffsetFetchResponse, asked: list[OffsetQuestion], now_ms: int
+    ) -> None:
+        whole: Any = response.groups[0] if response.groups else response
+        code = int(whole.error_code)
+        answers: dict[Place, Any] = {
+            (topic.name, int(partition.partition_index)): partition
+            for topic in whole.topics
+            for partition in topic.partitions
+        }
+        if code == NONE:
+            # Before version 2 an error of the group stands in each partition.
+            codes = [int(one.error_code) for one in answers.values() if one.error_code != NONE]
+            code = next((one for one in codes if self._is_of_group(one)), NONE)
+        if code != NONE:
+            self._on_refused(code, asked, now_ms)
+            return
+        self._failures = 0
+        for question in asked:
+            found = answers.get(question.place)
+            if question not in self._questions or found is None:
+                continue
+            self._settle_one(question, found, now_ms)
+        if any(question in self._questions for question in asked):
+            self._pause(now_ms)
+
+    @staticmethod
+    def _is_of_group(code: int) -> bool:
+        return code in reactions.GROUP
+
+    def _settle_one(self, question: OffsetQuestion, found: Any, now_ms: int) -> None:
+        code = int(found.error_code)
+        if code == NONE:
+            committed = CommittedOffset(
+                int(found.committed_offset),
+                int(found.committed_leader_epoch),
+                found.metadata or "",
+            )
+            self._settle(question, committed, now_ms)
+        elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
+            topic, index = question.place
+            sentence = f"the committed offset of {topic} [{index}] is not told"
+            self._settle(question, BrokerError(code, sentence), now_ms)
+
+    def _on_refused(self, code: int, asked: list[OffsetQuestion], now_ms: int) -> None:
+        reaction = reactions.reaction_to(code)
+        if reaction == reactions.FIND:
+            self.coordinator.lose(f"OffsetFetch: {error_name(code)}", now_ms)
+            self._pause(now_ms)
+        elif reaction == reactions.RETRY:
+            self._pause(now_ms)
+        else:
+            sentence = f"the committed offsets of group {self.coordinator.group_id} are not told"
+            self._settle_all(asked, BrokerError(code, sentence), now_ms)
+
+    def _settle_all(
+        self, asked: list[OffsetQuestion], answer: CommittedAnswer, now_ms: int
+    ) -> None:
+        for question in asked:
+            self._settle(question, answer, now_ms)
+
+    def _settle(self, question: OffsetQuestion, answer: CommittedAnswer, now_ms: int) -> None:
+        if question in self._questions:
+            del self._questions[question]
+            question.answer(question.place, answer, now_ms)
+
+    def _pause(self, now_ms: int) -> None:
+        self._failures += 1
+        pause_ms = self.coordinator.connections.retry_pause_ms(self._failures)
+        self._retry_at_ms = now_ms + pause_ms
+        self.coordinator.connections.tasks.schedule(self._retry, self._retry_at_ms)
+
+
+def _never() -> bool:
+    return False
+
+
+def offset_fetch_request(group_id: str, places: list[Place], version: int) -> Message:
+    topics: dict[str, list[int]] = {}
+    for name, index in places:
+        topics.setdefault(name, []).append(index)
+    if version >= VERSION_WITH_GROUPS:
+        wanted = [OffsetFetchRequestTopics(name, indexes) for name, indexes in topics.items()]
+        group = OffsetFetchRequestGroup(group_id, topics=wanted)
+        return OffsetFetchRequest(groups=[group], require_stable=True)
+    request = OffsetFetchRequest(
+        group_id=group_id,
+        topics=[OffsetFetchRequestTopic(name, indexes) for name, indexes in topics.items()],
+    )
+    if version >= VERSION_WITH_STABLE:
+        request.require_stable = True
+    return request

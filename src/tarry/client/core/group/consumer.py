@@ -1,0 +1,316 @@
+"""The core of a consumer with a group: membership decides what is read, commits where it begins.
+
+Without `group.id` it is the plain consumer; with one and `assign`, offsets are committed and read
+by the group's name, without a membership.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from tarry.base.doors import Random
+from tarry.client.core.consumer import ConsumerCore, RecordGroup
+from tarry.client.core.group.committed import (
+    NOTHING,
+    CommittedAnswer,
+    CommittedOffsets,
+    OffsetQuestion,
+)
+from tarry.client.core.group.committer import Commit, CommittedOffset, Committer
+from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED, GroupEvent
+from tarry.client.core.group.membership import JOINING, STATE_NAMES, SYNCING, Membership
+from tarry.client.core.group.topics import Topics
+from tarry.client.core.position import PartitionPosition
+from tarry.client.core.tasks import Task
+from tarry.client.errors import ClientError, NotSubscribed
+from tarry.client.settings import ConsumerSettings
+
+log = logging.getLogger("tarry.client")
+
+UNKNOWN: Final = -1
+
+
+class GroupView(NamedTuple):
+    """How a member stands in its group."""
+
+    group_id: str
+    member_id: str
+    generation_id: int
+    state: str
+    protocol: str
+    is_leader: bool
+
+
+class GroupConsumerCore(ConsumerCore):
+    """A poll is: `begin_poll`, then events and records as they come, then `end_poll`."""
+
+    def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
+        super().__init__(settings, random, now_ms)
+        self.coordinator = Coordinator(self.connections, settings.group_id)
+        self.topics = Topics(self.metadata)
+        self.membership = Membership(settings, self.coordinator, self.topics)
+        timeout_ms = settings.request_timeout_ms
+        self.committer = Committer(self.coordinator, self.membership, timeout_ms)
+        self.committed_offsets = CommittedOffsets(self.coordinator, timeout_ms)
+        self.committed_offsets.is_joining = self._is_joining
+        self._auto_commit = Task(self._on_auto_commit)
+        self._is_auto_due = False
+        self._metadata_seen = -1
+
+    @property
+    def has_group(self) -> bool:
+        return bool(self.consumer_settings.group_id)
+
+    def _is_joining(self) -> bool:
+        return self.membership.state in (JOINING, SYNCING)
+
+    def view(self) -> GroupView:
+        membership = self.membership
+        return GroupView(
+            self.consumer_settings.group_id,
+            membership.member_id,
+            membership.generation_id,
+            STATE_NAMES[membership.state],
+            membership.protocol_name,
+            membership.is_leader,
+        )
+
+    # --- What is read
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Share these topics with the group."""
+        self._require_group()
+        self.topics.subscribe(topics)
+        self.track_only(self.topics_in_use())
+        if topics:
+            self.membership.want_join("the subscription changed")
+        else:
+            self.unsubscribe()
+
+    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
+        """Share all topics whose names the pattern finds, now and later."""
+        self._require_group()
+        self.topics.subscribe_pattern(pattern)
+        self.refresh.want(self.now_ms)
+        self.membership.want_join("the subscription changed")
+
+    def unsubscribe(self) -> None:
+        """Want nothing: the next poll gives back what is owned and leaves the group."""
+        self.topics.subscribe([])
+        self.membership.want_leave()
+
+    def _require_group(self) -> None:
+        if not self.has_group:
+            raise NotSubscribed("a subscription is shared with a group: give group.id")
+        if self.fetcher.positions and not self.topics.is_subscribed and not self.membership.owned:
+            raise NotSubscribed("this consumer reads partitions by assign; take one or the other")
+
+    def assign(self, places: list[Place]) -> None:
+        if self.topics.is_subscribed:
+            raise NotSubscribed("this consumer is subscribed, its group assigns; unsubscribe first")
+        super().assign(places)
+        if self.has_group and self.consumer_settings.auto_commit:
+            self._arm_auto_commit()
+
+    def _read_only(self, places: list[Place]) -> None:
+        """What the membership says is read, and nothing else."""
+        super().assign(places)
+        for place in list(self.committer.committed):
+            if place not in self.fetcher.positions:
+                del self.committer.committed[place]
+
+    def topics_in_use(self) -> list[str]:
+        return [*super().topics_in_use(), *self.topics.in_use]
+
+    def cancel(self, question: object) -> None:
+        super().cancel(question)
+        self.committed_offsets.cancel(question)
+
+    def begin_at(self, place: Place, position: PartitionPosition) -> None:
+        if self.has_group:
+            position.question = self.committed_offsets.ask(place, self._on_committed)
+        else:
+            self.reset(place, position)
+
+    def _on_committed(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
+        position = self.position(place)
+        position.question = None
+        if isinstance(answer, ClientError):
+            position.error = answer
+        elif answer.offset == NOTHING:
+            self.reset(place, position)
+        else:
+            position.seek(answer.offset)
+            # The leader is asked whether that still is in its log.
+            position.fetch_epoch = answer.leader_epoch
+            self.committer.committed[place] = answer.offset
+
+    # --- Turns
+
+    def work(self, now_ms: int) -> None:
+        if self.has_group:
+            self.committer.work(now_ms)
+        super().work(now_ms)
+        if self.has_group:
+            self.committed_offsets.work(now_ms)
+            self.membership.work(now_ms)
+            self._follow_metadata()
+
+    def _follow_metadata(self) -> None:
+        """Topics that a pattern found or a leader has to know are asked for."""
+        in_use = self.topics.in_use
+        if any(name not in self.metadata.topics for name in in_use):
+            self.track_only(self.topics_in_use())
+
+    # --- Polls
+
+    def begin_poll(self, now_ms: int) -> None:
+        """What was handed out before is finished."""
+        self.finish_handed_out()
+        if not self.has_group:
+            return
+        self.membership.begin_poll()
+        if self._is_auto_due and self.committer.is_idle:
+            self._is_auto_due = False
+            self.begin_auto_commit(now_ms)
+
+    def finish_handed_out(self) -> None:
+        for position in self.fetcher.positions.values():
+            position.finished = position.position
+
+    def end_poll(self, now_ms: int) -> None:
+        if self.has_group:
+            self.membership.end_poll(now_ms)
+
+    @property
+    def has_news(self) -> bool:
+        """A poll has something to tell, to hand out or to raise."""
+        membership = self.membership
+        if membership.has_event or membership.error is not None or membership.failure is not None:
+            return True
+        return self.has_records
+
+    @property
+    def has_records(self) -> bool:
+        may = not self.membership.is_wanted or self.membership.may_hand_out(self.now_ms)
+        return may and super().has_records
+
+    def take(self, records_max: int) -> list[RecordGroup]:
+        if not self.has_records:
+            return []
+        return super().take(records_max)
+
+    def begin_event(self) -> GroupEvent | None:
+        """The next thing that the user must hear, if there is one; ended by `end_event`."""
+        event = self.membership.begin_event()
+        if event is None:
+            return None
+        log.info(
+            "group %s: %s %s", self.consumer_settings.group_id, EVENT_NAMES[event.kind],
+            ", ".join(f"{topic} [{index}]" for topic, index in event.places) or "nothing",
+        )  # fmt: skip
+        if event.kind != REVOKED:
+            self._read_only(self.membership.owned)
+        if event.kind == ASSIGNED and self.consumer_settings.auto_commit:
+            self._arm_auto_commit()
+        if event.kind == LOST:
+            self._is_auto_due = False
+        return event
+
+    def end_event(self) -> None:
+        self.membership.end_event()
+        self._read_only(self.membership.owned)
+
+    # --- Commits
+
+    def _arm_auto_commit(self) -> None:
+        due_ms = self.now_ms + self.consumer_settings.auto_commit_interval_ms
+        self.tasks.schedule_earlier(self._auto_commit, due_ms)
+
+    def _on_auto_commit(self, now_ms: int) -> None:
+        """Only marks: the next poll commits what was finished before it."""
+        self._is_auto_due = True
+        if self.fetcher.positions:
+            self.tasks.schedule(
+                self._auto_commit, now_ms + self.consumer_settings.auto_commit_interval_ms
+            )
+
+    def begin_auto_commit(self, now_ms: int) -> Commit:
+        """Commit what is finished; nobody need wait for it."""
+        commit = Commit(self.finished_offsets())
+        self.begin_commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
+        return commit
+
+    def finished_offsets(self) -> dict[Place, CommittedOffset]:
+        """What was finished and is not committed."""
+        known = self.committer.committed
+        offsets: dict[Place, CommittedOffset] = {}
+        for place, position in self.fetcher.positions.items():
+            if position.finished >= 0 and known.get(place) != position.finished:
+                offsets[place] = self._committable(position, position.finished)
+        return offsets
+
+    def handed_out_offsets(self) -> dict[Place, CommittedOffset]:
+        """Behind everything that was handed out."""
+        return {
+            place: self._committable(position, position.position)
+            for place, position in self.fetcher.positions.items()
+            if position.position >= 0
+        }
+
+    @staticmethod
+    def _committable(position: PartitionPosition, offset: int) -> CommittedOffset:
+        """With the epoch of what lies before it, if that is the last batch that was fetched."""
+        is_all = offset == position.fetch_offset and not position.buffered
+        return CommittedOffset(offset, position.fetch_epoch if is_all else UNKNOWN)
+
+    def begin_commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
+        if not self.has_group:
+            raise NotSubscribed("offsets are committed for a group: give group.id")
+        self.committer.begin(commit, timeout_ms, now_ms)
+
+    def ask_committed(self, places: Sequence[Place]) -> CommittedQuery:
+        """Look up where the group stands, without moving there."""
+        if not self.has_group:
+            raise NotSubscribed("offsets are committed for a group: give group.id")
+        return CommittedQuery(self.committed_offsets, places)
+
+    # --- The keeper, and the end
+
+    @property
+    def keeper_due_ms(self) -> int | None:
+        """When a heartbeat, or the limit of a poll, wants a turn although nobody polls; None while
+        somebody does."""
+        return None if self.membership.is_polled else self.membership.next_due_ms
+
+    def leave(self, reason: str, *, even_static: bool) -> None:
+        self.membership.leave(reason, self.now_ms, even_static=even_static)
+
+
+class CommittedQuery:
+    """Where a group stands in several partitions."""
+
+    def __init__(self, offsets: CommittedOffsets, places: Sequence[Place]) -> None:
+        self.answers: dict[Place, CommittedAnswer] = {}
+        self._offsets = offsets
+        self._count = len(dict.fromkeys(places))
+        self._questions: list[OffsetQuestion] = [
+            offsets.ask(place, self._take) for place in dict.fromkeys(places)
+        ]
+
+    @property
+    def is_done(self) -> bool:
+        return len(self.answers) == self._count
+
+    def _take(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
+        self.answers[place] = answer
+
+    def end(self) -> None:
+        """Nobody waits for it any more."""
+        for question in self._questions:
+            self._offsets.cancel(question)

@@ -1,0 +1,127 @@
+"""What consumers say to each other through the broker, which does not read it.
+
+A member joins with a `Subscription`, the leader answers with an assignment for each.  The bytes
+are Kafka's own consumer protocol: a version, then fields that later versions only append to, so
+that a newer one is read as far as it is known.  Any client may lead a group of others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, NamedTuple
+
+from tarry.wire.reader import Reader
+from tarry.wire.writer import Writer
+
+Place = tuple[str, int]
+
+PROTOCOL_TYPE: Final = "consumer"
+
+# KIP-792 and KIP-881: 1 brought the partitions that a member owns, 2 their generation, 3 the rack.
+SUBSCRIPTION_VERSION: Final = 3
+VERSION_WITH_OWNED: Final = 1
+VERSION_WITH_GENERATION: Final = 2
+VERSION_WITH_RACK: Final = 3
+
+# All versions of the assignment look alike.
+ASSIGNMENT_VERSION: Final = 3
+
+GENERATION_UNKNOWN: Final = -1
+
+_STRING_BYTES_MIN: Final = 2
+_TOPIC_BYTES_MIN: Final = 6
+_PARTITION_BYTES: Final = 4
+
+
+class Subscription(NamedTuple):
+    """What a member wants and what it has: `owned` was given to it in `generation_id`."""
+
+    topics: list[str]
+    user_data: bytes | None = None
+    owned: list[Place] = []
+    generation_id: int = GENERATION_UNKNOWN
+    rack_id: str | None = None
+
+
+class GroupMember(NamedTuple):
+    """A member as the leader hears of it."""
+
+    member_id: str
+    instance_id: str | None
+    subscription: Subscription
+
+
+def encode_subscription(said: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
+    """Topics and owned partitions are sorted, as Kafka's clients send them."""
+    writer = Writer()
+    writer.i16(version)
+    writer.array_length(len(said.topics))
+    for topic in sorted(said.topics):
+        writer.string(topic)
+    writer.nullable_bytes(said.user_data)
+    if version >= VERSION_WITH_OWNED:
+        _write_places(writer, sorted(said.owned))
+    if version >= VERSION_WITH_GENERATION:
+        writer.i32(said.generation_id)
+    if version >= VERSION_WITH_RACK:
+        writer.nullable_string(said.rack_id)
+    return writer.joined()
+
+
+def decode_subscription(data: bytes) -> Subscription:
+    """Raises MalformedData."""
+    reader = Reader(data)
+    version = reader.i16()
+    count = reader.array_length(_STRING_BYTES_MIN)
+    topics = [reader.string() for _ in range(max(count, 0))]
+    user_data = reader.nullable_bytes()
+    owned: list[Place] = []
+    generation_id = GENERATION_UNKNOWN
+    rack_id: str | None = None
+    if version >= VERSION_WITH_OWNED:
+        owned = _read_places(reader)
+    if version >= VERSION_WITH_GENERATION:
+        generation_id = int(reader.i32())
+    if version >= VERSION_WITH_RACK:
+        rack_id = reader.nullable_string()
+    return Subscription(topics, user_data, owned, generation_id, rack_id)
+
+
+def encode_assignment(places: Iterable[Place], version: int = ASSIGNMENT_VERSION) -> bytes:
+    """The partitions in the order given, those of a topic together where it comes first."""
+    writer = Writer()
+    writer.i16(version)
+    _write_places(writer, places)
+    writer.nullable_bytes(None)
+    return writer.joined()
+
+
+def decode_assignment(data: bytes) -> list[Place]:
+    """Raises MalformedData.  No bytes at all are what a broker gives a member that the leader
+    forgot: nothing to read."""
+    if not data:
+        return []
+    reader = Reader(data)
+    reader.i16()
+    return _read_places(reader)
+
+
+def _write_places(writer: Writer, places: Iterable[Place]) -> None:
+    topics: dict[str, list[int]] = {}
+    for topic, partition in places:
+        topics.setdefault(topic, []).append(partition)
+    writer.array_length(len(topics))
+    for topic, partitions in topics.items():
+        writer.string(topic)
+        writer.array_length(len(partitions))
+        for partition in partitions:
+            writer.i32(partition)
+
+
+def _read_places(reader: Reader) -> list[Place]:
+    places: list[Place] = []
+    for _ in range(max(reader.array_length(_TOPIC_BYTES_MIN), 0)):
+        topic = reader.string()
+        count = reader.array_length(_PARTITION_BYTES)
+        places.extend((topic, int(reader.i32())) for _ in range(max(count, 0)))
+    return places

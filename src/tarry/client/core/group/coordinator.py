@@ -1,0 +1,204 @@
+"""Coordinator: which broker keeps the group, and the connection to it.
+
+    unknown -> being asked for -> known -> lost -> unknown
+
+The connection is the group's own, so that a long fetch never stands before a heartbeat.  While a
+join or a sync waits on it, what must not wait takes the ordinary connection to the same broker.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, Final
+
+from tarry.base import errors
+from tarry.base.errors import NONE
+from tarry.client.core.connection import Connection
+from tarry.client.core.connections import Connections
+from tarry.client.core.exchange import Decoder, Exchange
+from tarry.client.core.group import reactions
+from tarry.client.core.tasks import wake_up
+from tarry.client.errors import BrokerError, ClientError
+from tarry.client.settings import Address
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+    decode_find_coordinator_response,
+)
+
+log = logging.getLogger("tarry.client")
+
+KEY_TYPE_GROUP: Final = 0
+
+# From this version on several keys are asked for at once.
+VERSION_WITH_KEYS: Final = 4
+VERSION_WITH_KEY_TYPE: Final = 1
+
+
+class Coordinator:
+    """Asks for the broker when `want` says so, once at a time; `lose` forgets it."""
+
+    def __init__(self, connections: Connections, group_id: str) -> None:
+        self.connections = connections
+        self.group_id = group_id
+        self.broker_id = -1
+        # Why the group can never be used; what may pass is asked again.
+        self.when_refused: Callable[[int, str, int], None] | None = None
+        # Called when a known coordinator is lost, whoever found out.
+        self.when_lost: Callable[[str, int], None] | None = None
+        self.last_error: ClientError | None = None
+        self._connection: Connection | None = None
+        self._is_in_flight = False
+        self._failures = 0
+        self._retry_at_ms = 0
+        self._retry = wake_up()
+
+    @property
+    def is_known(self) -> bool:
+        return self._connection is not None
+
+    def want(self, now_ms: int) -> None:
+        """Have the coordinator asked for, unless it is known or being asked for."""
+        if self._connection is not None or self._is_in_flight:
+            return
+        if now_ms < self._retry_at_ms:
+            self.connections.tasks.schedule_earlier(self._retry, self._retry_at_ms)
+            return
+        self._is_in_flight = True
+        self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
+
+    def send(self, exchange: Exchange, now_ms: int) -> None:
+        """On the group's own connection; the coordinator must be known."""
+        assert self._connection is not None
+        self._connection.send(exchange, now_ms)
+
+    def send_aside(self, exchange: Exchange, now_ms: int) -> None:
+        """To the same broker while the own connection waits for a join or a sync."""
+        aside = self.connections.for_broker(self.broker_id)
+        if aside is None:
+            self.send(exchange, now_ms)
+        else:
+            aside.send(exchange, now_ms)
+
+    def reopen(self, now_ms: int) -> None:
+        """A connection that nothing waits on, to the same broker."""
+        old = self._connection
+        if old is not None:
+            self._open(old.broker_id, old.address)
+            old.when_lost = None
+            self.connections.release(old, "not waited for any more", now_ms)
+
+    def lose(self, reason: str, now_ms: int) -> None:
+        """The broker is not the coordinator any more, or cannot be reached; quiet if unknown."""
+        old = self._connection
+        if old is None:
+            return
+        log.info("group %s: coordinator %s is lost: %s", self.group_id, old, reason)
+        self._connection = None
+        old.when_lost = None
+        self.connections.release(old, reason, now_ms)
+        if self.when_lost is not None:
+            self.when_lost(reason, now_ms)
+
+    def _open(self, broker_id: int, address: Address) -> None:
+        self.broker_id = broker_id
+        connection = self.connections.dedicated(broker_id, address)
+        connection.when_lost = self._on_connection_lost
+        self._connection = connection
+
+    def _on_connection_lost(self, now_ms: int) -> None:
+        reason = self._connection.last_error if self._connection is not None else ""
+        self.lose(reason or "the connection is closed", now_ms)
+        # It may be starting anew: everybody asks after a pause.
+        self._pause(now_ms)
+
+    # --- Answers
+
+    def on_found(self, broker_id: int, address: Address) -> None:
+        self._is_in_flight = False
+        self.last_error = None
+        self._failures = 0
+        self._open(broker_id, address)
+        log.info("group %s: the coordinator is broker %d at %s", self.group_id, broker_id, address)
+
+    def on_refused(self, code: int, message: str, now_ms: int) -> None:
+        self._is_in_flight = False
+        reaction = reactions.reaction_to(code)
+        sentence = message or f"no broker names the coordinator of group {self.group_id}"
+        self.last_error = BrokerError(code, sentence)
+        if reaction in (reactions.FATAL, reactions.FAIL) and self.when_refused is not None:
+            self.when_refused(code, message, now_ms)
+        self._pause(now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._is_in_flight = False
+        self.last_error = error
+        if not error.is_retriable and self.when_refused is not None:
+            self.when_refused(errors.UNSUPPORTED_VERSION, str(error), now_ms)
+        self._pause(now_ms)
+
+    def _pause(self, now_ms: int) -> None:
+        self._failures += 1
+        self._retry_at_ms = now_ms + self.connections.retry_pause_ms(self._failures)
+        self.connections.tasks.schedule(self._retry, self._retry_at_ms)
+
+
+class _FindCoordinator(Exchange):
+    def __init__(self, coordinator: Coordinator) -> None:
+        timeout_ms = coordinator.connections.settings.request_timeout_ms
+        super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, timeout_ms)
+        self.coordinator = coordinator
+
+    def build(self, version: int) -> Message:
+        group_id = self.coordinator.group_id
+        if version >= VERSION_WITH_KEYS:
+            return FindCoordinatorRequest(key_type=KEY_TYPE_GROUP, coordinator_keys=[group_id])
+        return FindCoordinatorRequest(key=group_id, key_type=KEY_TYPE_GROUP)
+
+    def on_response(self, response: Any, now_ms: int) -> None:
+        assert isinstance(response, FindCoordinatorResponse)
+        answer: Any = response
+        if self.version >= VERSION_WITH_KEYS:
+            if not response.coordinators:
+                text = "the broker named no coordinator"
+                self.coordinator.on_refused(errors.COORDINATOR_NOT_AVAILABLE, text, now_ms)
+                return
+            answer = response.coordinators[0]
+        if answer.error_code == NONE:
+            address = Address(answer.host, int(answer.port))
+            self.coordinator.on_found(int(answer.node_id), address)
+        else:
+            message = answer.error_message or ""
+            self.coordinator.on_refused(int(answer.error_code), message, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.coordinator.on_failure(error, now_ms)
+
+
+class GroupExchange(Exchange):
+    """One request to the coordinator; `when_answered` or `when_failed` hears of it, once."""
+
+    def __init__(
+        self,
+        api: tuple[int, Decoder],
+        timeout_ms: int,
+        build: Callable[[int], Message],
+        when_answered: Callable[[Any, int], None],
+        when_failed: Callable[[ClientError, int], None],
+    ) -> None:
+        super().__init__(api[0], api[1], timeout_ms)
+        self._build = build
+        self._when_answered = when_answered
+        self._when_failed = when_failed
+
+    def build(self, version: int) -> Message:
+        return self._build(version)
+
+    def on_response(self, response: Any, now_ms: int) -> None:
+        self._when_answered(response, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._when_failed(error, now_ms)

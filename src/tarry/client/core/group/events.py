@@ -1,0 +1,21 @@
+"""What the user of a group consumer is told, inside a poll and nowhere else."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tarry.client.core.group.consumer_protocol import Place
+
+# Ours from now on.
+ASSIGNED: Final = 1
+# Still ours until this was said.
+REVOKED: Final = 2
+# Already someone else's.
+LOST: Final = 3
+
+EVENT_NAMES: Final = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
+
+
+class GroupEvent(NamedTuple):
+    kind: int
+    places: list[Place]

@@ -1,0 +1,109 @@
+"""Heartbeat: when a member shows that it lives.
+
+One task; `in_flight` is a field of it, so that there is never a second beat under way.  After each
+new generation the beats come at 100, 200, 400 ms and so on up to the interval: who joins just
+after it is noticed in a tenth of a second and not in three.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.requests import Identity, heartbeat_request
+from tarry.client.core.tasks import Task
+from tarry.client.errors import ClientError
+from tarry.client.settings import ConsumerSettings
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.heartbeat import decode_heartbeat_response
+
+HEARTBEAT: Final = (api_keys.HEARTBEAT, decode_heartbeat_response)
+
+RAMP_MS_FIRST: Final = 100
+
+
+class HeartbeatOwner(Protocol):
+    """The member who beats."""
+
+    def identity(self) -> Identity: ...
+
+    def may_beat(self) -> bool: ...
+
+    def on_beat(self, code: int, who: Identity, now_ms: int) -> None:
+        """A beat of `who` was answered."""
+
+    def on_beat_failed(self, error: ClientError, who: Identity, now_ms: int) -> None: ...
+
+
+class Heartbeat:
+    """Beats between `begin` and `stop`."""
+
+    def __init__(
+        self, settings: ConsumerSettings, coordinator: Coordinator, owner: HeartbeatOwner
+    ) -> None:
+        self.in_flight = False
+        self.sent_ms = 0
+        self._coordinator = coordinator
+        self._owner = owner
+        self._tasks = coordinator.connections.tasks
+        self._timeout_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
+        self._interval_ms = settings.heartbeat_interval_ms
+        ramp_ms = min(RAMP_MS_FIRST, self._interval_ms)
+        self._first_ms = ramp_ms if settings.heartbeat_ramp else self._interval_ms
+        self._pause_ms = self._interval_ms
+        self._is_on = False
+        self._task = Task(self._on_due)
+
+    @property
+    def due_ms(self) -> int | None:
+        """When the next one is to be sent; None while none is wanted, or one is under way."""
+        return self._task.deadline_ms if self._task.is_armed else None
+
+    def begin(self, now_ms: int) -> None:
+        """A new generation: from the first pause on."""
+        self._is_on = True
+        self._pause_ms = self._first_ms
+        self._arm(now_ms + self._pause_ms)
+
+    def beat_now(self, now_ms: int) -> None:
+        """One as soon as none is under way, then in the rhythm that was."""
+        self._is_on = True
+        self._arm(now_ms)
+
+    def stop(self) -> None:
+        """No more; what is under way is for its owner to judge."""
+        self._is_on = False
+        self._tasks.cancel(self._task)
+
+    def _arm(self, deadline_ms: int) -> None:
+        if not self.in_flight:
+            self._tasks.schedule(self._task, deadline_ms)
+
+    def _on_due(self, now_ms: int) -> None:
+        if not self._is_on or self.in_flight or not self._owner.may_beat():
+            return
+        self.in_flight = True
+        self.sent_ms = now_ms
+        self._pause_ms = min(2 * self._pause_ms, self._interval_ms)
+        who = self._owner.identity()
+
+        def build(version: int) -> Message:
+            return heartbeat_request(who, version)
+
+        def when_answered(response: Any, now_ms: int) -> None:
+            self._end(now_ms)
+            self._owner.on_beat(int(response.error_code), who, now_ms)
+
+        def when_failed(error: ClientError, now_ms: int) -> None:
+            self._end(now_ms)
+            self._owner.on_beat_failed(error, who, now_ms)
+
+        api = HEARTBEAT
+        exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
+        self._coordinator.send(exchange, now_ms)
+
+    def _end(self, now_ms: int) -> None:
+        self.in_flight = False
+        if self._is_on:
+            self._arm(max(now_ms, self.sent_ms + self._pause_ms))

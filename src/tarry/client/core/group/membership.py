@@ -1,0 +1,463 @@
+"""Membership: the member of a group, from its first join to its end.
+
+    Unjoined -> Finding -> Preparing -> Joining -> Syncing -> Stable -> Preparing -> ...
+                                                              any     -> Failed
+
+Turns carry the protocol on as far as nobody has to be told; what the user must hear (partitions
+assigned, revoked, lost) waits as an event until the face asks for it inside a poll.  The only
+writer of what is owned.  A join leaves only while the user polls: who does not come back keeps
+what he has until `max.poll.interval.ms`.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.errors import error_name
+from tarry.client.core.group import reactions, requests
+from tarry.client.core.group.assignors import parse_assignors
+from tarry.client.core.group.consumer_protocol import (
+    GENERATION_UNKNOWN,
+    Place,
+)
+from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.events import ASSIGNED, GroupEvent
+from tarry.client.core.group.heartbeat import Heartbeat
+from tarry.client.core.group.leaving import Leaving
+from tarry.client.core.group.ownership import Ownership
+from tarry.client.core.group.refusals import refusal_text
+from tarry.client.core.group.round import Joined, Round
+from tarry.client.core.group.topics import Topics
+from tarry.client.core.tasks import Task, wake_up
+from tarry.client.errors import BrokerError, ClientError, GroupFailed
+from tarry.client.settings import ConsumerSettings
+
+log = logging.getLogger("tarry.client")
+
+UNJOINED: Final = 0
+FINDING: Final = 1
+PREPARING: Final = 2
+JOINING: Final = 3
+SYNCING: Final = 4
+STABLE: Final = 5
+FAILED: Final = 6
+
+STATE_NAMES: Final = (
+    "Unjoined", "Finding", "Preparing", "Joining", "Syncing", "Stable", "Failed",
+)  # fmt: skip
+
+
+class Membership:
+    """One member of one group."""
+
+    def __init__(
+        self, settings: ConsumerSettings, coordinator: Coordinator, topics: Topics
+    ) -> None:
+        self.settings = settings
+        self.coordinator = coordinator
+        self.topics = topics
+        self.round = Round(settings, coordinator, topics)
+        self.round.owner = self
+        self.tasks = coordinator.connections.tasks
+        self.assignors = parse_assignors(settings.assignors)
+        self.is_cooperative = all(one.is_cooperative for one in self.assignors)
+        self.state = UNJOINED
+        self.member_id = ""
+        self.generation_id = GENERATION_UNKNOWN
+        self.protocol_name = ""
+        self.is_leader = False
+        self.ownership = Ownership()
+        # Why a join is needed; empty if none is.
+        self.join_reason = ""
+        self.is_polled = False
+        self.failure: GroupFailed | None = None
+        self.error: ClientError | None = None
+        self.confirmed_ms = 0
+        self.heartbeat = Heartbeat(settings, coordinator, self)
+        self.leaving = Leaving(settings, coordinator)
+        self._is_leaving = False
+        self._has_gap = False
+        self._turned_ms = -1
+        self._failures = 0
+        self._retry_at_ms = 0
+        self._retry = wake_up()
+        self._session = Task(self._on_session_over)
+        self._poll_limit = Task(self._on_poll_limit)
+        coordinator.when_lost = self._on_coordinator_lost
+        coordinator.when_refused = self._on_unfound
+
+    # --- What the user wants
+
+    @property
+    def is_wanted(self) -> bool:
+        """There is something to be a member for."""
+        return self.topics.is_subscribed
+
+    @property
+    def is_busy(self) -> bool:
+        """An answer of the coordinator is due that somebody should read."""
+        return self.heartbeat.in_flight or self.state in (JOINING, SYNCING)
+
+    @property
+    def next_due_ms(self) -> int | None:
+        """When something of it is due that cannot wait for a poll; an answer that should be read
+        counts as due now."""
+        if self.is_busy:
+            return self._turned_ms
+        tasks = [self._session, self._poll_limit]
+        due = [task.deadline_ms for task in tasks if task.is_armed]
+        if self.heartbeat.due_ms is not None:
+            due.append(self.heartbeat.due_ms)
+        return min(due, default=None)
+
+    def want_join(self, reason: str) -> None:
+        """Take part in a new round as soon as possible."""
+        self._is_leaving = False
+        self.join_reason = self.join_reason or reason
+
+    def want_leave(self) -> None:
+        """Nothing is subscribed any more: give back what is owned in the next poll, then leave."""
+        self._is_leaving = True
+        self.join_reason = ""
+
+    def begin_poll(self) -> None:
+        self.is_polled = True
+        self.tasks.cancel(self._poll_limit)
+
+    def end_poll(self, now_ms: int) -> None:
+        """The user has records to work on, and a limit to be back."""
+        self.is_polled = False
+        if self.settings.has_keeper and self.is_wanted and self.failure is None:
+            self.tasks.schedule(self._poll_limit, now_ms + self.settings.poll_interval_ms_max)
+
+    def may_hand_out(self, now_ms: int) -> bool:
+        """What is owned is ours as far as one can know: after a gap of more than a session only
+        the coordinator can tell."""
+        ownership = self.ownership
+        if ownership.event is not None or ownership.is_lost or self.failure is not None:
+            return False
+        session_ms = self.settings.session_timeout_ms
+        if self._has_gap or now_ms - self._turned_ms > session_ms:
+            return False
+        if not self.owned or self.state in (JOINING, SYNCING):
+            return True
+        return now_ms - self.confirmed_ms <= session_ms
+
+    # --- What the user hears
+
+    @property
+    def owned(self) -> list[Place]:
+        """What the user was told to be his."""
+        return self.ownership.owned
+
+    @property
+    def has_event(self) -> bool:
+        return self.ownership.event is None and self.ownership.next() is not None
+
+    def begin_event(self) -> GroupEvent | None:
+        """The next thing to tell the user; until `end_event` the rounds stand still."""
+        return self.ownership.begin(self.generation_id)
+
+    def end_event(self) -> None:
+        """The user was told."""
+        ownership = self.ownership
+        was_assigned = ownership.event is not None and ownership.event.kind == ASSIGNED
+        ownership.end()
+        if was_assigned and ownership.gave_up:
+            ownership.gave_up = False
+            self.want_join("partitions were given up for others")
+
+    def _to_give_before_join(self) -> list[Place]:
+        if not self.is_cooperative:
+            return list(self.owned)
+        wanted = self.topics.subscribed
+        return [place for place in self.owned if place[0] not in wanted]
+
+    # --- Turns
+
+    def work(self, now_ms: int) -> None:
+        """Carry the round on as far as nobody has to be told first."""
+        gap_ms = now_ms - self._turned_ms
+        if self._turned_ms >= 0 and gap_ms > self.settings.session_timeout_ms and self.owned:
+            self._has_gap = True
+        self._turned_ms = now_ms
+        if self.failure is not None:
+            return
+        if self.ownership.event is not None or self.ownership.is_lost:
+            return
+        if self._is_leaving:
+            self.ownership.to_give = list(self.owned)
+            if not self.owned:
+                self._leave_now(now_ms)
+            return
+        if not self.is_wanted:
+            return
+        if not self.coordinator.is_known:
+            self.state = FINDING
+            self.coordinator.want(now_ms)
+            return
+        self._look_at_topics()
+        self._advance(now_ms)
+
+    def _look_at_topics(self) -> None:
+        change = self.topics.change(is_leader=self.is_leader and self.state == STABLE)
+        if change:
+            self.want_join(change)
+
+    def _advance(self, now_ms: int) -> None:
+        if self.state == FINDING and self.generation_id >= 0 and not self.join_reason:
+            # The generation is still held as far as we know: the first heartbeat tells.
+            self.state = STABLE
+            self.heartbeat.beat_now(now_ms)
+        if self.state in (UNJOINED, FINDING):
+            self._prepare(self.join_reason or "the member is new")
+        if self.state == STABLE and self.join_reason and self.ownership.target is None:
+            self._prepare(self.join_reason)
+        if self.state == PREPARING:
+            self._join_if_ready(now_ms)
+        elif self.state == SYNCING:
+            self.round.work(now_ms)
+
+    def _prepare(self, reason: str) -> None:
+        self.state = PREPARING
+        self.join_reason = reason
+
+    def _join_if_ready(self, now_ms: int) -> None:
+        self.ownership.to_give = self._to_give_before_join()
+        if self.ownership.to_give:
+            # Told and given back in a poll, then here once more.
+            return
+        if not self.is_polled or not self.topics.is_known:
+            return
+        if now_ms < self._retry_at_ms:
+            self.tasks.schedule_earlier(self._retry, self._retry_at_ms)
+            return
+        self._join(now_ms)
+
+    def identity(self) -> requests.Identity:
+        """Who asks the coordinator; without a subscription that is nobody in particular."""
+        settings = self.settings
+        return requests.Identity(
+            settings.group_id, self.member_id, settings.instance_id, self.generation_id
+        )
+
+    # --- Rounds
+
+    def _join(self, now_ms: int) -> None:
+        protocols = requests.protocols_of(
+            self.assignors, list(self.topics.subscribed), self.owned, self.ownership.generation_id
+        )
+        reason = self.join_reason
+        self.state = JOINING
+        self.join_reason = ""
+        self.heartbeat.stop()
+        self.tasks.cancel(self._session)
+        self.round.join(protocols, reason, now_ms)
+
+    def on_member_id(self, member_id: str, now_ms: int) -> None:
+        self.member_id = member_id
+        self.join_reason = "the coordinator gave the member its id"
+        self._join(now_ms)
+
+    def on_generation(self, joined: Joined) -> None:
+        self._failures = 0
+        self.member_id = joined.member_id
+        self.generation_id = joined.generation_id
+        self.protocol_name = joined.protocol_name
+        self.is_leader = joined.is_leader
+        self.state = SYNCING
+
+    def on_assignment(self, places: list[Place], now_ms: int) -> None:
+        self.state = STABLE
+        self.ownership.target = places
+        self._has_gap = False
+        self._confirm(now_ms)
+        self.heartbeat.begin(now_ms)
+        log.info(
+            "group %s: member %s of generation %d%s has %d partitions",
+            self.settings.group_id,
+            self.member_id,
+            self.generation_id,
+            ", its leader," if self.is_leader else "",
+            len(places),
+        )
+
+    def on_failed(self, error: ClientError, now_ms: int) -> None:
+        """A join or sync ended without an answer that could be read."""
+        if not error.is_retriable:
+            self.error = error
+        self.coordinator.lose(str(error), now_ms)
+        self._rejoin("a round ended without an answer")
+        self._pause(now_ms)
+
+    def on_refused(self, api: str, code: int, now_ms: int) -> None:
+        reaction = reactions.reaction_to(code)
+        reason = f"{api}: {error_name(code)}"
+        if reaction == reactions.FATAL:
+            self._fail(code, api, now_ms)
+        elif reaction == reactions.FIND:
+            self.coordinator.lose(reason, now_ms)
+        elif reaction == reactions.DROP_MEMBER:
+            self._drop(reason, forget_id=True)
+        elif reaction == reactions.DROP_GENERATION:
+            self._drop(reason, forget_id=False)
+        elif reaction == reactions.RETRY and self.state == SYNCING:
+            self._rejoin(reason)
+            self._pause(now_ms)
+        else:
+            if reaction == reactions.FAIL:
+                self.error = self._refusal(api, code)
+            self._rejoin(reason)
+            self._pause(now_ms)
+
+    def _rejoin(self, reason: str) -> None:
+        """Join again with what was given back already."""
+        self.round.abandon()
+        if self.failure is None:
+            self.state = PREPARING if self.coordinator.is_known else FINDING
+            self.join_reason = reason
+
+    def _pause(self, now_ms: int) -> None:
+        self._failures += 1
+        pause_ms = self.coordinator.connections.retry_pause_ms(self._failures)
+        self._retry_at_ms = now_ms + pause_ms
+        self.tasks.schedule(self._retry, self._retry_at_ms)
+
+    # --- Beating
+
+    def may_beat(self) -> bool:
+        return self.coordinator.is_known and self.state in (STABLE, PREPARING)
+
+    def on_beat_failed(self, error: ClientError, who: requests.Identity, now_ms: int) -> None:
+        if who == self.identity():
+            self.coordinator.lose(str(error), now_ms)
+
+    def on_beat(self, code: int, who: requests.Identity, now_ms: int) -> None:
+        """Judged by the generation that it was sent with: if that is gone, so is what it says."""
+        if who != self.identity() or self.state not in (STABLE, PREPARING):
+            return
+        reaction = reactions.reaction_to(code)
+        reason = f"Heartbeat: {error_name(code)}"
+        if code in (errors.NONE, errors.REBALANCE_IN_PROGRESS):
+            # Both keep the session.
+            self._has_gap = False
+            self._confirm(self.heartbeat.sent_ms)
+        if code == errors.REBALANCE_IN_PROGRESS and self.state == STABLE:
+            self.want_join("others join or leave the group")
+        elif reaction == reactions.FIND:
+            self.coordinator.lose(reason, now_ms)
+        elif reaction == reactions.DROP_MEMBER:
+            self._drop(reason, forget_id=True)
+        elif reaction == reactions.DROP_GENERATION:
+            self._drop(reason, forget_id=False)
+        elif reaction == reactions.FATAL:
+            self._fail(code, "Heartbeat", now_ms)
+        elif reaction == reactions.FAIL and code != errors.NONE:
+            self.error = self._refusal("Heartbeat", code)
+
+    def _confirm(self, then_ms: int) -> None:
+        """The coordinator knew us at that time."""
+        self.confirmed_ms = max(self.confirmed_ms, then_ms)
+        self.tasks.schedule(self._session, self.confirmed_ms + self.settings.session_timeout_ms)
+
+    def _on_session_over(self, now_ms: int) -> None:
+        if self.state in (STABLE, PREPARING):
+            waited_ms = self.settings.session_timeout_ms
+            self.coordinator.lose(f"no heartbeat succeeded for {waited_ms} ms", now_ms)
+
+    def _on_coordinator_lost(self, reason: str, now_ms: int) -> None:
+        """Keep what we have: who takes over may know us."""
+        if self.state in (JOINING, SYNCING):
+            self._rejoin("the coordinator moved")
+        if self.state not in (UNJOINED, FAILED):
+            self.state = FINDING
+        self.heartbeat.stop()
+
+    # --- Losing, failing, leaving
+
+    def on_commit_refused(self, code: int, who: requests.Identity, now_ms: int) -> None:
+        """A commit was refused: what that means for the membership."""
+        if who != self.identity():
+            return
+        reaction = reactions.reaction_to(code)
+        reason = f"OffsetCommit: {error_name(code)}"
+        if reaction == reactions.REJOIN and self.state == STABLE:
+            self.want_join(reason)
+        elif self.state in (JOINING, SYNCING):
+            return
+        elif reaction == reactions.DROP_MEMBER:
+            self._drop(reason, forget_id=True)
+        elif reaction == reactions.DROP_GENERATION:
+            self._drop(reason, forget_id=False)
+        elif reaction == reactions.FATAL:
+            self._fail(code, "OffsetCommit", now_ms)
+
+    def _drop(self, reason: str, *, forget_id: bool) -> None:
+        """The coordinator gave us up: what was owned is someone else's."""
+        log.warning(
+            "group %s: member %s lost generation %d: %s",
+            self.settings.group_id, self.member_id, self.generation_id, reason,
+        )  # fmt: skip
+        self.round.abandon()
+        self.ownership.lose()
+        self.generation_id = GENERATION_UNKNOWN
+        if forget_id:
+            self.member_id = ""
+        self.state = UNJOINED
+        self.join_reason = reason
+        self.heartbeat.stop()
+        self.tasks.cancel(self._session)
+
+    def _fail(self, code: int, api: str, now_ms: int) -> None:
+        self._drop(f"{api}: {error_name(code)}", forget_id=False)
+        self.state = FAILED
+        names = ", ".join(one.name for one in self.assignors)
+        self.failure = GroupFailed(code, refusal_text(self.settings, code, names))
+
+    def _on_unfound(self, code: int, message: str, now_ms: int) -> None:
+        """No broker names a coordinator, and none ever will."""
+        if reactions.reaction_to(code) == reactions.FATAL:
+            self._fail(code, "FindCoordinator", now_ms)
+        else:
+            self.error = self._refusal("FindCoordinator", code)
+
+    def _refusal(self, api: str, code: int) -> ClientError:
+        return BrokerError(code, f"group {self.settings.group_id}: {api} was refused")
+
+    def take_error(self) -> ClientError | None:
+        """What the next poll raises; what is fatal stays."""
+        if self.failure is not None:
+            is_told = not self.has_event and self.ownership.event is None
+            return self.failure if is_told else None
+        error = self.error
+        self.error = None
+        return error
+
+    def _on_poll_limit(self, now_ms: int) -> None:
+        limit_ms = self.settings.poll_interval_ms_max
+        log.warning(
+            "group %s: no poll for max.poll.interval.ms=%d, so member %s leaves; take fewer "
+            "records at a time (max.poll.records) or allow more time",
+            self.settings.group_id, limit_ms, self.member_id,
+        )  # fmt: skip
+        self.leave(f"no poll for {limit_ms} ms", now_ms)
+        self._drop(f"no poll for {limit_ms} ms", forget_id=True)
+
+    def _leave_now(self, now_ms: int) -> None:
+        self._is_leaving = False
+        self.leave("the subscription ended", now_ms)
+        self._drop("the subscription ended", forget_id=True)
+        self.join_reason = ""
+
+    def leave(self, reason: str, now_ms: int, *, even_static: bool = False) -> None:
+        """Tell the coordinator, without waiting for its answer.  A static member just goes: it
+        comes back, and its session ends by itself if it does not."""
+        is_static = self.settings.instance_id is not None and not even_static
+        if is_static or not self.member_id or not self.coordinator.is_known:
+            return
+        if self.state in (JOINING, SYNCING):
+            self.round.abandon()
+            self.coordinator.reopen(now_ms)
+        self.leaving.send(self.identity(), reason, now_ms)

@@ -1,0 +1,75 @@
+"""Ownership: what a member reads, what it will read, and what its user has not been told yet.
+
+A new assignment is only a `target` until the user heard of it.  What goes is said before what
+comes, and each thing at its time: revoked while it is still ours, lost when it is not any more.
+"""
+
+from __future__ import annotations
+
+from tarry.client.core.group.consumer_protocol import GENERATION_UNKNOWN, Place
+from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
+
+
+class Ownership:
+    """`next` names the next event, `begin` and `end` stand around telling it."""
+
+    def __init__(self) -> None:
+        self.owned: list[Place] = []
+        # The generation that gave what is owned; a leader believes the newest.
+        self.generation_id = GENERATION_UNKNOWN
+        self.target: list[Place] | None = None
+        # What has to be given back before the next join.
+        self.to_give: list[Place] = []
+        self.is_lost = False
+        # A part was given up for others, who get it in one more round.
+        self.gave_up = False
+        self.event: GroupEvent | None = None
+
+    def next(self) -> GroupEvent | None:
+        if self.is_lost:
+            return GroupEvent(LOST, list(self.owned))
+        if self.to_give:
+            return GroupEvent(REVOKED, list(self.to_give))
+        if self.target is None:
+            return None
+        given_up = [place for place in self.owned if place not in self.target]
+        if given_up:
+            return GroupEvent(REVOKED, given_up)
+        return GroupEvent(ASSIGNED, [place for place in self.target if place not in self.owned])
+
+    def begin(self, generation_id: int) -> GroupEvent | None:
+        """The next thing to tell; what is lost is gone before it is told, what is assigned is
+        there, what is revoked stays until it was told."""
+        assert self.event is None
+        event = self.next()
+        self.event = event
+        if event is None:
+            return None
+        if event.kind == LOST:
+            self.is_lost = False
+            self.owned = []
+        elif event.kind == ASSIGNED:
+            assert self.target is not None
+            self.owned = self.target
+            self.generation_id = generation_id
+            self.target = None
+        return event
+
+    def end(self) -> None:
+        """The user was told.  What was lost meanwhile stays lost."""
+        event = self.event
+        assert event is not None
+        self.event = None
+        if event.kind != REVOKED:
+            return
+        self.owned = [place for place in self.owned if place not in event.places]
+        self.gave_up = self.gave_up or self.target is not None
+        self.to_give = []
+
+    def lose(self) -> None:
+        """The coordinator gave us up: everything is someone else's."""
+        self.target = None
+        self.to_give = []
+        self.gave_up = False
+        self.generation_id = GENERATION_UNKNOWN
+        self.is_lost = bool(self.owned)

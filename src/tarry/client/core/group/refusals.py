@@ -1,0 +1,33 @@
+"""Why a group refuses a member for good, and what its user can do about it."""
+
+from __future__ import annotations
+
+from tarry.base import errors
+from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE
+from tarry.client.settings import ConsumerSettings
+
+
+def refusal_text(settings: ConsumerSettings, code: int, assignor_names: str) -> str:
+    """One sentence; the code stands behind it."""
+    group_id = settings.group_id
+    return {
+        errors.GROUP_AUTHORIZATION_FAILED: (
+            f"client {settings.client_id} may not use group {group_id}; its principal needs READ"
+        ),
+        errors.FENCED_INSTANCE_ID: (
+            f"another member of group {group_id} joined as group.instance.id="
+            f"{settings.instance_id}; give each member an id of its own"
+        ),
+        errors.GROUP_MAX_SIZE_REACHED: (
+            f"group {group_id} has as many members as group.max.size of its broker allows"
+        ),
+        errors.INCONSISTENT_GROUP_PROTOCOL: (
+            f"the members of group {group_id} have no protocol in common with {PROTOCOL_TYPE} "
+            f"({assignor_names}); give all of them one partition.assignment.strategy"
+        ),
+        errors.INVALID_GROUP_ID: f"{group_id!r} is no name for a group",
+        errors.INVALID_SESSION_TIMEOUT: (
+            f"session.timeout.ms={settings.session_timeout_ms} is outside what the broker allows "
+            "(group.min.session.timeout.ms to group.max.session.timeout.ms)"
+        ),
+    }.get(code, f"group {group_id} refuses this member")

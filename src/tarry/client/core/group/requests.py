@@ -1,0 +1,160 @@
+"""The requests of a round: what a member joins, syncs, beats and leaves with.
+
+Pure functions from what is known of the member to the message of each version.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from tarry.client.core.group.assignors import ASSIGNORS, Assignor, subscription_of
+from tarry.client.core.group.consumer_protocol import (
+    PROTOCOL_TYPE,
+    GroupMember,
+    Place,
+    Subscription,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from tarry.client.errors import UnsupportedVersion
+from tarry.client.settings import ConsumerSettings
+from tarry.protocol.message import Message
+from tarry.protocol.messages.heartbeat import HeartbeatRequest
+from tarry.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+)
+from tarry.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from tarry.wire.reader import MalformedData
+
+log = logging.getLogger("tarry.client")
+
+# From these versions on the requests know static members (KIP-345).
+JOIN_VERSION_WITH_INSTANCE: Final = 5
+SYNC_VERSION_WITH_INSTANCE: Final = 3
+HEARTBEAT_VERSION_WITH_INSTANCE: Final = 3
+LEAVE_VERSION_WITH_MEMBERS: Final = 3
+
+# A join says why (KIP-800), as the broker's log and `tarry groups why` tell it.
+JOIN_VERSION_WITH_REASON: Final = 8
+LEAVE_VERSION_WITH_REASON: Final = 5
+REASON_LENGTH_MAX: Final = 255
+
+SYNC_VERSION_WITH_PROTOCOL: Final = 5
+
+
+class Identity(NamedTuple):
+    """Who a member is in a generation."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation_id: int
+
+
+def join_request(
+    who: Identity,
+    settings: ConsumerSettings,
+    protocols: list[JoinGroupRequestProtocol],
+    reason: str,
+    version: int,
+) -> Message:
+    if who.instance_id is not None and version < JOIN_VERSION_WITH_INSTANCE:
+        raise UnsupportedVersion(
+            "this broker is older than static members; leave group.instance.id away"
+        )
+    return JoinGroupRequest(
+        group_id=who.group_id,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.poll_interval_ms_max,
+        member_id=who.member_id,
+        group_instance_id=who.instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=protocols,
+        reason=reason[:REASON_LENGTH_MAX] if version >= JOIN_VERSION_WITH_REASON else None,
+    )
+
+
+def protocols_of(
+    assignors: Sequence[Assignor], topics: list[str], owned: list[Place], generation_id: int
+) -> list[JoinGroupRequestProtocol]:
+    """What a member offers, in the order in which it prefers it."""
+    return [
+        JoinGroupRequestProtocol(
+            assignor.name,
+            encode_subscription(subscription_of(assignor, topics, owned, generation_id)),
+        )
+        for assignor in assignors
+    ]
+
+
+def sync_request(
+    who: Identity, protocol_name: str, assignment: Mapping[str, list[Place]], version: int
+) -> Message:
+    request = SyncGroupRequest(
+        group_id=who.group_id,
+        generation_id=who.generation_id,
+        member_id=who.member_id,
+        assignments=[
+            SyncGroupRequestAssignment(member_id, encode_assignment(places))
+            for member_id, places in assignment.items()
+        ],
+    )
+    if version >= SYNC_VERSION_WITH_INSTANCE:
+        request.group_instance_id = who.instance_id
+    if version >= SYNC_VERSION_WITH_PROTOCOL:
+        request.protocol_type = PROTOCOL_TYPE
+        request.protocol_name = protocol_name
+    return request
+
+
+def heartbeat_request(who: Identity, version: int) -> Message:
+    request = HeartbeatRequest(who.group_id, who.generation_id, who.member_id)
+    if version >= HEARTBEAT_VERSION_WITH_INSTANCE:
+        request.group_instance_id = who.instance_id
+    return request
+
+
+def leave_request(who: Identity, reason: str, version: int) -> Message:
+    if version < LEAVE_VERSION_WITH_MEMBERS:
+        return LeaveGroupRequest(who.group_id, who.member_id)
+    member = MemberIdentity(who.member_id, who.instance_id)
+    if version >= LEAVE_VERSION_WITH_REASON:
+        member.reason = reason[:REASON_LENGTH_MAX]
+    return LeaveGroupRequest(who.group_id, members=[member])
+
+
+def members_of(answers: Iterable[Any]) -> list[GroupMember]:
+    """The members as the leader's answer names them; one that cannot be read gets nothing."""
+    members: list[GroupMember] = []
+    for answer in answers:
+        try:
+            said = decode_subscription(answer.metadata)
+        except MalformedData as error:
+            log.warning("member %s says what is no subscription: %s", answer.member_id, error)
+            said = Subscription([])
+        members.append(GroupMember(answer.member_id, answer.group_instance_id, said))
+    return members
+
+
+def topics_of(members: Iterable[GroupMember]) -> list[str]:
+    """Every topic that a member wants, by name."""
+    return sorted({topic for member in members for topic in member.subscription.topics})
+
+
+def assign(
+    protocol_name: str, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+) -> dict[str, list[Place]]:
+    """The leader's decision; says who has nothing to do."""
+    assignment = ASSIGNORS[protocol_name].assign(members, partition_counts)
+    idle = [member_id for member_id, places in assignment.items() if not places]
+    if idle and len(members) > sum(partition_counts.values()):
+        log.warning(
+            "%d members share %d partitions: %s idle",
+            len(members), sum(partition_counts.values()), ", ".join(sorted(idle)),
+        )  # fmt: skip
+    return assignment

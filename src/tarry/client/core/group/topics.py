@@ -1,0 +1,92 @@
+"""Topics: what a member is subscribed to, by name or by a pattern, and what a leader looks after.
+
+A leader also follows the topics of the others, and remembers how many partitions each had when
+it assigned: when one grows, the group has to assign anew.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from tarry.client.core.metadata import Metadata
+
+
+class Topics:
+    """The subscription of one member, against the cluster's metadata."""
+
+    def __init__(self, metadata: Metadata) -> None:
+        self.metadata = metadata
+        self.subscribed: list[str] = []
+        self.pattern: re.Pattern[str] | None = None
+        self._group_topics: list[str] = []
+        self._snapshot: dict[str, int] = {}
+        self._seen_version = -1
+        self._pattern_since = 0
+
+    @property
+    def is_subscribed(self) -> bool:
+        return bool(self.subscribed) or self.pattern is not None
+
+    @property
+    def is_known(self) -> bool:
+        """A pattern needs to have seen the topics that there are."""
+        return self.pattern is None or self.metadata.version > self._pattern_since
+
+    @property
+    def in_use(self) -> list[str]:
+        """All topics whose metadata is needed."""
+        return list(dict.fromkeys([*self.subscribed, *self._group_topics]))
+
+    def subscribe(self, names: Sequence[str]) -> None:
+        self.pattern = None
+        self.metadata.wants_all = False
+        self.subscribed = list(dict.fromkeys(names))
+
+    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
+        self.pattern = pattern
+        self.metadata.wants_all = True
+        self._pattern_since = self.metadata.version
+        self.subscribed = []
+
+    def follow_group(self, names: Sequence[str]) -> None:
+        """A leader has to know the topics of all; anybody else only his own."""
+        self._group_topics = list(names)
+        self._snapshot = {}
+
+    @property
+    def has_group_topics(self) -> bool:
+        """Brokers have told about each of them, if only that it is not there."""
+        topics = self.metadata.topics
+        return all(
+            name in topics and bool(topics[name].partitions or topics[name].error_code)
+            for name in self._group_topics
+        )
+
+    def take_snapshot(self) -> dict[str, int]:
+        """How many partitions each topic has; what is not there is left out."""
+        self._snapshot = {name: self._count(name) for name in self._group_topics}
+        return {name: count for name, count in self._snapshot.items() if count > 0}
+
+    def _count(self, name: str) -> int:
+        topic = self.metadata.topics.get(name)
+        return len(topic.partitions) if topic is not None else 0
+
+    def change(self, *, is_leader: bool) -> str:
+        """Why the newest metadata asks for a new round; empty if it does not.  Cheap while there
+        is none."""
+        if self.metadata.version == self._seen_version:
+            return ""
+        if self.pattern is not None and self.is_known:
+            match = self.pattern.search
+            matching = [name for name in self.metadata.all_topics if match(name)]
+            if matching != self.subscribed:
+                self.subscribed = matching
+                return f"{len(matching)} topics match the pattern now"
+        if is_leader:
+            for name, count in self._snapshot.items():
+                now = self._count(name)
+                if now != count:
+                    return f"topic {name} has {now} partitions, not {count}"
+            self._seen_version = self.metadata.version
+        return ""

@@ -1,0 +1,184 @@
+"""Places: what a consumer reads and from where, whoever decided it.
+
+The part of a consumer that needs no group: metadata, seeking, pausing, offsets looked up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.position import PartitionPosition
+from tarry.client.errors import ClientError, TimedOut
+from tarry.client.settings import ConsumerSettings
+from tarry.client.sync.driver import Driver, monotonic_ms, system_random
+from tarry.client.sync.exclusive import Exclusive
+from tarry.client.sync.handed_out import HandedOut
+
+Place = tuple[str, int]
+
+
+class PlacesReader:
+    """To be subclassed by `Consumer`, which polls."""
+
+    def __init__(self, settings: ConsumerSettings) -> None:
+        self.settings = settings
+        self._core = GroupConsumerCore(settings, system_random(), monotonic_ms())
+        self._driver = Driver(self._core, settings)
+        self._exclusive = Exclusive("a Consumer")
+        # What an iteration has not yielded yet.
+        self._handed_out: HandedOut | None = None
+
+    # --- What is read
+
+    def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
+        """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
+        core = self._core
+
+        def is_settled() -> bool:
+            missing = core.metadata.is_missing(topic, core.now_ms)
+            return missing or core.metadata.topic(topic) is not None
+
+        with self._told():
+            core.track(topic)
+        with self._entered():
+            self._wait(is_settled, timeout)
+        known = core.metadata.topic(topic)
+        if known is not None:
+            return list(known.partitions)
+        reason = core.refresh.last_error
+        if reason is not None:
+            raise TimedOut(f"no broker told about topic {topic}: {reason}")
+        raise core.metadata.error_of(topic, core.now_ms)
+
+    def assign(self, places: Iterable[Place]) -> None:
+        """Read these partitions, and no others: those that were read already go on, others begin
+        where seek says, or as `auto.offset.reset` does."""
+        with self._told() as core:
+            core.assign(list(places))
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        with self._told() as core:
+            core.seek((topic, partition), offset)
+
+    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
+        self._seek_all(places, EARLIEST)
+
+    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
+        self._seek_all(places, LATEST)
+
+    def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
+        """To the first record that is not older than `timestamp` (milliseconds), else the end."""
+        self._seek_all(places, timestamp)
+
+    def _seek_all(self, places: Iterable[Place] | None, timestamp: int) -> None:
+        with self._told() as core:
+            for place in list(core.fetcher.positions if places is None else places):
+                core.seek_to(place, timestamp)
+
+    def pause(self, places: Iterable[Place]) -> None:
+        """Read nothing of these partitions; what was read ahead is dropped."""
+        with self._told() as core:
+            for place in places:
+                core.pause(place)
+
+    def resume(self, places: Iterable[Place]) -> None:
+        with self._told() as core:
+            for place in places:
+                core.resume(place)
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset that is handed out next; -1 while it is being looked up."""
+        with self._told() as core:
+            return core.position((topic, partition)).position
+
+    def lag(self, topic: str, partition: int) -> int:
+        """Records up to the end as the last fetch saw it; -1 before the first."""
+        with self._told() as core:
+            return core.position((topic, partition)).lag
+
+    def is_at_end(self, topic: str, partition: int) -> bool:
+        """Whether the last fetch saw nothing past the position."""
+        with self._told() as core:
+            return core.position((topic, partition)).is_at_end
+
+    # --- Offsets
+
+    def beginning_offsets(
+        self, places: Iterable[Place], timeout: float | None = None
+    ) -> dict[Place, int]:
+        return self._offsets(dict.fromkeys(places, EARLIEST), timeout)
+
+    def end_offsets(
+        self, places: Iterable[Place], timeout: float | None = None
+    ) -> dict[Place, int]:
+        return self._offsets(dict.fromkeys(places, LATEST), timeout)
+
+    def offsets_for_times(
+        self, times: Mapping[Place, int], timeout: float | None = None
+    ) -> dict[Place, int]:
+        """The first offset at or after each time; -1 where no record is that young."""
+        return self._offsets(dict(times), timeout)
+
+    def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:
+        query = OffsetQuery(wanted)
+        with self._told() as core:
+            core.begin_query(query)
+        with self._entered():
+            is_done = self._wait(lambda: query.is_done, timeout)
+        with self._driver.lock:
+            query.end(self._core.lookup)
+        if not is_done:
+            raise self._unanswered(query)
+        found: dict[Place, int] = {}
+        for place, answer in query.answers.items():
+            if isinstance(answer, ClientError):
+                raise answer
+            assert isinstance(answer, FoundOffset)
+            found[place] = answer.offset
+        return found
+
+    def _unanswered(self, query: OffsetQuery) -> ClientError:
+        core = self._core
+        for topic, partition in query.wanted:
+            if core.metadata.leader_of(topic, partition) is None:
+                return core.metadata.error_of(topic, core.now_ms, partition)
+        return TimedOut("the leaders did not tell their offsets in time")
+
+    @property
+    def trouble(self) -> str:
+        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        return self._core.trouble
+
+    def positions(self) -> list[PartitionPosition]:
+        """Where each assigned partition stands."""
+        return list(self._core.fetcher.positions.values())
+
+    # --- For those who poll
+
+    @contextmanager
+    def _entered(self) -> Iterator[None]:
+        """One thread at a time."""
+        with self._exclusive:
+            self._driver.check_usable()
+            yield
+
+    @contextmanager
+    def _told(self) -> Iterator[GroupConsumerCore]:
+        """The core, to be told something: nobody turns it meanwhile, its time is right, and what
+        an iteration did not yield is back."""
+        with self._entered(), self._driver.lock:
+            core = self._core
+            core.now_ms = monotonic_ms()
+            if self._handed_out is not None:
+                self._handed_out.give_back(core)
+                self._handed_out = None
+            yield core
+
+    def _timeout_ms(self, timeout: float | None) -> int:
+        return self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
+
+    def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
+        return self._driver.wait(is_done, self._timeout_ms(timeout))
