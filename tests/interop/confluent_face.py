@@ -65,8 +65,6 @@ class ConfluentProducer:
 
 class ConfluentFace:
     name = "confluent-kafka"
-    # librdkafka compresses with LZ4 only where FindCoordinator is advertised, which belongs to
-    # consumer groups; until then its LZ4 batches arrive uncompressed.
     codecs = CODECS
     has_admin = True
 

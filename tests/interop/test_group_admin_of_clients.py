@@ -91,7 +91,7 @@ def test_what_would_disturb_a_living_group_is_refused(admin, scene, group_broker
 
     with (
         contextlib.suppress(NotImplementedError),
-        pytest.raises(Refused, match="nonemptygroup|groupnotempty"),
+        pytest.raises(Refused, match=r"nonemptygroup|groupnotempty"),
     ):
         admin.delete_group(scene.group)
     with contextlib.suppress(NotImplementedError), pytest.raises(Refused, match="unknownmember"):
