@@ -5,15 +5,12 @@ Error codes, order and numbers are compared; sentences are our own.
 
 from __future__ import annotations
 
-import socket
-import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
+from both_brokers import RUN, Ask, Both, KafkaConnection
 
 from tarry.protocol import api_keys
-from tarry.protocol.frames import encode_request
-from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -51,51 +48,9 @@ from tarry.protocol.messages.metadata import (
     MetadataRequestTopic,
     MetadataResponse,
 )
-from tarry.protocol.registry import MESSAGES
 from tarry.simulation.by_hand import BrokerByHand
-from tarry.wire.reader import Reader
 
-Ask = Callable[[int, int, Message], Message]
 Answers = tuple[list[object], list[object]]
-
-# Names of this run, so that a Kafka that is used again has none of them.
-RUN = uuid.uuid4().hex[:8]
-
-
-class KafkaConnection:
-    """One connection to a Kafka that runs."""
-
-    def __init__(self, address: str) -> None:
-        host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
-        self.file = self.socket.makefile("rb")
-
-    def ask(self, api_key: int, version: int, request: Message) -> Message:
-        self.socket.sendall(encode_request(api_key, version, 1, "tarry-test", request))
-        size = int.from_bytes(self.file.read(4), "big")
-        reader = Reader(self.file.read(size))
-        decode_response_header(reader, api_key, version)
-        return MESSAGES[api_key].decode_response(reader, version)
-
-    def close(self) -> None:
-        self.file.close()
-        self.socket.close()
-
-
-class Both:
-    """Asks both and returns what each says, in the form that `shape` gives it."""
-
-    def __init__(self, kafka: Ask, tarry: Ask) -> None:
-        self.kafka = kafka
-        self.tarry = tarry
-
-    def answers(
-        self, api_key: int, version: int, request: Callable[[Ask], Message]
-    ) -> tuple[Message, Message]:
-        return (
-            self.kafka(api_key, version, request(self.kafka)),
-            self.tarry(api_key, version, request(self.tarry)),
-        )
 
 
 @pytest.fixture(scope="module")

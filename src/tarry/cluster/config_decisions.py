@@ -6,7 +6,7 @@ is.  A refusal is a `ConfigRefusal` with Kafka's error code.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
@@ -14,7 +14,6 @@ from tarry.base.setting import shown, value_text
 from tarry.base.settings import SETTINGS, Settings, why_not_dynamic
 from tarry.cluster.config_changes import (
     DELETE,
-    SET,
     Change,
     ConfigRefusal,
     changed_texts,
@@ -31,6 +30,34 @@ def decide_change_topic(
 ) -> MetadataRecord | None:
     """Change a topic's settings; `is_whole`: what is not among the changes is unset."""
     check_form(changes)
+    topic = view.topic(name)
+    before: Mapping[str, str] = {} if is_whole or topic is None else topic.configs
+    texts = changed_texts(before, changes, TOPIC_SETTINGS, _text_behind(settings))
+    _check_topic_name(name)
+    # What was accepted once stays, also when it could not be had any more.
+    given = {key: texts[key] for key, operation, _ in changes if operation != DELETE}
+    try:
+        checked = checked_configs(given, settings)
+    except InvalidSetting as fault:
+        raise ConfigRefusal(errors.INVALID_CONFIG, str(fault)) from fault
+    if topic is None:
+        raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
+    configs = dict(sorted({**texts, **checked}.items()))
+    if configs == topic.configs:
+        return None
+    return ConfigChanged(topic_id=topic.topic_id, configs=configs)
+
+
+def _text_behind(settings: Settings) -> Callable[[str], str]:
+    """What a list is while a topic does not set it."""
+
+    def text_behind(key: str) -> str:
+        return value_text(default_value(key, settings)) or ""
+
+    return text_behind
+
+
+def _check_topic_name(name: str) -> None:
     if not name:
         raise ConfigRefusal(
             errors.INVALID_REQUEST, "a topic must be named; the broker's settings stand behind all"
@@ -38,25 +65,6 @@ def decide_change_topic(
     fault = name_fault(name)
     if fault:
         raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
-    topic = view.topic(name)
-    if topic is None:
-        raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
-
-    def text_without(key: str) -> str:
-        return value_text(default_value(key, settings)) or ""
-
-    before: Mapping[str, str] = {} if is_whole else topic.configs
-    texts = changed_texts(before, changes, TOPIC_SETTINGS, text_without)
-    # What was accepted once stays, also when it could not be had any more.
-    given = {key: texts[key] for key, operation, _ in changes if operation != DELETE}
-    try:
-        checked = checked_configs(given, settings)
-    except InvalidSetting as fault_found:
-        raise ConfigRefusal(errors.INVALID_CONFIG, str(fault_found)) from fault_found
-    configs = dict(sorted({**texts, **checked}.items()))
-    if configs == topic.configs:
-        return None
-    return ConfigChanged(topic_id=topic.topic_id, configs=configs)
 
 
 def decide_change_broker(
@@ -75,11 +83,7 @@ def decide_change_broker(
         if fault:
             raise ConfigRefusal(errors.INVALID_REQUEST, fault)
     current = view.configs_of_broker(broker_id)
-
-    def text_without(key: str) -> str:
-        return settings.get_text(key)
-
-    texts = changed_texts({} if is_whole else current, changes, SETTINGS, text_without)
+    texts = changed_texts({} if is_whole else current, changes, SETTINGS, settings.get_text)
     configs = {key: _normal_text(key, texts[key]) for key in sorted(texts)}
     if broker_id == EVERY_BROKER:
         cluster, own = configs, view.configs_of_broker(settings.node_id)
@@ -87,8 +91,8 @@ def decide_change_broker(
         cluster, own = view.configs_of_broker(EVERY_BROKER), configs
     try:
         settings.overlaid(cluster, own)
-    except InvalidSetting as fault_found:
-        raise ConfigRefusal(errors.INVALID_REQUEST, str(fault_found)) from fault_found
+    except InvalidSetting as found:
+        raise ConfigRefusal(errors.INVALID_REQUEST, str(found)) from found
     if configs == current:
         return None
     return BrokerConfigChanged(broker_id=broker_id, configs=configs)
@@ -109,11 +113,6 @@ def broker_named(name: str, settings: Settings) -> int:
             f"broker {settings.node_id} knows its own settings, not those of broker {int(name)}",
         )
     return settings.node_id
-
-
-def whole(configs: list[tuple[str, str | None]]) -> list[Change]:
-    """A replacement of all settings as changes of single keys."""
-    return [(key, SET, value) for key, value in configs]
 
 
 def _normal_text(key: str, text: str) -> str:

@@ -59,7 +59,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             broker.record_deletions.request(status.partition, status.start_offset)
     operation = DelayedDeleteRecords(context, statuses, response, deadline_ms)
     context.operation = operation
-    broker.record_deletions.purgatory.try_complete_else_watch(operation, operation.keys())
+    if not operation.try_complete():
+        broker.record_deletions.purgatory.try_complete_else_watch(operation, operation.keys())
     return None
 
 

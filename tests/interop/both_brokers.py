@@ -1,0 +1,55 @@
+"""Two brokers that are asked the same: an Apache Kafka that runs, and a Tarry by hand."""
+
+from __future__ import annotations
+
+import socket
+import uuid
+from collections.abc import Callable
+from typing import Final
+
+from tarry.protocol.frames import encode_request
+from tarry.protocol.headers import decode_response_header
+from tarry.protocol.message import Message
+from tarry.protocol.registry import MESSAGES
+from tarry.wire.reader import Reader
+
+Ask = Callable[[int, int, Message], Message]
+
+# Names of this run, so that a Kafka that is used again has none of them.
+RUN: Final = uuid.uuid4().hex[:8]
+
+
+class KafkaConnection:
+    """One connection to a Kafka that runs."""
+
+    def __init__(self, address: str) -> None:
+        host, _, port = address.rpartition(":")
+        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self.file = self.socket.makefile("rb")
+
+    def ask(self, api_key: int, version: int, request: Message) -> Message:
+        self.socket.sendall(encode_request(api_key, version, 1, "tarry-test", request))
+        size = int.from_bytes(self.file.read(4), "big")
+        reader = Reader(self.file.read(size))
+        decode_response_header(reader, api_key, version)
+        return MESSAGES[api_key].decode_response(reader, version)
+
+    def close(self) -> None:
+        self.file.close()
+        self.socket.close()
+
+
+class Both:
+    """Asks both and returns what each says, in the form that `shape` gives it."""
+
+    def __init__(self, kafka: Ask, tarry: Ask) -> None:
+        self.kafka = kafka
+        self.tarry = tarry
+
+    def answers(
+        self, api_key: int, version: int, request: Callable[[Ask], Message]
+    ) -> tuple[Message, Message]:
+        return (
+            self.kafka(api_key, version, request(self.kafka)),
+            self.tarry(api_key, version, request(self.tarry)),
+        )
