@@ -89,9 +89,10 @@ def group_broker(seed: int = 1, **settings: str) -> BrokerByHand:
 
 
 def pass_time(hand: BrokerByHand, ms: int) -> None:
-    """So much time, in steps in which the broker does all it has to do."""
+    """So much time, with a turn whenever the broker is due, and a disk without delay."""
+    hand.settle()
     while ms > 0:
-        step_ms = min(ms, STEP_MS)
+        step_ms = _step(hand, ms)
         hand.turn(after_ms=step_ms)
         hand.settle()
         ms -= step_ms
@@ -100,9 +101,14 @@ def pass_time(hand: BrokerByHand, ms: int) -> None:
 def pass_time_without_disk(hand: BrokerByHand, ms: int) -> None:
     """So much time in which no flush ends."""
     while ms > 0:
-        step_ms = min(ms, STEP_MS)
+        step_ms = _step(hand, ms)
         hand.turn(after_ms=step_ms)
         ms -= step_ms
+
+
+def _step(hand: BrokerByHand, ms: int) -> int:
+    """Until the broker is due, but not so long that it would take it for a stall of its own."""
+    return max(1, min(ms, STEP_MS, hand.broker.next_due_ms() - hand.now_ms))
 
 
 def subscription(*topics: str) -> bytes:

@@ -1,0 +1,542 @@
+"""What waits in a broker's groups: one operation a round, one a member, none when all is over."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from broker_user import ORDERS
+from group_user import (
+    READERS,
+    SESSION_MS,
+    GroupUser,
+    Member,
+    commit_codes,
+    group_broker,
+    pass_time,
+    pass_time_without_disk,
+    stabilize,
+    stable_group,
+    waiting_in,
+)
+
+from tarry.base import errors
+from tarry.base.doors import disconnected
+from tarry.protocol import api_keys
+from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from tarry.protocol.messages.join_group import JoinGroupResponse
+from tarry.protocol.messages.offset_delete import OffsetDeleteResponse
+from tarry.protocol.messages.sync_group import SyncGroupResponse
+from tarry.simulation.by_hand import BrokerByHand
+
+REMOVED = re.compile(
+    r"group (?P<group>\S+): member (?P<member>\S+?)( \(instance (?P<instance>\S+)\))?"
+    r" of client (?P<client>\S*) at (?P<host>\S*) was removed: (?P<reason>[^;]+);"
+    r" silent for (?P<silent>\d+) ms; (?P<follows>.+)"
+)
+
+
+def removals(caplog: pytest.LogCaptureFixture) -> list[dict[str, str | None]]:
+    """The parts of every line about a member that was removed."""
+    lines = [each.getMessage() for each in caplog.records if "was removed" in each.getMessage()]
+    found = [REMOVED.fullmatch(line) for line in lines]
+    assert None not in found, lines
+    return [each.groupdict() for each in found if each is not None]
+
+
+def beat(members: list[Member], ms: int) -> None:
+    """So much time, in which these members send heartbeats."""
+    while ms > 0:
+        step_ms = min(ms, 2_000)
+        pass_time(members[0].hand, step_ms)
+        for member in members:
+            member.heartbeat()
+        ms -= step_ms
+
+
+def delayed(hand: BrokerByHand) -> dict[str, int]:
+    """What waits, by purgatory, zeros left out."""
+    return {name: count for name, (count, _) in waiting_in(hand).items() if count}
+
+
+# --- DelayedJoin.
+
+
+def test_a_first_join_waits_out_the_initial_delay_to_the_millisecond() -> None:
+    hand = group_broker(group_initial_rebalance_delay_ms="3000")
+    member = Member(hand)
+    member.send_join()
+
+    pass_time(hand, 2_999)
+    early = member.answers()
+    pass_time(hand, 1)
+
+    assert early == []
+    assert member.take_join().generation_id == 1
+
+
+def test_the_initial_delay_goes_on_while_members_come_and_ends_at_the_rebalance_timeout() -> None:
+    hand = group_broker(group_initial_rebalance_delay_ms="1000")
+    members = [Member(hand, rebalance_ms=2_500) for _ in range(4)]
+    for member, wait_ms in zip(members, (500, 1_000, 900, 99), strict=True):
+        member.send_join()
+        pass_time(hand, wait_ms)
+
+    early = [member.answers() for member in members]
+    pass_time(hand, 1)
+
+    assert early == [[]] * 4
+    assert [member.take_join().generation_id for member in members] == [1] * 4
+    assert [member.is_leader for member in members] == [True, False, False, False]
+
+
+def test_the_initial_delay_does_not_end_early_though_one_leaves_and_all_others_are_there() -> None:
+    hand = group_broker(group_initial_rebalance_delay_ms="1000")
+    stays, goes, by_the_way = Member(hand), Member(hand), GroupUser(hand)
+    stays.send_join()
+    goes.send_join()
+    other = Member(hand)
+    other.member_id = goes.member_id
+
+    left = other.leave()
+    pass_time(hand, 999)
+    early = stays.answers()
+    pass_time(hand, 1_001)
+
+    assert (left, early) == (errors.NONE, [])
+    assert goes.take_join().error_code == errors.UNKNOWN_MEMBER_ID
+    assert stays.take_join().generation_id == 1
+    assert by_the_way.state() == "CompletingRebalance"
+
+
+def test_a_round_has_one_join_operation_however_many_join() -> None:
+    hand = group_broker()
+    members = stable_group(hand, 2)
+    before = hand.broker.coordinator.join_purgatory.completed_total
+
+    newcomers = [Member(hand) for _ in range(5)]
+    counts = []
+    for member in newcomers:
+        member.send_join()
+        counts.append(delayed(hand)["Join"])
+    for member in members:
+        member.send_join()
+    hand.settle()
+
+    assert counts == [1] * 5
+    assert [each.take_join().generation_id for each in (*members, *newcomers)] == [3] * 7
+    assert hand.broker.coordinator.join_purgatory.completed_total == before + 1
+    assert "Join" not in waiting_in(hand)
+
+
+def test_a_join_phase_ends_without_who_does_not_come_and_names_them(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "tarry.group")
+    hand = group_broker()
+    quick, slow = Member(hand, session_ms=60_000), Member(hand, session_ms=60_000)
+    quick.rebalance_ms = slow.rebalance_ms = 20_000
+    stabilize(quick, slow)
+
+    quick.send_join()
+    pass_time(hand, 19_999)
+    early = quick.answers()
+    pass_time(hand, 1)
+
+    assert early == []
+    assert quick.take_join().generation_id == 3
+    assert slow.heartbeat() == errors.UNKNOWN_MEMBER_ID
+    (removed,) = removals(caplog)
+    assert removed == {
+        "group": READERS,
+        "member": slow.member_id,
+        "instance": None,
+        "client": "by-hand",
+        "host": "/10.0.0.1",
+        "reason": "it did not rejoin within the rebalance time-out",
+        "silent": "20000",
+        "follows": "the next generation begins",
+    }
+
+
+def test_an_id_that_was_given_out_holds_the_join_phase_until_its_session_ends() -> None:
+    hand = group_broker()
+    (member,) = stable_group(hand)
+    pending, _newcomer = Member(hand, session_ms=6_000), Member(hand)
+    pending.get_id()
+    _newcomer.send_join()
+
+    member.send_join()
+    pass_time(hand, 5_999)
+    early = member.answers()
+    pass_time(hand, 1)
+
+    assert early == []
+    assert member.take_join().error_code == errors.NONE
+    assert delayed(hand) == {"Sync": 1, "Heartbeat": 2}
+
+
+# --- DelayedSync.
+
+
+def test_the_sync_operation_holds_the_round_after_the_leaders_answer() -> None:
+    hand = group_broker()
+    leader, other = stable_group(hand, 2)
+    for member in (leader, other):
+        member.send_join()
+    hand.settle()
+    for member in (leader, other):
+        member.take_join()
+
+    leader.send_sync()
+    hand.settle()
+    answered = leader.answer(SyncGroupResponse)
+    waiting = delayed(hand)["Sync"]
+    late = other.sync()
+
+    assert answered.error_code == errors.NONE
+    assert waiting == 1
+    assert (late.error_code, late.assignment) == (errors.NONE, b"for 1")
+    assert "Sync" not in waiting_in(hand)
+
+
+def test_who_never_syncs_is_removed_though_its_heartbeats_come(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "tarry.group")
+    hand = group_broker()
+    leader, other = stable_group(hand, 2)
+    for member in (leader, other):
+        member.rebalance_ms = 20_000
+        member.send_join()
+    hand.settle()
+    for member in (leader, other):
+        member.take_join()
+    assert leader.sync().error_code == errors.NONE
+
+    beat([leader, other], 18_000)
+    pass_time(hand, 1_999)
+    early = (leader.heartbeat(), other.heartbeat())
+    pass_time(hand, 1)
+
+    assert early == (errors.NONE, errors.NONE)
+    assert other.heartbeat() == errors.UNKNOWN_MEMBER_ID
+    assert leader.heartbeat() == errors.REBALANCE_IN_PROGRESS
+    (removed,) = removals(caplog)
+    assert removed["member"] == other.member_id
+    assert removed["reason"] == "it did not sync within the rebalance time-out"
+    assert (removed["silent"], removed["follows"]) == ("1", "the others rejoin")
+
+
+def test_a_rebalance_ends_the_sync_operation_of_the_generation_before() -> None:
+    hand = group_broker()
+    leader, other = stable_group(hand, 2)
+    for member in (leader, other):
+        member.send_join()
+    hand.settle()
+    for member in (leader, other):
+        member.take_join()
+    other.send_sync()
+
+    newcomer = Member(hand)
+    newcomer.send_join()
+    hand.settle()
+
+    assert other.answer(SyncGroupResponse).error_code == errors.REBALANCE_IN_PROGRESS
+    assert delayed(hand) == {"Join": 1, "Heartbeat": 3}
+    assert "Sync" not in waiting_in(hand)
+
+
+# --- DelayedHeartbeat.
+
+
+def test_a_heartbeat_moves_the_deadline_of_its_one_operation() -> None:
+    hand = group_broker()
+    (member,) = stable_group(hand)
+    purgatory = hand.broker.coordinator.heartbeat_purgatory
+    shard = hand.broker.coordinator.shards[0]
+    operation = shard.operations[READERS].heartbeats[member.member_id]
+    completed = purgatory.completed_total
+
+    for _ in range(5):
+        pass_time(hand, SESSION_MS - 1)
+        assert member.heartbeat() == errors.NONE
+
+    assert shard.operations[READERS].heartbeats[member.member_id] is operation
+    assert (purgatory.delayed, purgatory.completed_total) == (1, completed)
+
+
+@pytest.mark.parametrize("sign", ["heartbeat", "commit", "sync"])
+def test_any_sign_of_life_keeps_the_session(sign: str) -> None:
+    hand = group_broker()
+    (member,) = stable_group(hand)
+
+    for _ in range(3):
+        pass_time(hand, SESSION_MS - 1)
+        if sign == "heartbeat":
+            member.heartbeat()
+        elif sign == "commit":
+            member.commit_as_member({0: 1})
+        else:
+            member.sync()
+
+    assert member.heartbeat() == errors.NONE
+
+
+def test_a_silent_member_is_removed_when_its_session_ends_and_not_before(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "tarry.group")
+    hand = group_broker()
+    silent = Member(hand, instance_id="one")
+    other = Member(hand, session_ms=30_000)
+    stabilize(other, silent)
+
+    pass_time(hand, SESSION_MS - 1)
+    early = removals(caplog)
+    pass_time(hand, 1)
+
+    assert early == []
+    (removed,) = removals(caplog)
+    assert removed == {
+        "group": READERS,
+        "member": silent.member_id,
+        "instance": "one",
+        "client": "by-hand",
+        "host": "/10.0.0.1",
+        "reason": "its session ended",
+        "silent": "10000",
+        "follows": "the others rejoin",
+    }
+    assert other.heartbeat() == errors.REBALANCE_IN_PROGRESS
+
+
+def test_a_member_that_leaves_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "tarry.group")
+    hand = group_broker()
+    (member,) = stable_group(hand)
+    pass_time(hand, 3_000)
+
+    member.leave()
+    pass_time(hand, 60_000)
+
+    (removed,) = removals(caplog)
+    assert (removed["reason"], removed["silent"]) == ("it left", "3000")
+    assert removed["follows"] == "the group is empty"
+
+
+def test_an_id_that_nobody_came_back_with_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "tarry.group")
+    hand = group_broker()
+    member = Member(hand)
+
+    member.get_id()
+    pass_time(hand, 60_000)
+
+    (removed,) = removals(caplog)
+    assert removed["member"] == member.member_id
+    assert removed["reason"] == "it did not come back with the id it was given"
+    assert removed["silent"] == "10000"
+    assert member.group_ids() == []
+    assert waiting_in(hand) == {}
+
+
+# --- DelayedCommit.
+
+
+def test_a_commit_times_out_while_the_disk_hangs_and_counts_once_it_is_durable() -> None:
+    hand = group_broker()
+    user, reader = GroupUser(hand), GroupUser(hand)
+    user.send_commit({0: 7, 9: 7})
+
+    pass_time_without_disk(hand, 4_999)
+    early = user.answers()
+    pass_time_without_disk(hand, 1)
+    (late,) = user.answers()
+    waiting = delayed(hand)
+    hand.settle()
+
+    assert early == []
+    assert set(commit_codes(late)) == {errors.REQUEST_TIMED_OUT}
+    assert waiting == {}
+    assert user.answers() == []
+    assert reader.offset() == 7
+    assert waiting_in(hand) == {}
+
+
+def test_the_time_that_a_commit_may_take_is_a_setting() -> None:
+    hand = group_broker(offsets_commit_timeout_ms="1500")
+    user = GroupUser(hand)
+    user.send_commit({0: 7})
+
+    pass_time_without_disk(hand, 1_499)
+    early = user.answers()
+    pass_time_without_disk(hand, 1)
+
+    assert early == []
+    assert [commit_codes(each) for each in user.answers()] == [[errors.REQUEST_TIMED_OUT]]
+
+
+def test_deletions_time_out_while_the_disk_hangs() -> None:
+    hand = group_broker()
+    user, other = GroupUser(hand), GroupUser(hand)
+    user.commit({0: 1})
+    user.commit({0: 1}, "others")
+    user.client.send(api_keys.OFFSET_DELETE, 0, user.delete_offsets_request(0))
+    other.client.send(
+        api_keys.DELETE_GROUPS, 2, DeleteGroupsRequest(groups_names=["others", "nobody"])
+    )
+
+    pass_time_without_disk(hand, 5_000)
+
+    assert user.answer(OffsetDeleteResponse).error_code == errors.REQUEST_TIMED_OUT
+    codes = [each.error_code for each in other.answer(DeleteGroupsResponse).results]
+    assert codes == [errors.REQUEST_TIMED_OUT, errors.GROUP_ID_NOT_FOUND]
+    hand.settle()
+    assert user.group_ids() == []
+    assert waiting_in(hand) == {}
+
+
+def test_joins_and_syncs_do_not_time_out_with_the_disk() -> None:
+    """A member waits for its assignment as long as the disk needs."""
+    hand = group_broker()
+    leader, other = stable_group(hand, 2)
+    for member in (leader, other):
+        member.send_join()
+    hand.settle()
+    for member in (leader, other):
+        member.take_join()
+    other.send_sync()
+    leader.send_sync()
+
+    pass_time_without_disk(hand, 30_000)
+    early = (leader.answers(), other.answers())
+    hand.settle()
+
+    assert early == ([], [])
+    assert leader.answer(SyncGroupResponse).error_code == errors.NONE
+    assert other.answer(SyncGroupResponse).error_code == errors.NONE
+
+
+# --- Nothing is left.
+
+
+def test_nothing_is_left_when_all_members_have_left() -> None:
+    hand = group_broker()
+    members = stable_group(hand, 3)
+    newcomer = Member(hand)
+    newcomer.get_id()
+
+    for member in (*members, newcomer):
+        assert member.leave() == errors.NONE
+
+    assert waiting_in(hand) == {}
+    assert hand.broker.coordinator.shards[0].operations == {}
+
+
+def test_nothing_is_left_when_all_members_have_died_in_different_phases() -> None:
+    hand = group_broker()
+    stable_group(hand, 3, "stable")
+    joining = stable_group(hand, 2, "joining")
+    joining[0].send_join()
+    syncing = stable_group(hand, 2, "syncing")
+    for member in syncing:
+        member.send_join()
+    hand.settle()
+    Member(hand, "pending").get_id()
+    Member(hand, "first").send_join()
+
+    pass_time(hand, 400_000)
+
+    assert waiting_in(hand) == {}
+    assert hand.broker.coordinator.shards[0].operations == {}
+
+
+def test_nothing_is_left_after_a_group_was_deleted() -> None:
+    hand = group_broker()
+    (member,) = stable_group(hand)
+    member.commit_as_member({0: 7})
+    member.leave()
+    pending = Member(hand)
+    pending.get_id()
+
+    deleted = member.delete_groups()
+
+    assert deleted == [errors.NONE]
+    assert member.group_ids() == []
+    assert waiting_in(hand) == {}
+
+
+def test_a_join_whose_peer_is_gone_ends_with_its_round_and_leaves_nothing() -> None:
+    hand = group_broker()
+    goes, stays = stable_group(hand, 2)
+    goes.send_join()
+    hand.turn(disconnected(goes.client.connection_id))
+
+    stays.send_join()
+    hand.settle()
+    joined = stays.take_join()
+    waiting = delayed(hand)
+    pass_time(hand, 100_000)
+
+    assert (joined.error_code, joined.generation_id) == (errors.NONE, 3)
+    assert waiting == {"Sync": 1, "Heartbeat": 2}
+    assert waiting_in(hand) == {}
+    assert hand.broker.coordinator.waiting == 0
+
+
+def test_a_sync_and_a_commit_whose_peers_are_gone_leave_nothing() -> None:
+    hand = group_broker()
+    leader, other = stable_group(hand, 2)
+    for member in (leader, other):
+        member.send_join()
+    hand.settle()
+    for member in (leader, other):
+        member.take_join()
+    other.send_sync()
+    committer = GroupUser(hand)
+    committer.send_commit({0: 7}, "simple")
+
+    hand.turn(
+        disconnected(other.client.connection_id), disconnected(committer.client.connection_id)
+    )
+    leader.sync()
+    for member in (leader, Member(hand)):
+        member.member_id, member.leader_id = other.member_id, ""
+        member.leave()
+    pass_time(hand, 100_000)
+
+    assert waiting_in(hand) == {}
+    assert hand.broker.coordinator.waiting == 0
+
+
+def test_a_hundred_rounds_leave_what_one_leaves() -> None:
+    hand = group_broker()
+    (member,) = stable_group(hand)
+
+    for _ in range(100):
+        stabilize(member)
+
+    assert delayed(hand) == {"Heartbeat": 1}
+    assert waiting_in(hand) == {"Heartbeat": (1, 1)}
+    assert hand.broker.coordinator.waiting == 0
+
+
+def test_a_clean_stop_tells_who_waits_to_look_for_another_coordinator() -> None:
+    hand = group_broker()
+    waiting, _ = stable_group(hand, 2)
+    waiting.send_join()
+
+    hand.stop()
+
+    assert waiting.answer(JoinGroupResponse).error_code == errors.NOT_COORDINATOR
+    hand.start()
+    hand.settle()
+    user = GroupUser(hand)
+    assert [(each.group_id, each.group_state) for each in user.list_groups().groups] == [
+        (READERS, "Stable")
+    ]
+    assert user.commit({0: 1}, "others") == [errors.NONE]
+    assert user.all_offsets("others") == {(ORDERS, 0): 1}
