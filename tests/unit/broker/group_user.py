@@ -409,15 +409,18 @@ def commit_codes(answer: Message) -> list[int]:
 def stabilize(*members: Member) -> None:
     """Until the group is Stable with these members, in no time: the first of them leads.
 
-    Where all are new the first is alone in a generation before.
+    Where all are new the first is alone in a generation before; where they are not, the first is
+    to be the leader that was.
     """
     first, *others = members
     hand = first.hand
+    order = [first, *others]
     if others and first.generation_id < 0:
         first.join()
-    for member in others:
+        order = [*others, first]
+    for member in order:
         member.get_id()
-    for member in (*others, first):
+    for member in order:
         member.send_join()
     hand.settle()
     for member in members:
