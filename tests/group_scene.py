@@ -40,7 +40,7 @@ from tarry.group.outcomes import (
     decide_sync_expired,
     decide_unload,
 )
-from tarry.group.records import GroupRecord, decode_record, encode_record
+from tarry.group.records import NO_TOPIC_ID, GroupRecord, decode_record, encode_record
 from tarry.group.state import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
@@ -283,9 +283,15 @@ class Scene:
         self.take(offsets.decide_delete_offsets(self.group, ticket, list(partitions), self.moment))
         return ticket
 
-    def forget_topic(self, topic: str, *, deleted_ms: int = offsets.TIMESTAMP_MAX) -> None:
-        decision = offsets.decide_forget_topic(self.group, topic, self.moment, deleted_ms)
-        self.take(decision)
+    def forget_topic(self, topic: str, successor_id: bytes | None = None) -> None:
+        """The topic was deleted; with an id another one has its name since."""
+        names = dict.fromkeys(self.group.offsets)
+        for append in self.group.appends:
+            names.update((each.topic, None) for each in append.records if hasattr(each, "topic"))
+        topic_ids = {name: NO_TOPIC_ID for name in names if name != topic}
+        if successor_id is not None:
+            topic_ids[topic] = successor_id
+        self.take(offsets.decide_forget_topics(self.group, topic_ids, self.moment))
 
     def expire_offsets(self) -> None:
         self.take(offsets.decide_expire_offsets(self.group, self.moment))

@@ -10,8 +10,6 @@ is good for offsets, as it is with Kafka for its oldest clients.
 
 from __future__ import annotations
 
-from typing import Final
-
 from tarry.base import errors
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
 from tarry.group.decision import (
@@ -26,6 +24,7 @@ from tarry.group.decision import (
 from tarry.group.membership import member_error
 from tarry.group.records import (
     NO_TIMESTAMP,
+    NO_TOPIC_ID,
     GroupRecord,
     GroupTombstone,
     OffsetCommitted,
@@ -43,10 +42,6 @@ from tarry.group.state import (
 )
 from tarry.group.subscriptions import is_subscribed, subscribed_topics
 from tarry.group.transitions import Draft, Moment
-
-# After every time there is.
-TIMESTAMP_MAX: Final = (1 << 63) - 1
-
 
 # -- commit
 
@@ -115,8 +110,11 @@ def _committed(
     group: GroupState, each: CommitPartition, request: CommitRequest, moment: Moment
 ) -> OffsetCommitted:
     expire_timestamp_ms = NO_TIMESTAMP
+    topic_id = each.topic_id
     if request.retention_ms >= 0:
         expire_timestamp_ms = moment.now_wall_ms + request.retention_ms
+        # The format that holds that time holds no id.
+        topic_id = NO_TOPIC_ID
     return OffsetCommitted(
         group.group_id,
         topic=each.topic,
@@ -126,7 +124,7 @@ def _committed(
         metadata=each.metadata or "",
         commit_timestamp_ms=moment.now_wall_ms,
         expire_timestamp_ms=expire_timestamp_ms,
-        topic_id=each.topic_id,
+        topic_id=topic_id,
     )
 
 
@@ -227,25 +225,39 @@ class _ExpiryCondition:
         return self.now_wall_ms - since_ms >= self.retention_ms
 
 
-def decide_forget_topic(
-    group: GroupState, topic: str, moment: Moment, deleted_ms: int = TIMESTAMP_MAX
+def decide_forget_topics(
+    group: GroupState, topic_ids: dict[str, bytes], moment: Moment
 ) -> Decision:
-    """The topic was deleted: its offsets go at once, those on their way with them.
+    """Offsets of topics that were deleted go at once, those on their way to the log with them.
 
-    Those committed after `deleted_ms` (calendar) stay: they are its successor's of the same name.
+    `topic_ids` are the topics that there are, by name.  An offset that was committed for another
+    topic of the same name is one of a deleted topic; one that knows no id belongs to the name.
     """
+    gone: dict[tuple[str, int], None] = {}
+    for topic, partitions in group.offsets.items():
+        topic_id = topic_ids.get(topic)
+        for record in partitions.values():
+            if _is_of_another(record, topic_id):
+                gone[topic, record.partition] = None
+    for append in group.appends:
+        for each in append.records:
+            if isinstance(each, OffsetCommitted):
+                gone.pop((each.topic, each.partition), None)
+                if _is_of_another(each, topic_ids.get(each.topic)):
+                    gone[each.topic, each.partition] = None
+            elif isinstance(each, OffsetTombstone):
+                gone.pop((each.topic, each.partition), None)
     decision = Decision(moment.now_ms)
-    committed = [*group.offsets.get(topic, {}).values(), *_committed_on_their_way(group, topic)]
-    last_ms: dict[int, int] = {}
-    for each in committed:
-        last_ms[each.partition] = max(last_ms.get(each.partition, 0), each.commit_timestamp_ms)
-    partitions = [index for index in sorted(last_ms) if last_ms[index] <= deleted_ms]
-    if partitions and group.round.phase != DEAD:
+    if gone and group.round.phase != DEAD:
         records: list[GroupRecord] = [
-            OffsetTombstone(group.group_id, topic=topic, partition=index) for index in partitions
+            OffsetTombstone(group.group_id, topic=topic, partition=index) for topic, index in gone
         ]
         decision.append = TombstonesAppend(records, None, is_group=False)
     return decision
+
+
+def _is_of_another(record: OffsetCommitted, topic_id: bytes | None) -> bool:
+    return topic_id is None or record.topic_id not in (topic_id, NO_TOPIC_ID)
 
 
 # -- what goes by request
@@ -322,16 +334,6 @@ def _removal(
 
 def _tombstone(record: OffsetCommitted) -> GroupRecord:
     return OffsetTombstone(record.group_id, topic=record.topic, partition=record.partition)
-
-
-def _committed_on_their_way(group: GroupState, topic: str) -> list[OffsetCommitted]:
-    return [
-        record
-        for append in group.appends
-        if isinstance(append, OffsetsAppend)
-        for record in append.records
-        if isinstance(record, OffsetCommitted) and record.topic == topic
-    ]
 
 
 def _on_their_way(group: GroupState) -> dict[tuple[str, int], None]:

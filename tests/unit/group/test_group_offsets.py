@@ -505,20 +505,23 @@ def test_a_deleted_topic_takes_its_offsets_with_it() -> None:
 
 def test_offsets_of_a_topic_that_was_made_again_stay_when_its_predecessor_is_forgotten() -> None:
     scene = Scene()
+    old, new = b"1" * 16, b"2" * 16
     scene.commit_offsets(
-        partitions=(CommitPartition("topic", 0, 7), CommitPartition("topic", 1, 7))
+        partitions=(
+            CommitPartition("topic", 0, 7, topic_id=old),
+            CommitPartition("topic", 1, 7, topic_id=old),
+            CommitPartition("topic", 2, 7, topic_id=old),
+        )
     )
-    deleted_ms = scene.moment.now_wall_ms
-    scene.advance(1)
-    scene.commit_offsets(partitions=(CommitPartition("topic", 0, 1),))
-    scene.advance(1)
+    scene.commit_offsets(partitions=(CommitPartition("topic", 0, 1, topic_id=new),))
+    scene.holds = True
+    scene.commit_offsets(partitions=(CommitPartition("topic", 2, 1, topic_id=new),))
 
-    scene.forget_topic("topic", deleted_ms=deleted_ms)
+    scene.forget_topic("topic", successor_id=new)
+    scene.commit()
 
-    kept = committed(scene)
-    assert kept is not None
-    assert kept.offset == 1
-    assert committed(scene, partition=1) is None
+    found = [committed(scene, partition=index) for index in range(3)]
+    assert [each and each.offset for each in found] == [1, None, 1]
 
 
 def test_a_lowered_limit_of_text_counts_for_new_commits_alone() -> None:

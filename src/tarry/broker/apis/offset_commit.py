@@ -9,6 +9,7 @@ from tarry.broker.coordinator.coordinator import Asked
 from tarry.broker.request import RequestContext
 from tarry.group.decision import Answer, CommitAnswer, CommitPartition, CommitRequest
 from tarry.group.offsets import decide_commit
+from tarry.group.records import NO_TOPIC_ID
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -58,6 +59,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
                     each.committed_offset,
                     each.committed_leader_epoch,
                     each.committed_metadata,
+                    NO_TOPIC_ID if hosted is None else hosted.topic_id,
                     error_code=errors.NONE if is_there else errors.UNKNOWN_TOPIC_OR_PARTITION,
                 )
             )

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.group.offsets import decide_expire_offsets, decide_forget_topic
+from tarry.group.offsets import decide_expire_offsets, decide_forget_topics
 
 if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
     from tarry.broker.coordinator.coordinator import Coordinator
     from tarry.broker.coordinator.shard import Shard
 
@@ -25,18 +26,23 @@ class Chore:
 
 
 class GroupWalk(Chore):
-    """Does something to every group that is known when it begins."""
+    """Does something to every group that is known when it begins.
+
+    It begins when nothing is being loaded: a loader has only part of its groups in hand.
+    """
 
     def __init__(self, coordinator: Coordinator) -> None:
         self.coordinator = coordinator
-        self._left: list[tuple[Shard, str]] = [
-            (shard, group_id)
-            for shard in coordinator.shards
-            for group_id in reversed(list(shard.groups.by_id))
-        ]
-        self._left.reverse()
+        self.has_begun = False
+        self.topic_ids: dict[str, bytes] = {}
+        self._left: list[tuple[Shard, str]] = []
 
     def step(self) -> bool:
+        if not self.has_begun:
+            if self.coordinator.is_loading():
+                return False
+            self._begin()
+        self.topic_ids = topic_ids(self.coordinator.broker)
         offsets = 0
         for _ in range(GROUPS_PER_STEP):
             if not self._left:
@@ -51,6 +57,14 @@ class GroupWalk(Chore):
                 break
         return not self._left
 
+    def _begin(self) -> None:
+        self.has_begun = True
+        self._left = [
+            (shard, group_id)
+            for shard in reversed(self.coordinator.shards)
+            for group_id in reversed(shard.groups.by_id)
+        ]
+
     def visit(self, shard: Shard, group_id: str) -> None:
         """Do it to one group."""
         raise NotImplementedError
@@ -61,20 +75,23 @@ class ExpireOffsets(GroupWalk):
 
     def visit(self, shard: Shard, group_id: str) -> None:
         group = shard.group(group_id)
-        shard.carry_out(group, decide_expire_offsets(group, self.coordinator.moment()))
+        moment = self.coordinator.moment()
+        # When the log did not take the tombstones of a deleted topic, they are written now.
+        decision = decide_forget_topics(group, self.topic_ids, moment)
+        if decision.append is None:
+            decision = decide_expire_offsets(group, moment)
+        shard.carry_out(group, decision)
 
 
-class ForgetTopic(GroupWalk):
-    """Removes the offsets of a topic that was deleted."""
-
-    def __init__(self, coordinator: Coordinator, topic: str) -> None:
-        super().__init__(coordinator)
-        self.topic = topic
-        self.deleted_ms = coordinator.broker.now_wall_ms
+class ForgetTopics(GroupWalk):
+    """Removes the offsets of topics that were deleted, however many those are."""
 
     def visit(self, shard: Shard, group_id: str) -> None:
         group = shard.group(group_id)
-        if self.topic in group.offsets or group.appends:
-            moment = self.coordinator.moment()
-            decision = decide_forget_topic(group, self.topic, moment, self.deleted_ms)
-            shard.carry_out(group, decision)
+        moment = self.coordinator.moment()
+        shard.carry_out(group, decide_forget_topics(group, self.topic_ids, moment))
+
+
+def topic_ids(broker: Broker) -> dict[str, bytes]:
+    """The topics that there are."""
+    return {name: topic.topic_id for name, topic in broker.cluster.topics.items()}

@@ -11,7 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopic
+from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopics
 from tarry.broker.coordinator.history import History
 from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.shard import Shard
@@ -148,8 +148,10 @@ class Coordinator:
             for shard in shards:
                 shard.unload()
             return
-        if self.shards:
-            self._chores.append(ForgetTopic(self, hosted.name))
+        if self.shards and not any(
+            isinstance(chore, ForgetTopics) and not chore.has_begun for chore in self._chores
+        ):
+            self._chores.append(ForgetTopics(self))
 
     def on_advanced(self, partition: Partition) -> None:
         """The high watermark of one of our partitions moved."""

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.coordinator.chores import Chore
+from tarry.broker.coordinator.chores import Chore, topic_ids
 from tarry.group.loading import Loading
-from tarry.group.offsets import decide_forget_topic
+from tarry.group.offsets import decide_forget_topics
 from tarry.group.outcomes import decide_load
 
 if TYPE_CHECKING:
@@ -63,11 +63,12 @@ class Loader(Chore):
             if self._loading.step(shard.groups, RECORDS_PER_STEP):
                 self._groups_left = list(reversed(shard.groups.by_id))
             return False
+        known = topic_ids(shard.coordinator.broker)
         for _ in range(GROUPS_PER_STEP):
             if not self._groups_left:
                 self._finish()
                 return True
-            self._begin(self._groups_left.pop())
+            self._begin(self._groups_left.pop(), known)
         return False
 
     def _read(self) -> bool:
@@ -78,16 +79,13 @@ class Loader(Chore):
         self._offset = self._loading.add_batches(data)
         return self._offset >= self._end.offset
 
-    def _begin(self, group_id: str) -> None:
+    def _begin(self, group_id: str, known: dict[str, bytes]) -> None:
         shard = self.shard
-        coordinator = shard.coordinator
         group = shard.group(group_id)
-        shard.carry_out(group, decide_load(group, coordinator.moment()))
+        moment = shard.coordinator.moment()
+        shard.carry_out(group, decide_load(group, moment))
         # A topic that was deleted just before a crash: its offsets do not come back.
-        for topic in list(group.offsets):
-            if topic not in coordinator.broker.topics:
-                moment = coordinator.moment()
-                shard.carry_out(group, decide_forget_topic(group, topic, moment))
+        shard.carry_out(group, decide_forget_topics(group, known, moment))
 
     def _finish(self) -> None:
         shard = self.shard

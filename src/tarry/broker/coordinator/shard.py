@@ -10,7 +10,7 @@ Two shards share nothing, so that none blocks the other.
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
@@ -37,6 +37,10 @@ from tarry.records.builder import BatchBuilder
 if TYPE_CHECKING:
     from tarry.broker.coordinator.coordinator import Coordinator
     from tarry.partition.state import Partition
+
+
+# What a record takes beside its key and value: lengths, place, time, attributes.
+RECORD_OVERHEAD_MAX: Final = 40
 
 
 class GroupOperations:
@@ -88,20 +92,18 @@ class Shard:
             self._fail(group.group_id, append, error_code)
 
     def _append(self, group_id: str, append: Append) -> int:
-        """The records as one batch into the log's tail; an error code if it does not take them."""
+        """The records into the log's tail; an error code if it does not take them."""
         coordinator = self.coordinator
         broker = coordinator.broker
         partition = self.partition
-        builder = BatchBuilder()
-        for record in append.records:
-            key, value = encode_record(record)
-            builder.append(broker.now_wall_ms, key, value)
-        if builder.size > partition.config.max_message_bytes:
+        batches = self._batches(append)
+        if any(each.size > partition.config.max_message_bytes for each in batches):
             return errors.MESSAGE_TOO_LARGE
         if partition.log.flaw_offset >= 0:
             return errors.KAFKA_STORAGE_ERROR
         try:
-            partition.log.append_bytes(builder.build(), partition.leader_epoch, broker.now_wall_ms)
+            for each in batches:
+                partition.log.append_bytes(each.build(), partition.leader_epoch, broker.now_wall_ms)
         except StorageError:
             return errors.KAFKA_STORAGE_ERROR
         broker.flushes.touch(partition)
@@ -117,6 +119,25 @@ class Shard:
             )
             coordinator.commit_purgatory.try_complete_else_watch(operation, [partition.key])
         return errors.NONE
+
+    def _batches(self, append: Append) -> list[BatchBuilder]:
+        """The records as one batch.
+
+        Of tombstones there may be more than a batch holds, and those that a crash leaves out are
+        written again: when they are asked for once more, at the next start, or by age.
+        """
+        now_wall_ms = self.coordinator.broker.now_wall_ms
+        size_max = self.partition.config.max_message_bytes
+        can_be_split = isinstance(append, TombstonesAppend)
+        builder = BatchBuilder()
+        batches = [builder]
+        for record in append.records:
+            key, value = encode_record(record)
+            if can_be_split and builder.size + len(key) + RECORD_OVERHEAD_MAX > size_max:
+                builder = BatchBuilder()
+                batches.append(builder)
+            builder.append(now_wall_ms, key, value)
+        return [each for each in batches if each.count > 0]
 
     def _fail(self, group_id: str, append: Append, error_code: int) -> None:
         group = self.groups.group(group_id)
@@ -268,6 +289,11 @@ class Shard:
         group = self.groups.group(operation.group_id)
         moment = self.coordinator.moment()
         self.carry_out(group, decide_session_expired(group, operation.member_id, moment))
+        moved = group.heartbeats.get(operation.member_id)
+        if moved is not None and moved.deadline_ms is not None:
+            # What expired before it in this turn has begun the session anew.
+            wait = HeartbeatWait(operation.member_id, moved.deadline_ms)
+            self._follow_heartbeat(operation.group_id, wait)
         self._forget_idle(operation.group_id, operations)
         key = (operation.group_id, operation.member_id)
         self.coordinator.heartbeat_purgatory.check_and_complete(key)

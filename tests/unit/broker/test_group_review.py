@@ -1,0 +1,353 @@
+"""Groups in a broker when things happen at once: deadlines of one turn, topics that come back."""
+
+from __future__ import annotations
+
+from broker_user import User
+
+from tarry.base import errors
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.create_topics import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    CreateTopicsResponse,
+)
+from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from tarry.protocol.messages.delete_topics import (
+    DeleteTopicsRequest,
+    DeleteTopicsResponse,
+    DeleteTopicState,
+)
+from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
+from tarry.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
+from tarry.protocol.messages.join_group import (
+    JoinGroupRequest,
+    JoinGroupRequestProtocol,
+    JoinGroupResponse,
+)
+from tarry.protocol.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+    OffsetCommitResponse,
+)
+from tarry.protocol.messages.offset_fetch import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+    OffsetFetchResponse,
+)
+from tarry.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupRequestAssignment,
+    SyncGroupResponse,
+)
+from tarry.simulation.by_hand import BrokerByHand, ClientByHand
+
+GROUP = "billing"
+ONE_SHARD = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
+
+
+def broker_with_groups(**settings: str) -> BrokerByHand:
+    """A broker with a coordinator that has its topic; keys with underscores for dots."""
+    given = {key.replace("_", "."): value for key, value in settings.items()}
+    hand = BrokerByHand({**ONE_SHARD, **given})
+    client = hand.connect()
+    client.ask(api_keys.FIND_COORDINATOR, 4, FindCoordinatorRequest(coordinator_keys=[GROUP]))
+    return hand
+
+
+class MemberByHand:
+    """A member of a group, over a connection of its own; version 3, which knows no id first."""
+
+    def __init__(self, hand: BrokerByHand, group: str = GROUP, *, session_ms: int = 10_300) -> None:
+        self.hand = hand
+        self.group = group
+        self.client: ClientByHand = hand.connect()
+        self.session_ms = session_ms
+        self.rebalance_ms = 10_000
+        self.member_id = ""
+        self.generation_id = -1
+
+    def send_join(self) -> None:
+        request = JoinGroupRequest(
+            group_id=self.group,
+            session_timeout_ms=self.session_ms,
+            rebalance_timeout_ms=self.rebalance_ms,
+            member_id=self.member_id,
+            protocol_type="consumer",
+            protocols=[JoinGroupRequestProtocol("range", b"")],
+        )
+        self.client.send(api_keys.JOIN_GROUP, 3, request)
+
+    def joined(self) -> JoinGroupResponse:
+        """The answer to the join."""
+        (answer,) = self.client.answers()
+        assert isinstance(answer, JoinGroupResponse)
+        self.member_id = answer.member_id
+        self.generation_id = answer.generation_id
+        return answer
+
+    def send_sync(self, *assigned: str) -> None:
+        request = SyncGroupRequest(
+            group_id=self.group,
+            generation_id=self.generation_id,
+            member_id=self.member_id,
+            assignments=[SyncGroupRequestAssignment(each, b"all") for each in assigned],
+        )
+        self.client.send(api_keys.SYNC_GROUP, 3, request)
+
+    def synced(self) -> int:
+        (answer,) = self.client.answers()
+        assert isinstance(answer, SyncGroupResponse)
+        return answer.error_code
+
+    def beat(self) -> int:
+        request = HeartbeatRequest(self.group, self.generation_id, self.member_id)
+        answer = self.client.ask(api_keys.HEARTBEAT, 3, request)
+        assert isinstance(answer, HeartbeatResponse)
+        return answer.error_code
+
+
+def stable_pair(hand: BrokerByHand) -> tuple[MemberByHand, MemberByHand]:
+    """Two members of a Stable group; the first leads."""
+    first, second = MemberByHand(hand), MemberByHand(hand)
+    first.send_join()
+    hand.settle()
+    first.joined()
+    second.send_join()
+    first.send_join()
+    hand.settle()
+    first.joined()
+    second.joined()
+    second.send_sync()
+    first.send_sync(first.member_id, second.member_id)
+    hand.settle()
+    assert first.synced() == second.synced() == errors.NONE
+    return first, second
+
+
+def pass_time(hand: BrokerByHand, ms: int, step_ms: int = 500) -> None:
+    for _ in range(ms // step_ms):
+        hand.turn(after_ms=step_ms)
+        hand.settle()
+
+
+def member_ids(hand: BrokerByHand, group: str = GROUP) -> list[str]:
+    """Who is a member now."""
+    return list(hand.broker.coordinator.shards[0].group(group).round.members)
+
+
+def commit(client: ClientByHand, topic: str, *offsets: int, group: str = GROUP) -> list[int]:
+    """Commit to partitions from 0 on, as one who is in no group; their error codes."""
+    client.send(api_keys.OFFSET_COMMIT, 8, commit_request(topic, *offsets, group=group))
+    client.hand.settle()
+    return committed(client)
+
+
+def commit_request(topic: str, *offsets: int, group: str = GROUP) -> OffsetCommitRequest:
+    partitions = [
+        OffsetCommitRequestPartition(partition_index=index, committed_offset=offset)
+        for index, offset in enumerate(offsets)
+    ]
+    return OffsetCommitRequest(group, topics=[OffsetCommitRequestTopic(topic, partitions)])
+
+
+def committed(client: ClientByHand) -> list[int]:
+    (answer,) = client.answers()
+    assert isinstance(answer, OffsetCommitResponse)
+    return [each.error_code for each in answer.topics[0].partitions]
+
+
+def offset_of(client: ClientByHand, topic: str, index: int = 0, *, group: str = GROUP) -> int:
+    asked = OffsetFetchRequestGroup(group, topics=[OffsetFetchRequestTopics(topic, [index])])
+    answer: Message = client.ask(api_keys.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[asked]))
+    assert isinstance(answer, OffsetFetchResponse)
+    assert answer.groups[0].error_code == errors.NONE
+    return answer.groups[0].topics[0].partitions[0].committed_offset
+
+
+def settled_answers(client: ClientByHand) -> list[Message]:
+    """Turns, each with what was flushed, until the client is answered; nothing more."""
+    for _ in range(50):
+        found = client.answers()
+        if found:
+            return found
+        client.hand.turn(*client.hand.disk.complete_flushes())
+    raise AssertionError("no answer")
+
+
+def delete_topic(user: User, name: str = "orders") -> None:
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=5_000)
+    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    (answer,) = settled_answers(user.client)
+    assert isinstance(answer, DeleteTopicsResponse)
+    assert answer.responses[0].error_code == errors.NONE
+
+
+def create_topic(user: User, name: str = "orders") -> None:
+    topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
+    request = CreateTopicsRequest(topics=topics, timeout_ms=5_000)
+    user.client.send(api_keys.CREATE_TOPICS, 7, request)
+    (answer,) = settled_answers(user.client)
+    assert isinstance(answer, CreateTopicsResponse)
+    assert answer.topics[0].error_code == errors.NONE
+
+
+def commit_in_groups(user: User, count: int, offset: int) -> list[str]:
+    """Every group commits this offset of `orders`; their names."""
+    groups = [f"group{number}" for number in range(count)]
+    for group in groups:
+        user.client.send(api_keys.OFFSET_COMMIT, 8, commit_request("orders", offset, group=group))
+    user.hand.settle(1_000)
+    assert len(user.answers()) == count
+    return groups
+
+
+def test_a_session_that_begins_anew_in_the_turn_in_which_it_was_due_is_watched() -> None:
+    hand = broker_with_groups()
+    first, second = stable_pair(hand)
+    # The second lives and does not come back.  When the join phase ends without it, the first
+    # one's session begins anew, and the old end of it is due in the same turn.
+    first.send_join()
+    for _ in range(19):
+        hand.turn(after_ms=500)
+        second.beat()
+
+    hand.turn(after_ms=900)
+
+    assert first.joined().error_code == errors.NONE
+    assert member_ids(hand) == [first.member_id]
+    assert hand.broker.coordinator.heartbeat_purgatory.delayed == 1
+
+
+def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_after_a_crash() -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    groups = commit_in_groups(user, 1_200, offset=7)
+    delete_topic(user)
+    create_topic(user)
+    shard = hand.broker.coordinator.shards[0]
+    assert "orders" in shard.group(groups[-1]).offsets, "the crash must come before the end"
+
+    hand.crash()
+    hand.settle(1_000)
+
+    client = hand.connect()
+    assert {offset_of(client, "orders", group=each) for each in groups} == {-1}
+
+
+def test_what_is_committed_for_a_topic_that_came_back_stays() -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    groups = commit_in_groups(user, 1_000, offset=7)
+    hand.now_wall_ms -= 60_000
+    delete_topic(user)
+    create_topic(user)
+    hand.now_wall_ms -= 60_000
+
+    last = groups[-1]
+    assert commit(user.client, "orders", 9, group=last) == [errors.NONE]
+
+    hand.settle(1_000)
+    assert offset_of(user.client, "orders", group=last) == 9
+    assert offset_of(user.client, "orders", group=groups[0]) == -1
+
+
+def test_a_topic_deleted_while_groups_are_loaded_takes_all_its_offsets_with_it() -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    groups = commit_in_groups(user, 2_000, offset=7)
+    hand.crash()
+    user = User(hand)
+    delete_topic(user)
+    assert hand.broker.coordinator.is_loading(), "too few groups for this test"
+
+    hand.settle(1_000)
+
+    assert {offset_of(user.client, "orders", group=each) for each in groups} == {-1}
+
+
+def test_many_topics_deleted_at_once_are_forgotten_in_one_walk() -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    names = [f"topic{number}" for number in range(20)]
+    for name in names:
+        user.create(name)
+        assert commit(user.client, name, 1) == [errors.NONE]
+
+    topics = [DeleteTopicState(name=name) for name in names]
+    request = DeleteTopicsRequest(topics=topics, timeout_ms=5_000)
+    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    chores: list[int] = []
+    while not user.answers():
+        hand.turn(*hand.disk.complete_flushes())
+        chores.append(len(hand.broker.coordinator._chores))
+    hand.settle()
+
+    assert max(chores) <= 1
+    assert [offset_of(user.client, name) for name in names] == [-1] * len(names)
+
+
+def test_offsets_that_could_not_be_forgotten_are_forgotten_later() -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    assert commit(user.client, "orders", 7) == [errors.NONE]
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="orders")], timeout_ms=5_000)
+    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    while "orders" in hand.broker.topics:
+        hand.turn(*hand.disk.complete_flushes())
+    hand.disk.capacity_bytes = hand.disk.used_bytes()
+    hand.settle()
+    hand.disk.heal()
+    assert "orders" in hand.broker.coordinator.shards[0].group(GROUP).offsets
+
+    hand.broker.coordinator.expire_offsets()
+    hand.settle()
+
+    assert offset_of(hand.connect(), "orders") == -1
+
+
+def group_of_many_offsets() -> tuple[BrokerByHand, User]:
+    """A group with 200 offsets of `orders`, whose tombstones no batch of 10,000 bytes holds."""
+    hand = broker_with_groups(message_max_bytes="10000")
+    user = User(hand)
+    user.create("orders", 200)
+    for first in range(0, 200, 50):
+        partitions = [
+            OffsetCommitRequestPartition(partition_index=index, committed_offset=1)
+            for index in range(first, first + 50)
+        ]
+        request = OffsetCommitRequest(
+            GROUP, topics=[OffsetCommitRequestTopic("orders", partitions)]
+        )
+        user.client.send(api_keys.OFFSET_COMMIT, 8, request)
+        hand.settle()
+        assert {*committed(user.client)} == {errors.NONE}
+    return hand, user
+
+
+def test_a_group_whose_tombstones_are_more_than_a_batch_holds_can_be_deleted() -> None:
+    hand, user = group_of_many_offsets()
+
+    answer = user.client.ask(api_keys.DELETE_GROUPS, 2, DeleteGroupsRequest([GROUP]))
+    before = dict(hand.broker.coordinator.shards[0].groups.by_id)
+    hand.crash()
+    hand.settle()
+
+    assert isinstance(answer, DeleteGroupsResponse)
+    assert answer.results[0].error_code == errors.NONE
+    assert before == hand.broker.coordinator.shards[0].groups.by_id == {}
+
+
+def test_a_deleted_topic_takes_more_offsets_with_it_than_a_batch_holds() -> None:
+    hand, user = group_of_many_offsets()
+
+    delete_topic(user)
+    hand.settle()
+
+    assert hand.broker.coordinator.shards[0].groups.by_id == {}
