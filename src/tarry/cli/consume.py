@@ -20,6 +20,7 @@ from tarry.cli.running import (
 if TYPE_CHECKING:
     from tarry.cli.formats import Renderer
     from tarry.cli.places import Place
+    from tarry.client.settings import SettingValue
 
 EXAMPLES = """
 \b
@@ -33,6 +34,13 @@ Examples:
   tarry consume orders -f '%t [%p] at %o: %k = %s\\n'
   tarry consume orders --json | jq .value
   tarry consume images -p 0 -c 1 -D '' > cat.png
+
+\b
+As a member of a group, which shares the partitions out and keeps what was read:
+  tarry consume orders --group billing                 what billing has not read yet
+  tarry consume orders --group billing --follow        and what comes; run it several times
+  tarry consume orders --group billing --follow --assignor cooperative-sticky
+  tarry consume orders --group billing --no-commit     only look
 
 \b
 Letters of a format, as in kcat:
@@ -59,6 +67,16 @@ JSON: Final = "%json"
 @click.option("-c", "--count", type=click.IntRange(1), help="End after so many records.")
 @click.option("-F", "--follow", is_flag=True, help="Go on at the end and wait for more.")
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="End at the end; the default.")
+@click.option("-G", "--group", metavar="NAME", help="Read as a member of this group, and commit.")
+@click.option(
+    "--assignor",
+    type=click.Choice(["range", "roundrobin", "cooperative-sticky"]),
+    help="How the group shares partitions out; by default range or cooperative-sticky.",
+)
+@click.option(
+    "--instance-id", metavar="NAME", help="A member that may restart without a rebalance."
+)
+@click.option("--no-commit", is_flag=True, help="The group does not remember what was read.")
 @click.option("-f", "--format", "layout", metavar="FORMAT", help="What to print; see below.")
 @click.option("-J", "--json", "as_json", is_flag=True, help="A line of JSON for each record.")
 @click.option("-D", "--delimiter", default="\\n", show_default=True, help="Behind each value.")
@@ -79,6 +97,10 @@ def consume(
     count: int | None,
     follow: bool,
     exit_at_end: bool,
+    group: str | None,
+    assignor: str | None,
+    instance_id: str | None,
+    no_commit: bool,
     layout: str | None,
     as_json: bool,
     delimiter: str,
@@ -89,24 +111,57 @@ def consume(
     timeout: float,
 ) -> None:
     """Print the records of TOPIC: up to its end, or on and on with --follow."""
-    from tarry.cli.reading import Limits, Reading
-    from tarry.client.errors import UnknownTopic
-    from tarry.client.sync.consumer import Consumer
-
     if follow and exit_at_end:
         raise click.UsageError("--follow and --exit exclude each other")
     if as_json and layout is not None:
         raise click.UsageError("--json and --format exclude each other")
-    span = _span(offset, from_time, to_time, partitions)
     renderer = _renderer(
         JSON if as_json else layout,
         (delimiter, key_delimiter),
         with_offset=print_offset,
         null=b"NULL" if show_null else b"",
     )
+    if group is None:
+        if assignor or instance_id or no_commit:
+            raise click.UsageError(
+                "--assignor, --instance-id and --no-commit are for members: give --group too"
+            )
+        span = _span(offset, from_time, to_time, partitions)
+        settings = client_arguments(
+            bootstrap, client_settings, auto_offset_reset="none", allow_auto_create_topics=False
+        )
+        _read(settings, topic, renderer, span, timeout, count=count, follow=follow)
+        return
+    if from_time or to_time or partitions:
+        raise click.UsageError(
+            "a group says itself what its members read and from where: leave out --partition, "
+            "--from and --to, and see tarry groups reset-offsets"
+        )
     settings = client_arguments(
-        bootstrap, client_settings, auto_offset_reset="none", allow_auto_create_topics=False
+        bootstrap,
+        client_settings,
+        **_membership(group, assignor, instance_id),
+        auto_offset_reset=_reset(offset),
     )
+    limits = (count, follow, not no_commit)
+    _read_as_member(settings, topic, renderer, timeout, limits)
+
+
+def _read(
+    settings: dict[str, SettingValue],
+    topic: str,
+    renderer: Renderer,
+    span: _Span,
+    timeout: float,
+    *,
+    count: int | None,
+    follow: bool,
+) -> None:
+    """Without a group: from one place to another."""
+    from tarry.cli.reading import Limits, Reading
+    from tarry.client.errors import UnknownTopic
+    from tarry.client.sync.consumer import Consumer
+
     with Consumer(settings) as consumer:
         reading = Reading(consumer, topic, renderer, sys.stdout.buffer, timeout)
         try:
@@ -115,6 +170,48 @@ def consume(
             fail(str(error))
         reading.begin(span.start, span.single)
         reading.run(Limits(count, span.until_ms, follow))
+
+
+def _read_as_member(
+    settings: dict[str, SettingValue],
+    topic: str,
+    renderer: Renderer,
+    timeout: float,
+    limits: tuple[int | None, bool, bool],
+) -> None:
+    from tarry.cli.group_reading import GroupLimits, GroupReading
+    from tarry.client.sync.consumer import Consumer
+
+    with Consumer(settings) as consumer:
+        reading = GroupReading(consumer, topic, renderer, sys.stdout.buffer, timeout)
+        reading.run(GroupLimits(*limits))
+
+
+def _membership(
+    group: str, assignor: str | None, instance_id: str | None
+) -> dict[str, SettingValue]:
+    """The settings of a member; it commits itself, when records are written out."""
+    settings: dict[str, SettingValue] = {
+        "group_id": group,
+        "enable_auto_commit": False,
+        "allow_auto_create_topics": False,
+    }
+    if assignor is not None:
+        settings["partition_assignment_strategy"] = assignor
+    if instance_id is not None:
+        settings["group_instance_id"] = instance_id
+    return settings
+
+
+def _reset(offset: str) -> str:
+    """Where to begin in partitions for which the group has committed nothing."""
+    known = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
+    if offset not in known:
+        raise click.UsageError(
+            f"with --group, --offset is only for partitions without a commit: beginning or end, "
+            f"not {offset}; tarry groups reset-offsets sets what is committed"
+        )
+    return known[offset]
 
 
 class _Span(NamedTuple):

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 import click
 
+from tarry.cli.partitions import places_text
 from tarry.cli.tables import count_of, print_table
 from tarry.client.core.admin_groups import GroupDescription, GroupMember
 from tarry.client.core.admin_offsets import CommittedOffset
@@ -156,24 +157,7 @@ def _who(member: GroupMember | None) -> tuple[str, str]:
 def _assignment_text(member: GroupMember) -> str:
     if member.places is None:
         return f"{len(member.assignment)} bytes that only its own kind reads"
-    topics: dict[str, list[int]] = {}
-    for topic, partition in member.places:
-        topics.setdefault(topic, []).append(partition)
-    return " ".join(f"{topic}:{ranges_text(indexes)}" for topic, indexes in topics.items()) or "-"
-
-
-def ranges_text(numbers: Sequence[int]) -> str:
-    """`0-2,5`: the partitions as the options take them."""
-    parts: list[str] = []
-    first = previous = None
-    for number in [*sorted(numbers), None]:
-        if first is not None and previous is not None and number != previous + 1:
-            parts.append(f"{first}" if first == previous else f"{first}-{previous}")
-            first = number
-        elif first is None:
-            first = number
-        previous = number
-    return ",".join(parts)
+    return places_text(member.places) or "-"
 
 
 def _member_json(member: GroupMember) -> dict[str, object]:

@@ -36,7 +36,10 @@ def print_outcomes(
         )
         if error is not None and left is None:
             is_failed = True
-            click.echo(f"tarry: {name}: {error}", err=True)
+            sentence = str(error)
+            click.echo(
+                f"tarry: {sentence if name in sentence else f'{name}: {sentence}'}", err=True
+            )
         elif not as_json:
             click.echo(f"{name}: {done if error is None else left}")
     if as_json:

@@ -10,6 +10,7 @@ import click
 from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.places import BEGINNING, END, FROM_END, OFFSET, TIME, Place
+from tarry.cli.rendering import rendered
 from tarry.client.core.consumer import RecordGroup
 from tarry.client.sync.consumer import Consumer
 from tarry.records.record import Record
@@ -168,12 +169,8 @@ class Reading:
             records = records[: count_max - self.printed]
         if not records:
             return
-        renderer = self.renderer
-        if isinstance(renderer, PlainRenderer) and renderer.is_values_only:
-            self.output.write(renderer.render_values(records))
-        else:
-            topic, partition = group.topic, group.partition
-            self.output.write(b"".join([renderer(topic, partition, record) for record in records]))
+        data = rendered(self.renderer, group.topic, group.partition, records)
+        self.output.write(data)
         self.printed += len(records)
 
     def _within(self, group: RecordGroup) -> list[Record]:

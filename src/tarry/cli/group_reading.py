@@ -1,0 +1,238 @@
+"""What `tarry consume --group` does: records of the partitions that the group leaves to us.
+
+A record counts as read once it is written out: commits never run ahead of the output, and what
+was not written is read again by whoever has the partition next.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import IO, Final, NamedTuple
+
+import click
+
+from tarry.base.errors import TarryError
+from tarry.cli.formats import PlainRenderer, Renderer
+from tarry.cli.outlet import Outlet
+from tarry.cli.partitions import places_text
+from tarry.cli.rendering import rendered
+from tarry.client.core.consumer import RecordGroup
+from tarry.client.errors import ClientError, CommitFailed
+from tarry.client.sync.consumer import Consumer
+from tarry.client.sync.listener import Listener
+
+POLL_SECONDS: Final = 0.5
+POLL_RECORDS_MAX: Final = 10_000
+
+# Commits while records come; each is a request, and a record in the log of the broker.
+COMMIT_SECONDS: Final = 1.0
+
+At = tuple[str, int]
+
+
+class NoPlaceInGroup(TarryError):
+    """The group did not take this member in, or had nothing for it, within the time given."""
+
+
+class GroupLimits(NamedTuple):
+    """Where reading ends; `follow` means: not at the end of the partitions."""
+
+    count_max: int | None = None
+    follow: bool = False
+    commits: bool = True
+
+
+class GroupReading(Listener):
+    """One run of `consume --group`."""
+
+    def __init__(
+        self,
+        consumer: Consumer,
+        topic: str,
+        renderer: Renderer | PlainRenderer,
+        output: IO[bytes],
+        timeout: float,
+    ) -> None:
+        self.consumer = consumer
+        self.topic = topic
+        self.renderer = renderer
+        self.outlet = Outlet(output, self._keep_alive)
+        self.timeout = timeout
+        self.limits = GroupLimits()
+        self.printed = 0
+        # Behind the last record that was written, of the partitions that are ours.
+        self._written: dict[At, int] = {}
+        self._committed: dict[At, int] = {}
+        self._commit_due = 0.0
+        # Where a partition ended when it became ours; there is its end without `follow`.
+        self._bounds: dict[At, int] = {}
+        # Between a revocation and what is assigned after it nobody knows what is ours.
+        self._is_settled = False
+        self._is_blocked = False
+        self._is_troubled = False
+
+    # --- The run
+
+    def run(self, limits: GroupLimits) -> None:
+        """Print records until the limits are reached; what was printed is committed, also when
+        Ctrl-C or an error ends it."""
+        self.limits = limits
+        known = self.consumer.partitions_of(self.topic, self.timeout)
+        self.consumer.subscribe([self.topic], listener=self)
+        patience_ends = time.monotonic() + self.timeout
+        try:
+            while not self._is_over():
+                is_busy = self._step()
+                self._tell_trouble()
+                if is_busy or limits.follow:
+                    patience_ends = time.monotonic() + self.timeout
+                elif time.monotonic() > patience_ends:
+                    raise NoPlaceInGroup(self._stuck(len(known)))
+        except BrokenPipeError:
+            # Whoever read has gone, with what the pipe held: the next member reads it again.
+            raise
+        except BaseException:
+            self._commit(is_last=True)
+            raise
+        self._commit(is_last=True)
+
+    def _step(self) -> bool:
+        """One poll; whether it brought anything."""
+        groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
+        for group in groups:
+            self._print(group)
+        self._close_done()
+        if self._commit_due <= time.monotonic():
+            self._commit()
+        return bool(groups)
+
+    def _is_over(self) -> bool:
+        count_max = self.limits.count_max
+        if count_max is not None and self.printed >= count_max:
+            return True
+        if self.limits.follow or not self._is_settled:
+            return False
+        return all(self._is_done(place) for place in self.consumer.assignment())
+
+    def _is_done(self, place: At) -> bool:
+        if self.limits.follow:
+            return False
+        bound = self._bounds.get(place)
+        return bound is not None and self.consumer.position(*place) >= bound
+
+    def _close_done(self) -> None:
+        """Find out where new partitions end, and read no further than that."""
+        if self.limits.follow:
+            return
+        new = [place for place in self.consumer.assignment() if place not in self._bounds]
+        if new:
+            self._bounds.update(self.consumer.end_offsets(new, self.timeout))
+        self.consumer.pause([place for place in self.consumer.assignment() if self._is_done(place)])
+
+    def _stuck(self, count: int) -> str:
+        group = self.consumer.group
+        if not self._is_settled:
+            return (
+                f"group {group.group_id} shared nothing out within {self.timeout:g} s; it waits "
+                f"for the others: see tarry groups describe {group.group_id}"
+            )
+        left = [place for place in self.consumer.assignment() if not self._is_done(place)]
+        return (
+            f"no record came for {self.timeout:g} s, although {places_text(left)} is not at its end"
+        )
+
+    def _tell_trouble(self) -> None:
+        """One line when the cluster goes away while we wait, and no line a poll."""
+        trouble = self.consumer.trouble
+        if bool(trouble) != self._is_troubled:
+            self._is_troubled = bool(trouble)
+            if trouble:
+                click.echo(f"tarry: waiting: {trouble}", err=True)
+
+    # --- Out
+
+    def _print(self, group: RecordGroup) -> None:
+        place = (group.topic, group.partition)
+        records = group.records
+        bound = None if self.limits.follow else self._bounds.get(place)
+        if bound is not None and records[-1].offset >= bound:
+            records = [record for record in records if record.offset < bound]
+        if self.limits.count_max is not None:
+            records = records[: self.limits.count_max - self.printed]
+        if not records:
+            return
+        was_quick = self.outlet.write(rendered(self.renderer, *place, records))
+        self.printed += len(records)
+        if not was_quick:
+            self._go_on()
+        if place in self.consumer.assignment():
+            self._written[place] = records[-1].offset + 1
+
+    def _keep_alive(self) -> None:
+        """Nobody takes our output: read nothing, but stay a member."""
+        if not self._is_blocked:
+            self._is_blocked = True
+            self.consumer.pause(self.consumer.assignment())
+        self.consumer.poll(0)
+
+    def _go_on(self) -> None:
+        self._is_blocked = False
+        places = self.consumer.assignment()
+        self.consumer.resume([place for place in places if not self._is_done(place)])
+
+    # --- The group
+
+    def on_assigned(self, consumer: Consumer, places: list[At]) -> None:
+        self._is_settled = True
+        if self._is_blocked:
+            consumer.pause(places)
+        owned = consumer.assignment()
+        view = consumer.group
+        reads = f"reads {places_text(owned)}" if owned else "has nothing to read"
+        click.echo(
+            f"{view.group_id}: {reads} (generation {view.generation_id}, {view.protocol})", err=True
+        )
+
+    def on_revoked(self, consumer: Consumer, places: list[At]) -> None:
+        self._commit(is_last=True)
+        self._forget(places)
+
+    def on_lost(self, consumer: Consumer, places: list[At]) -> None:
+        click.echo(
+            f"tarry: {places_text(places)} went to others, because this member was not heard of in "
+            "time; what was read since the last commit is read again",
+            err=True,
+        )
+        self._forget(places)
+
+    def _forget(self, places: list[At]) -> None:
+        self._is_settled = False
+        for place in places:
+            self._written.pop(place, None)
+            self._committed.pop(place, None)
+            self._bounds.pop(place, None)
+
+    def _commit(self, *, is_last: bool = False) -> None:
+        """Commit what was written.  A rebalance puts it off; at the end it is told."""
+        news = {
+            place: offset
+            for place, offset in self._written.items()
+            if self._committed.get(place) != offset
+        }
+        if not news or not self.limits.commits:
+            return
+        self._commit_due = time.monotonic() + COMMIT_SECONDS
+        try:
+            self.consumer.commit(news, self.timeout)
+        except CommitFailed as error:
+            if is_last or not error.is_retriable:
+                self._tell_uncommitted(error)
+        except ClientError as error:
+            if not error.is_retriable:
+                raise
+            self._tell_uncommitted(error)
+        else:
+            self._committed.update(news)
+
+    def _tell_uncommitted(self, error: ClientError) -> None:
+        click.echo(f"tarry: not committed, and so read again: {error}", err=True)
