@@ -9,6 +9,7 @@ import multiprocessing
 import time
 from collections.abc import Iterable
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 
 import click
 
@@ -19,7 +20,11 @@ Examples:
   tarry simulate --seeds 1..200
   tarry simulate --seeds 1..1000 --jobs 4
   tarry simulate --replay 17
+  tarry simulate --workload groups --seeds 1..300
 """
+
+# What may be played: see tarry.simulation.run, which is not loaded before it is needed.
+WORKLOADS = ("records", "groups")
 
 
 class SeedRange(click.ParamType[range]):
@@ -48,19 +53,26 @@ class SeedRange(click.ParamType[range]):
     "--seeds", type=SeedRange(), default="1..200", show_default=True, help="Seeds to run."
 )
 @click.option("--replay", type=int, metavar="SEED", help="Run one seed and print its trace.")
+@click.option(
+    "--workload",
+    type=click.Choice(WORKLOADS),
+    default="records",
+    show_default=True,
+    help="Producers and readers, or members of groups.",
+)
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
-def simulate(seeds: range, replay: int | None, jobs: int) -> None:
+def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:
     """Run the broker in a simulated world, with crashes, and check its promises.
 
     Disk, network and time are simulated.  A seed decides everything that happens, so a failure is
     found again by its seed.
     """
     if replay is not None:
-        _replay(replay)
+        _replay(replay, workload)
         return
     started = time.monotonic()
     failures = 0
-    for seed, failure in _outcomes(seeds, jobs):
+    for seed, failure in _outcomes(seeds, workload, jobs):
         if failure:
             failures += 1
             click.echo(f"seed {seed}: {failure}")
@@ -70,30 +82,32 @@ def simulate(seeds: range, replay: int | None, jobs: int) -> None:
         f"({1000 * took / len(seeds):.0f} ms a seed)"
     )
     if failures:
-        click.echo("replay one with: tarry simulate --replay SEED")
+        choice = "" if workload == WORKLOADS[0] else f"--workload {workload} "
+        click.echo(f"replay one with: tarry simulate {choice}--replay SEED")
         raise SystemExit(1)
 
 
-def _replay(seed: int) -> None:
+def _replay(seed: int, workload: str) -> None:
     from tarry.simulation.run import run_seed
 
-    outcome = run_seed(seed, keeps_trace=True)
+    outcome = run_seed(seed, play=workload, keeps_trace=True)
     click.echo("".join(outcome.lines), nl=False)
     click.echo(f"seed {seed}: digest {outcome.digest}: {outcome.failure or 'nothing is wrong'}")
     if outcome.failure:
         raise SystemExit(1)
 
 
-def _outcomes(seeds: range, jobs: int) -> Iterable[tuple[int, str]]:
+def _outcomes(seeds: range, workload: str, jobs: int) -> Iterable[tuple[int, str]]:
+    run_one = partial(_run_one, workload)
     if jobs == 1:
-        yield from map(_run_one, seeds)
+        yield from map(run_one, seeds)
         return
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(jobs, mp_context=context) as pool:
-        yield from pool.map(_run_one, seeds, chunksize=max(1, min(20, len(seeds) // jobs)))
+        yield from pool.map(run_one, seeds, chunksize=max(1, min(20, len(seeds) // jobs)))
 
 
-def _run_one(seed: int) -> tuple[int, str]:
+def _run_one(workload: str, seed: int) -> tuple[int, str]:
     from tarry.simulation.run import run_seed
 
-    return seed, run_seed(seed).failure
+    return seed, run_seed(seed, play=workload).failure

@@ -132,6 +132,8 @@ class GroupHistory:
         self.turn_times_ms = turn_times_ms
         # The last turn of each life of the broker that is over.
         self.last_turns: list[int] = []
+        # Turns before which the broker's process was stopped: every session began anew.
+        self.stall_turns: list[int] = []
         # By group: turns in which it ceased to exist, so that its generations begin anew.
         self.ends: dict[str, list[int]] = {}
         # Members may be turned away because their group is full.

@@ -29,6 +29,8 @@ class MemberPlan:
         self.leaves_per_mille = 15
         self.rejoins_per_mille = 10
         self.commits_per_mille = 400
+        # A commit of an earlier process or generation arrives late.
+        self.hauntings_per_mille = 20
         # Of 1,000 requests so many lose their answers.
         self.losses_per_mille = 20
 
@@ -134,6 +136,7 @@ def _draw_group(random: Random, name: str) -> GroupPlan:
         member.pauses_per_mille = 20 * wildness
         member.leaves_per_mille = 10 * wildness
         member.rejoins_per_mille = 10 * wildness
+        member.hauntings_per_mille = 15 * wildness
         member.losses_per_mille = 15 * random.randrange(4)
         member.commits_per_mille = 200 + random.randrange(800)
         if random.randrange(6) == 0:

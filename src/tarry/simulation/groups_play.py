@@ -140,6 +140,10 @@ class GroupsPlay(Play):
         self._replay.on_life_begins()
         self._rounds.on_life_begins()
 
+    def on_stall(self, turn: int) -> None:
+        self._history.stall_turns.append(turn)
+        self._rounds.on_stall()
+
     def after_turn(self, broker: Broker) -> None:
         assert self._replay is not None
         violations = self._stage.history.violations
@@ -153,10 +157,10 @@ class GroupsPlay(Play):
     def on_end(self, broker: Broker) -> None:
         coordinator = broker.coordinator
         for purgatory in coordinator.purgatories():
-            if purgatory.delayed:
+            if purgatory.delayed or purgatory.watched:
                 self._stage.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when all "
-                    "groups are gone"
+                    f"groups are gone, and {purgatory.watched} are watched"
                 )
         if coordinator.waiting:
             self._stage.history.violate(

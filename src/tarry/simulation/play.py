@@ -58,6 +58,9 @@ class Play:
     def on_life_begins(self, broker: Broker) -> None:
         """A broker has started and has had no turn yet."""
 
+    def on_stall(self, turn: int) -> None:
+        """The broker's process was stopped, and goes on with this turn."""
+
     def after_turn(self, broker: Broker) -> None:
         """The broker has had a turn and still runs."""
 

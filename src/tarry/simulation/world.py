@@ -183,6 +183,7 @@ class World:
         if late_ms > STALL_MS:
             clock.stalled_ms += late_ms
             clock.stalls += 1
+            self.play.on_stall(self.network.turn + 1)
         events = self.network.take_events()
         self._had_turn = True
         try:

@@ -6,6 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tarry.cli import simulate as command
+from tarry.simulation.run import PLAYS
 
 
 @pytest.mark.parametrize(
@@ -20,10 +21,27 @@ def test_the_report_counts_seeds_and_failures_in_words_that_fit(
     monkeypatch: pytest.MonkeyPatch, seeds: str, failing: list[int], words: str
 ) -> None:
     monkeypatch.setattr(
-        command, "_run_one", lambda seed: (seed, "lost a record" if seed in failing else "")
+        command,
+        "_run_one",
+        lambda workload, seed: (seed, "lost a record" if seed in failing else ""),
     )
 
     result = CliRunner().invoke(command.simulate, ["--seeds", seeds])
 
     assert words in result.output
     assert result.exit_code == (1 if failing else 0)
+
+
+def test_a_failure_is_replayed_with_the_workload_that_it_was_found_in(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command, "_run_one", lambda workload, seed: (seed, f"{workload} fail"))
+
+    result = CliRunner().invoke(command.simulate, ["--seeds", "7", "--workload", "groups"])
+
+    assert "seed 7: groups fail" in result.output
+    assert "tarry simulate --workload groups --replay SEED" in result.output
+
+
+def test_every_workload_of_the_command_can_be_played() -> None:
+    assert tuple(PLAYS) == command.WORKLOADS

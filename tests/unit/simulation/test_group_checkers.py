@@ -208,6 +208,17 @@ def test_a_member_may_be_unknown_after_its_session_in_another_life_and_after_it_
     assert found == [[], [], []]
 
 
+def test_a_session_begins_anew_when_the_broker_itself_was_stopped() -> None:
+    history = a_history()
+    history.stall_turns = [8]
+    asked(history, JOIN, "a", 1, (1, 2))
+    asked(history, SYNC, "a", 1, (3, 3), token="x")
+    unknown = errors.UNKNOWN_MEMBER_ID
+    asked(history, HEARTBEAT, "a", 1, (10, 10), error_code=unknown)
+
+    assert "is unknown 2000 ms after it was heard" in check_groups(history)[0]
+
+
 def test_an_id_that_was_given_out_and_is_unknown_at_once_is_found() -> None:
     history = a_history()
     asked(history, JOIN, "", -1, (1, 1), error_code=errors.MEMBER_ID_REQUIRED, given_id="a")

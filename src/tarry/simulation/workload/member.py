@@ -82,8 +82,11 @@ class Member(Mortal):
         self._protocol_name: str | None = None
         self._subscription_number = 0
         self._is_coordinator_known = False
+        # Id and generation of the process before this one.
+        self._ghost = ("", -1)
 
     def _forget_everything(self) -> None:
+        self._ghost = (self.member_id, self.generation_id)
         self.member_id = ""
         self.generation_id = -1
         self.is_settled = False
@@ -298,7 +301,9 @@ class Member(Mortal):
                 self._subscription_number += stage.random.randrange(2)
                 self.is_settled = False
                 return
-            if stage.is_chance(plan.commits_per_mille) and not stage.is_quiet:
+            if self._is_chance(plan.hauntings_per_mille):
+                yield from self._haunt()
+            if self._is_chance(plan.commits_per_mille):
                 is_member = yield from self._commit()
                 if not is_member:
                     return
@@ -350,12 +355,32 @@ class Member(Mortal):
     def _register(self, partition: Partition) -> Register:
         return self.group.name, partition[0], partition[1]
 
+    def _haunt(self) -> Script:
+        """A commit arrives late: of the process before, or of the generation before."""
+        member_id, generation_id = self.member_id, self.generation_id
+        if self._ghost[0] and self.stage.random.randrange(2):
+            self.member_id, self.generation_id = self._ghost
+        else:
+            self.generation_id = max(0, generation_id - 1)
+        try:
+            yield from self._send_commit()
+        finally:
+            self.member_id, self.generation_id = member_id, generation_id
+
     def _commit(self) -> Steps[bool]:
         """Commit what was read of some partitions; whether to work on."""
+        error_code = yield from self._send_commit()
+        if error_code in (errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION):
+            return True
+        yield from self._take_error("OffsetCommit", error_code)
+        return error_code in OF_A_WRITE
+
+    def _send_commit(self) -> Steps[int]:
+        """The first error of some partition; NONE as well if the answer was lost."""
         random = self.stage.random
         partitions = [each for each in self._partitions if random.randrange(3)]
         if not partitions:
-            return True
+            return errors.NONE
         writes = []
         for partition in partitions:
             self._positions[partition] = self._positions.get(partition, 0) + random.randrange(9)
@@ -375,16 +400,13 @@ class Member(Mortal):
         asked.writes = writes
         answer = yield from self._ask(question, asked)
         if not isinstance(answer, OffsetCommitResponse):
-            return True
+            return errors.NONE
         codes = list(self._groups.take_commit(writes, answer).values())
         asked.error_code = errors.NONE if errors.NONE in codes else codes[0]
         failed = [
             each for each in codes if each not in (errors.NONE, errors.UNKNOWN_TOPIC_OR_PARTITION)
         ]
-        if not failed:
-            return True
-        yield from self._take_error("OffsetCommit", failed[0])
-        return failed[0] in OF_A_WRITE
+        return failed[0] if failed else errors.NONE
 
     def _leave(self) -> Script:
         """Say good-bye; the process ends with it, or goes on as another member."""

@@ -1,8 +1,9 @@
 """Rounds: what must hold of every live group between two turns.
 
 A round that works and has nothing on its way to the log is what its record says; who is watched is
-a member or an id that was given out, each of them once; nobody is kept for ever; and a join phase
-does not end before its time while such an id is open.
+a member or an id that was given out, each of them once; nobody is kept for ever; a join phase does
+not end before its time while such an id is open; and when the broker's own process was stopped,
+everybody has a whole session before him.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ class RoundChecker:
 
     def __init__(self) -> None:
         self._before: dict[str, Round] = {}
+        self._was_stopped = False
+
+    def on_stall(self) -> None:
+        """The process was stopped before the turn that comes."""
+        self._was_stopped = True
 
     def on_life_begins(self) -> None:
         """Nothing of the broker before is there any more."""
@@ -32,7 +38,9 @@ class RoundChecker:
     def after_turn(self, broker: Broker) -> list[str]:
         """What is wrong now."""
         before = self._before
+        was_stopped = self._was_stopped
         self._before = {}
+        self._was_stopped = False
         for shard in broker.coordinator.shards:
             if shard.error_code != errors.NONE:
                 continue
@@ -42,6 +50,8 @@ class RoundChecker:
                 earlier = before.get(group_id)
                 if not sentence and earlier is not None and earlier is not group.round:
                     sentence = _wrong_with_end_of_join_phase(earlier, group.round, broker.now_ms)
+                if not sentence and was_stopped:
+                    sentence = _wrong_with_sessions(group, broker.now_ms)
                 if sentence:
                     return [f"group {group_id}: {sentence}"]
             for group_id in shard.operations:
@@ -120,6 +130,19 @@ def _wrong_with_operations(shard: Shard, group: GroupState) -> str:
     has_sync = operations is not None and operations.sync is not None
     if has_sync != (now.sync_deadline_ms is not None):
         return f"sync operation: {has_sync}, and sync deadline {now.sync_deadline_ms}"
+    return ""
+
+
+def _wrong_with_sessions(group: GroupState, now_ms: int) -> str:
+    now = group.round
+    for member_id, heartbeat in group.heartbeats.items():
+        member = now.members.get(member_id)
+        session_ms = now.pending_members[member_id] if member is None else member.session_timeout_ms
+        if heartbeat.deadline_ms is not None and heartbeat.deadline_ms < now_ms + session_ms:
+            return (
+                f"the broker was stopped, and {member_id} has {heartbeat.deadline_ms - now_ms} ms "
+                f"of {session_ms} ms left"
+            )
     return ""
 
 

@@ -117,7 +117,11 @@ def _unknown_too_early(
     is_pending = seen.kind == JOIN
     kept_ms = session_ms if is_pending else min(session_ms, rebalance_ms)
     times = history.turn_times_ms
-    passed_ms = times[asked.answered_turn] - times[seen.delivered_turn]
+    began = seen.delivered_turn
+    for turn in history.stall_turns:
+        if began < turn <= asked.answered_turn and times[turn] - times[began] < kept_ms:
+            began = turn
+    passed_ms = times[asked.answered_turn] - times[began]
     if passed_ms >= kept_ms:
         return ""
     what = "was given that id" if is_pending else "was heard"
