@@ -1,8 +1,13 @@
-"""The scene of a group stands beside the folders of tests, for all that use it."""
+"""The scene of a group stands beside the folders of tests, the scripted cluster with the client's,
+and the client's coordinator here."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
+TESTS = Path(__file__).parents[1]
+
+for folder in (TESTS, TESTS / "unit" / "client", TESTS / "transcripts"):
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))

@@ -170,6 +170,8 @@ class ScriptedCluster:
         self._connections: dict[int, Address] = {}
         self._streams: dict[int, bytes] = {}
         self._due: list[tuple[int, int, ClientEvent]] = []
+        # When the last answer of each connection comes: none overtakes another.
+        self._answered_ms: dict[int, int] = {}
         self._order = 0
 
     # --- Setting up
@@ -323,7 +325,10 @@ class ScriptedCluster:
             if self.throttle_ms and hasattr(answer, "throttle_time_ms") and seen.api_key != 18:
                 answer.throttle_time_ms = self.throttle_ms
             chunks = encode_response(seen.api_key, seen.version, seen.correlation_id, answer)
-            self._later(received(connection_id, b"".join(bytes(one) for one in chunks)), delay_ms)
+            due_ms = max(self.now_ms + delay_ms, self._answered_ms.get(connection_id, 0))
+            self._answered_ms[connection_id] = due_ms
+            data = b"".join(bytes(one) for one in chunks)
+            self._later(received(connection_id, data), due_ms - self.now_ms)
 
     # --- What brokers say unless a script knows better
 

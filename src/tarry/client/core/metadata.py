@@ -106,6 +106,8 @@ class Metadata:
         self.version = 0
         # All topics are asked for, and `all_topics` names them: a pattern needs that.
         self.wants_all = False
+        # Beside those in use, these are kept of an answer that names all topics.
+        self.is_wanted: Callable[[str], object] | None = None
         self.all_topics: list[str] = []
         self._tracked: dict[str, None] = {}
         self._missing_since_ms: dict[str, int] = {}
@@ -208,7 +210,7 @@ class Metadata:
             named = [one.name for one in response.topics if one.name and not one.is_internal]
             self.all_topics = sorted(named)
         for answer in response.topics:
-            if answer.name is not None and answer.name in self._tracked:
+            if answer.name is not None and self._is_kept(answer.name):
                 self._apply_topic(answer.name, answer, now_ms)
         if self.wants_all:
             there = dict.fromkeys(one.name for one in response.topics)
@@ -216,6 +218,11 @@ class Metadata:
                 if name not in there:
                     gone = MetadataResponseTopic(UNKNOWN_TOPIC_OR_PARTITION, name)
                     self._apply_topic(name, gone, now_ms)
+
+    def _is_kept(self, name: str) -> bool:
+        if name in self._tracked:
+            return True
+        return self.wants_all and self.is_wanted is not None and bool(self.is_wanted(name))
 
     def _apply_topic(self, name: str, answer: MetadataResponseTopic, now_ms: int) -> None:
         old = self.topics.get(name)

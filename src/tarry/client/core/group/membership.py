@@ -363,9 +363,18 @@ class Membership:
         self.tasks.schedule(self._session, self.confirmed_ms + self.settings.session_timeout_ms)
 
     def _on_session_over(self, now_ms: int) -> None:
-        if self.state in (STABLE, PREPARING):
-            waited_ms = self.settings.session_timeout_ms
-            self.coordinator.lose(f"no heartbeat succeeded for {waited_ms} ms", now_ms)
+        """No heartbeat has succeeded for a session.  After a stop of this process none was tried:
+        then the one that is sent now has its time."""
+        if self.state not in (STABLE, PREPARING):
+            return
+        heartbeat, session_ms = self.heartbeat, self.settings.session_timeout_ms
+        if not heartbeat.in_flight:
+            heartbeat.beat_now(now_ms)
+        since_ms = heartbeat.sent_ms if heartbeat.in_flight else now_ms
+        if now_ms - since_ms < session_ms:
+            self.tasks.schedule(self._session, since_ms + session_ms)
+        else:
+            self.coordinator.lose(f"no heartbeat succeeded for {session_ms} ms", now_ms)
 
     def _on_coordinator_lost(self, reason: str, now_ms: int) -> None:
         """Keep what we have: who takes over may know us."""

@@ -65,6 +65,7 @@ class Ownership:
         self.owned = [place for place in self.owned if place not in event.places]
         self.gave_up = self.gave_up or self.target is not None
         self.to_give = []
+        self.is_lost = self.is_lost and bool(self.owned)
 
     def lose(self) -> None:
         """The coordinator gave us up: everything is someone else's."""

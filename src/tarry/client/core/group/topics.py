@@ -46,6 +46,7 @@ class Topics:
     def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
         self.pattern = pattern
         self.metadata.wants_all = True
+        self.metadata.is_wanted = pattern.search
         self._pattern_since = self.metadata.version
         self.subscribed = []
 

@@ -1,0 +1,289 @@
+"""Members of groups as transcripts: what the user does, what the coordinator hears and answers.
+
+A line that begins with `>` is a command; the indented lines below it are what happened, each with
+its time in ms.  `TARRY_REWRITE=1 pytest tests/transcripts` writes what happens into the files
+instead of comparing it; read the difference before it is committed.
+
+    > set KEY=VALUE ..                 before the first other command
+    > topic NAME PARTITIONS            it is there, or has so many partitions from now on
+    > records NAME-PARTITION COUNT     more records in the log
+    > committed NAME-PARTITION=OFFSET  where the group stands
+    > subscribe NAME ..   > pattern P   > unsubscribe
+    > poll MS             for as long; what is handed out, told and raised
+    > work MS             the user works on records, and only the keeper turns the client
+    > sleep MS            the process is stopped
+    > commit [NAME-PARTITION=OFFSET]   > close
+    > next API WORD ..    the next answers: an error, a delay in ms, both (500:NONE), or silence
+    > follow [PLACES]     another member leads and gives this; without places: none; > lead
+    > member NAME TOPICS [OWNED]       another member of the group that we lead; > gone NAME
+    > move BROKER         another broker is the coordinator
+    > cut, refuse, accept connections are cut; refused; taken again
+    > listener WORD       the callbacks from now on: quiet, raises or commits
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+import pytest
+from client_coordinator import ClientCoordinator, places_text
+from scripted_cluster import ScriptedCluster, seeded_random
+
+from tarry.client.core.group.committer import Commit, CommittedOffset
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.consumer_protocol import Place, Subscription
+from tarry.client.core.group.events import EVENT_NAMES, REVOKED, GroupEvent
+from tarry.client.core.group.membership import STATE_NAMES
+from tarry.client.errors import ClientError
+from tarry.client.settings import ConsumerSettings
+
+FILES = sorted(Path(__file__).with_name("client").glob("*.txt"))
+REWRITES = os.environ.get("TARRY_REWRITE") == "1"
+
+DEFAULTS = {"bootstrap.servers": "10.0.0.1:9092", "group.id": "g", "auto.offset.reset": "earliest"}
+
+
+class Player:
+    """Plays a transcript as a user would, and gathers what happens."""
+
+    def __init__(self) -> None:
+        self.cluster = ScriptedCluster(brokers=2)
+        self.coordinator = ClientCoordinator(self.cluster, self.say)
+        self.settings: dict[str, Any] = dict(DEFAULTS)
+        self.lines: list[str] = []
+        self.listener = "quiet"
+        self.began_ms = self.cluster.now_ms
+        self.state = ""
+        self._core: GroupConsumerCore | None = None
+
+    @property
+    def core(self) -> GroupConsumerCore:
+        if self._core is None:
+            settings = ConsumerSettings(self.settings)
+            made = GroupConsumerCore(settings, seeded_random(), self.cluster.now_ms)
+            self._core = self.cluster.attach(made)
+        assert self._core is not None
+        self._core.now_ms = self.cluster.now_ms
+        return self._core
+
+    def play(self, command: str) -> list[str]:
+        """Carry out one command; what happened."""
+        self.lines = []
+        verb, *words = command.split()
+        getattr(self, f"do_{verb}")(words)
+        return [f"  {line}" for line in self.lines]
+
+    def say(self, text: str) -> None:
+        self.lines.append(f"[{self.cluster.now_ms - self.began_ms}] {text}")
+
+    def look(self) -> None:
+        """Say a new state; asked after each turn."""
+        state = STATE_NAMES[self.core.membership.state]
+        if state != self.state:
+            self.state = state
+            self.say(f"state: {state}")
+
+    # -- the world
+
+    def do_set(self, words: list[str]) -> None:
+        assert self._core is None
+        self.settings.update(word.split("=", 1) for word in words)
+
+    def do_topic(self, words: list[str]) -> None:
+        name, count = words
+        known = self.cluster.topics.get(name)
+        if known is None:
+            self.cluster.topic(name, int(count))
+        else:
+            made = self.cluster.topic("made", int(count) - len(known.logs))
+            known.logs += made.logs
+            del self.cluster.topics["made"]
+
+    def do_records(self, words: list[str]) -> None:
+        topic, index = place_of(words[0])
+        self.cluster.topics[topic].logs[index].add(*[b"x"] * int(words[1]))
+
+    def do_committed(self, words: list[str]) -> None:
+        for place, offset in offsets_of(words).items():
+            self.coordinator.committed[place] = offset
+
+    def do_next(self, words: list[str]) -> None:
+        self.coordinator.next_codes.setdefault(words[0], deque()).extend(words[1:])
+
+    def do_follow(self, words: list[str]) -> None:
+        self.coordinator.given = [place_of(word) for word in words]
+
+    def do_lead(self, words: list[str]) -> None:
+        self.coordinator.given = None
+
+    def do_member(self, words: list[str]) -> None:
+        owned = [place_of(word) for word in words[2].split(",")] if len(words) > 2 else []
+        generation_id = self.coordinator.generation_id if owned else -1
+        said = Subscription(words[1].split(","), None, owned, generation_id)
+        self.coordinator.others[words[0]] = said
+
+    def do_gone(self, words: list[str]) -> None:
+        del self.coordinator.others[words[0]]
+
+    def do_move(self, words: list[str]) -> None:
+        self.coordinator.broker_id = int(words[0])
+
+    def do_cut(self, words: list[str]) -> None:
+        for broker_id in self.cluster.brokers:
+            self.cluster.cut(broker_id)
+
+    def do_refuse(self, words: list[str]) -> None:
+        self.do_cut(words)
+        for address in self.cluster.brokers.values():
+            self.cluster.refused[address] = "connection refused"
+
+    def do_accept(self, words: list[str]) -> None:
+        self.cluster.refused.clear()
+
+    # -- the user
+
+    def do_listener(self, words: list[str]) -> None:
+        self.listener = words[0]
+
+    def do_subscribe(self, words: list[str]) -> None:
+        self.core.subscribe(words)
+
+    def do_pattern(self, words: list[str]) -> None:
+        self.core.subscribe_pattern(re.compile(words[0]))
+
+    def do_unsubscribe(self, words: list[str]) -> None:
+        self.core.unsubscribe()
+
+    def do_assign(self, words: list[str]) -> None:
+        self.core.assign([place_of(word) for word in words])
+
+    def do_poll(self, words: list[str]) -> None:
+        end_ms = self.cluster.now_ms + int(words[0])
+        self.core.begin_poll(self.cluster.now_ms)
+        try:
+            while True:
+                self.tell_events()
+                error = self.core.membership.take_error()
+                if error is not None:
+                    raise error
+                self.take()
+                if self.cluster.now_ms >= end_ms:
+                    return
+                self.run_until(lambda: self.core.has_news, end_ms)
+        except (ClientError, ZeroDivisionError) as error:
+            self.say(f"poll raises {type(error).__name__}: {error}")
+        finally:
+            self.core.end_poll(self.cluster.now_ms)
+
+    def run_until(self, is_done: Any, end_ms: int) -> None:
+        def is_over() -> bool:
+            self.look()
+            return bool(is_done())
+
+        self.cluster.run_until(is_over, end_ms - self.cluster.now_ms, must=False)
+        self.look()
+
+    def take(self) -> None:
+        if not self.core.has_records:
+            return
+        for group in self.core.take(500):
+            first, last = group.records[0].offset, group.records[-1].offset
+            self.say(f"{group.topic}-{group.partition} handed out from {first} to {last}")
+
+    def tell_events(self) -> None:
+        while self.core.membership.has_event:
+            event = self.core.begin_event()
+            assert event is not None
+            try:
+                if event.kind == REVOKED and self.core.consumer_settings.auto_commit:
+                    self.wait_for(self.core.begin_auto_commit(self.cluster.now_ms))
+                self.call_back(event)
+            finally:
+                self.core.end_event()
+
+    def call_back(self, event: GroupEvent) -> None:
+        self.say(f"on_{EVENT_NAMES[event.kind]} {places_text(event.places)}")
+        if self.listener == "raises":
+            raise ZeroDivisionError("in a callback")
+        if self.listener == "commits":
+            self.do_commit([])
+
+    def do_commit(self, words: list[str]) -> None:
+        core = self.core
+        offsets = {place: CommittedOffset(offset) for place, offset in offsets_of(words).items()}
+        commit = Commit(offsets or core.handed_out_offsets())
+        core.begin_commit(commit, 10_000, self.cluster.now_ms)
+        self.wait_for(commit)
+
+    def wait_for(self, commit: Commit) -> None:
+        self.run_until(lambda: commit.is_done, self.cluster.now_ms + 20_000)
+        if commit.error is not None:
+            retriable = ", retriable" if commit.error.is_retriable else ""
+            self.say(f"{type(commit.error).__name__}{retriable}: {commit.error}")
+
+    def do_work(self, words: list[str]) -> None:
+        end_ms = self.cluster.now_ms + int(words[0])
+        while self.core.consumer_settings.has_keeper:
+            due_ms = self.core.keeper_due_ms
+            if due_ms is None or due_ms > end_ms:
+                break
+            self.cluster.now_ms = max(due_ms, self.cluster.now_ms)
+            before_ms = self.cluster.now_ms
+            self.run_until(self.is_kept, min(end_ms, before_ms + 10_000))
+            if self.cluster.now_ms >= end_ms:
+                break
+        self.cluster.now_ms = end_ms
+
+    def is_kept(self) -> bool:
+        due_ms = self.core.keeper_due_ms
+        return due_ms is None or due_ms > self.cluster.now_ms
+
+    def do_sleep(self, words: list[str]) -> None:
+        self.cluster.now_ms += int(words[0])
+
+    def do_close(self, words: list[str]) -> None:
+        core = self.core
+        core.finish_handed_out()
+        if core.consumer_settings.auto_commit:
+            self.wait_for(core.begin_auto_commit(self.cluster.now_ms))
+        core.leave("the consumer was closed", even_static="leave" in words)
+        self.run_until(lambda: core.membership.leaving.is_answered, self.cluster.now_ms + 5_000)
+
+
+def place_of(text: str) -> Place:
+    topic, _, index = text.rpartition("-")
+    return topic, int(index)
+
+
+def offsets_of(words: list[str]) -> dict[Place, int]:
+    pairs = [word.split("=") for word in words]
+    return {place_of(place): int(offset) for place, offset in pairs}
+
+
+@pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])
+def test_a_transcript_of_a_member_plays_as_it_is_written(path: Path) -> None:
+    player = Player()
+    played: list[str] = []
+    written = path.read_text("utf-8")
+    for line in written.splitlines():
+        if line.startswith(">"):
+            played += [line, *player.play(line[1:])]
+        elif not line.startswith("  "):
+            played.append(line)
+    text = "\n".join(played) + "\n"
+    if REWRITES:
+        path.write_text(text, "utf-8")
+    else:
+        assert text == written
+
+
+def test_every_transcript_of_a_member_says_what_it_shows_and_shows_something() -> None:
+    assert len(FILES) >= 30
+    for path in FILES:
+        lines = path.read_text("utf-8").splitlines()
+        assert lines[0].startswith("# ")
+        assert any(line.startswith("  [") for line in lines)
