@@ -1,0 +1,232 @@
+"""`tarry consume --group`: what is printed, what is committed, and what happens in between."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from click.testing import CliRunner, Result
+from scripted_cluster import ScriptedCluster, Seen
+from scripted_member import MemberCluster, serve_members
+
+from tarry.base import errors
+from tarry.cli.main import tarry
+from tarry.protocol import api_keys
+from tarry.protocol.messages.join_group import JoinGroupResponse
+
+
+@pytest.fixture
+def cluster() -> MemberCluster:
+    """Topic orders: a1 a2 a3 in partition 0, b1 b2 in partition 1."""
+    made = MemberCluster()
+    logs = made.topic("orders", partitions=2).logs
+    logs[0].add(b"a1", b"a2", b"a3")
+    logs[1].add(b"b1", b"b2")
+    return made
+
+
+@pytest.fixture
+def consume(cluster: MemberCluster, monkeypatch: pytest.MonkeyPatch) -> Any:
+    serve_members(cluster, monkeypatch)
+
+    def run(line: str = "") -> Result:
+        arguments = ["consume", "orders", "--group", "g", *line.split()]
+        return CliRunner().invoke(tarry, arguments, prog_name="tarry")
+
+    return run
+
+
+def printed(result: Result) -> list[str]:
+    assert result.exit_code == 0, result.output
+    return sorted(result.stdout.split())
+
+
+def offsets(cluster: MemberCluster) -> list[int | None]:
+    known = cluster.group("g").offsets
+    return [known.get(("orders", index)) for index in range(2)]
+
+
+def test_everything_is_printed_committed_and_not_printed_again(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    first = consume()
+    again = consume()
+    cluster.topics["orders"].logs[1].add(b"b3")
+    more = consume()
+
+    assert printed(first) == ["a1", "a2", "a3", "b1", "b2"]
+    assert printed(again) == []
+    assert printed(more) == ["b3"]
+    assert offsets(cluster) == [3, 3]
+    assert "g: reads orders:0-1 (generation 1, range)" in first.stderr
+    # Each of them has said goodbye.
+    assert len(cluster.requests(api_keys.LEAVE_GROUP)) == 3
+
+
+def test_a_count_commits_what_was_printed_and_no_more(consume: Any, cluster: MemberCluster) -> None:
+    result = consume("-c 2")
+
+    assert len(printed(result)) == 2
+    assert sum(offset or 0 for offset in offsets(cluster)) == 2
+
+
+def test_reading_without_commits_leaves_no_trace(consume: Any, cluster: MemberCluster) -> None:
+    first = consume("--no-commit")
+    again = consume("--no-commit")
+
+    assert printed(first) == printed(again) == ["a1", "a2", "a3", "b1", "b2"]
+    assert offsets(cluster) == [None, None]
+
+
+def test_partitions_without_a_commit_begin_where_the_offset_says(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    cluster.group("g").offsets["orders", 0] = 1
+
+    result = consume("--offset end")
+
+    assert printed(result) == ["a2", "a3"]
+
+
+def test_the_assignor_is_what_was_asked(consume: Any, cluster: MemberCluster) -> None:
+    for name in ("range", "roundrobin", "cooperative-sticky"):
+        result = consume(f"--no-commit --assignor {name}")
+
+        assert f"{name})" in result.stderr
+        offered = cluster.requests(api_keys.JOIN_GROUP)[-1].request.protocols
+        assert [one.name for one in offered] == [name]
+
+
+def test_a_static_member_joins_under_its_name_and_does_not_leave(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    consume("--instance-id left-hand")
+
+    assert cluster.requests(api_keys.JOIN_GROUP)[0].request.group_instance_id == "left-hand"
+    assert cluster.requests(api_keys.LEAVE_GROUP) == []
+
+
+def test_what_was_printed_is_committed_before_partitions_are_given_up(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    """The commit stands between the heartbeat that tells of the rebalance and the join."""
+    log = cluster.topics["orders"].logs[0]
+
+    def then_rebalance(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        answer = cluster.default(seen)
+        cluster.rebalance()
+        return answer
+
+    def then_more(cluster: ScriptedCluster, seen: Seen) -> Any:
+        log.add(b"a4")
+        return cluster.default(seen)
+
+    cluster.script(api_keys.SYNC_GROUP, then_rebalance, then_more)
+
+    result = consume("--follow -c 6")
+
+    assert printed(result) == ["a1", "a2", "a3", "a4", "b1", "b2"]
+    order = [
+        one.api_key
+        for one in cluster.seen
+        if one.api_key in (api_keys.SYNC_GROUP, api_keys.OFFSET_COMMIT)
+    ]
+    assert order[:3] == [api_keys.SYNC_GROUP, api_keys.OFFSET_COMMIT, api_keys.SYNC_GROUP]
+    assert offsets(cluster) == [4, 2]
+    assert result.stderr.count("g: reads orders:0-1") == 2
+
+
+def test_partitions_that_were_lost_are_told_and_not_committed(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    commits: list[list[int | None]] = []
+
+    def then_forget(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        answer = cluster.default(seen)
+        cluster.forget()
+        return answer
+
+    def note(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        commits.append(offsets(cluster))
+        return cluster.default(seen)
+
+    cluster.script(api_keys.SYNC_GROUP, then_forget)
+    cluster.rule(api_keys.OFFSET_COMMIT, note)
+
+    result = consume("--follow -c 10")
+
+    # All of it came twice: nobody had committed it.
+    assert printed(result) == sorted(["a1", "a2", "a3", "b1", "b2"] * 2)
+    assert "orders:0-1 went to others" in result.stderr or "not committed" in result.stderr
+    assert offsets(cluster) == [3, 2]
+
+
+def test_a_topic_that_is_not_there_is_a_sentence(consume: Any, cluster: MemberCluster) -> None:
+    cluster.topics.clear()
+
+    result = consume()
+
+    assert result.exit_code == 1
+    assert "topic orders does not exist" in result.stderr
+    assert cluster.requests(api_keys.JOIN_GROUP) == []
+
+
+def test_a_group_that_refuses_is_a_sentence(consume: Any, cluster: MemberCluster) -> None:
+    cluster.rule(
+        api_keys.JOIN_GROUP,
+        lambda cluster, seen: JoinGroupResponse(error_code=errors.GROUP_MAX_SIZE_REACHED),
+    )
+
+    result = consume()
+
+    assert result.exit_code == 1
+    assert "GROUP_MAX_SIZE_REACHED" in result.stderr
+    assert "Traceback" not in result.output
+
+
+def test_a_group_that_waits_for_its_others_is_given_up_in_time(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    begin_ms = cluster.now_ms
+    cluster.rule(api_keys.SYNC_GROUP, lambda cluster, seen: "silence")
+
+    result = consume("-m 5")
+
+    assert result.exit_code == 1
+    assert "group g shared nothing out within 5 s" in result.stderr
+    assert cluster.now_ms - begin_ms < 20_000
+
+
+def test_records_come_as_json_too(consume: Any) -> None:
+    result = consume("--json -c 1")
+
+    assert '"topic":"orders"' in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ("-p 0", "leave out --partition"),
+        ("--from -10m", "leave out --partition"),
+        ("--to -10m", "leave out --partition"),
+        ("-o 5", "beginning or end, not 5"),
+        ("-o -5", "beginning or end, not -5"),
+        ("--assignor best", "is not one of"),
+    ],
+)
+def test_what_a_group_decides_itself_is_refused(consume: Any, line: str, sentence: str) -> None:
+    result = consume(line)
+
+    assert result.exit_code == 2
+    assert sentence in " ".join(result.stderr.split())
+
+
+@pytest.mark.parametrize("option", ["--no-commit", "--assignor=range", "--instance-id=a"])
+def test_what_is_for_members_needs_a_group(option: str) -> None:
+    result = CliRunner().invoke(tarry, ["consume", "orders", option], prog_name="tarry")
+
+    assert result.exit_code == 2
+    assert "give --group too" in result.stderr
