@@ -62,5 +62,8 @@ PRODUCER_IDS_PER_PARTITION_MAX: Final = 4_000
 # Kafka's controller has the same bound.
 PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 
+# Resources whose settings one request may change: each is decided on in the same turn.
+RESOURCES_PER_REQUEST_MAX: Final = 10_000
+
 # Producer ids reserved at once in the metadata: what a crash can waste.  Kafka's block size.
 PRODUCER_IDS_PER_RESERVATION: Final = 1_000

@@ -35,6 +35,7 @@ from tarry.base.settings_table import (
     GONE_TABLE,
     HONOURED_TABLE,
 )
+from tarry.base.spelling import Spelling
 
 SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
@@ -325,10 +326,7 @@ def _dynamic_value(key: str, text: str) -> Value:
 
 def nearest_key(key: str) -> str:
     """The known key that looks most like this one."""
-    import difflib  # only a mistake pays for it
-
-    known = sorted([*SETTINGS, *REASONS])
-    return difflib.get_close_matches(key, known, n=1, cutoff=0.0)[0]
+    return Spelling(sorted([*SETTINGS, *REASONS])).nearest(key)
 
 
 def _by_ip(text: str) -> dict[str, int]:

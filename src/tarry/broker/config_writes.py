@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
+from tarry.base.limits import RESOURCES_PER_REQUEST_MAX
 from tarry.broker import loggers
 from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, wait_until_applied
 from tarry.broker.request import RequestContext
@@ -101,6 +102,13 @@ def change_configs(
 def _decide(
     broker: Broker, outcomes: list[ConfigOutcome], *, is_whole: bool, validate_only: bool
 ) -> None:
+    if len(outcomes) > RESOURCES_PER_REQUEST_MAX:
+        for outcome in outcomes:
+            outcome.refuse(
+                errors.POLICY_VIOLATION,
+                f"one request changes at most {RESOURCES_PER_REQUEST_MAX} resources",
+            )
+        return
     times: dict[tuple[int, str], int] = {}
     for outcome in outcomes:
         resource = (outcome.resource_type, outcome.name)

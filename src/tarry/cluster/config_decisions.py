@@ -102,8 +102,10 @@ def broker_named(name: str, settings: Settings) -> int:
     """The broker that a resource of this name is, or `EVERY_BROKER`."""
     if not name:
         return EVERY_BROKER
-    digits = name[1:] if name.startswith(("-", "+")) else name
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= 10):
+    digits = name.removeprefix("-")
+    is_number = digits.isascii() and digits.isdigit() and len(digits) <= 10
+    # One way to write it, so that no request names a broker twice unseen.
+    if not is_number or str(int(name)) != name:
         raise ConfigRefusal(
             errors.INVALID_REQUEST, f"a broker's id is a number, not '{shown(name)}'"
         )

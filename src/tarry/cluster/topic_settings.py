@@ -6,7 +6,6 @@ also when those change with a restart.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
 from typing import Final
 
@@ -22,6 +21,7 @@ from tarry.base.setting import (
     value_text,
 )
 from tarry.base.settings import SETTINGS, Settings
+from tarry.base.spelling import Spelling
 from tarry.cluster.topic_settings_table import (
     DEFAULT_ONLY_TABLE,
     HIDDEN_KEYS,
@@ -38,6 +38,8 @@ TOPIC_SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
+_SPELLING: Final = Spelling(key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS)
+
 
 def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str, str]:
     """A topic's settings as they are kept; `InvalidSetting` if one cannot be had."""
@@ -47,7 +49,7 @@ def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str,
 def _checked(key: str, text: str, settings: Settings) -> str:
     row = TOPIC_SETTINGS.get(key)
     if row is None:
-        near = difflib.get_close_matches(key, _shown_keys(), n=1, cutoff=0.0)[0]
+        near = _SPELLING.nearest(key)
         raise InvalidSetting(f"{shown(key)} is no setting of a topic; the nearest is {near}")
     value = row.parse(text)
     default = default_value(key, settings)
@@ -113,7 +115,3 @@ def log_config(
     if jitter_ms > 0 and random is not None:
         config.segment_jitter_ms = random.randrange(jitter_ms)
     return config
-
-
-def _shown_keys() -> list[str]:
-    return [key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS]

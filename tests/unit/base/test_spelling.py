@@ -1,0 +1,35 @@
+"""The known word that looks most like a mistaken one."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarry.base.spelling import LETTERS_MAX, Spelling
+
+WORDS = ["cleanup.policy", "retention.bytes", "retention.ms", "segment.bytes", "segment.ms"]
+
+
+@pytest.mark.parametrize(
+    ("word", "nearest"),
+    [
+        ("retention.ms", "retention.ms"),
+        ("retnetion.ms", "retention.ms"),
+        ("retention", "retention.ms"),
+        ("segmentbytes", "segment.bytes"),
+        ("policy.cleanup", "cleanup.policy"),
+        ("RETENTION.bytes", "retention.bytes"),
+    ],
+)
+def test_a_mistaken_word_is_near_to_the_one_that_was_meant(word: str, nearest: str) -> None:
+    assert Spelling(WORDS).nearest(word) == nearest
+
+
+@pytest.mark.parametrize("word", ["", "ß", "9" * 50])
+def test_a_word_with_nothing_in_common_gets_the_first(word: str) -> None:
+    assert Spelling(WORDS).nearest(word) == "cleanup.policy"
+
+
+def test_of_a_long_word_the_beginning_counts() -> None:
+    word = "segment.bytes" + "retention.ms" * 100_000
+
+    assert Spelling(WORDS).nearest(word[:LETTERS_MAX]) == Spelling(WORDS).nearest(word)
