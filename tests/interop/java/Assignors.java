@@ -1,0 +1,137 @@
+import java.nio.ByteBuffer;
+import java.util.*;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
+import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
+import org.apache.kafka.clients.consumer.RangeAssignor;
+import org.apache.kafka.clients.consumer.RoundRobinAssignor;
+import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
+import org.apache.kafka.common.TopicPartition;
+
+/** What Kafka's own consumer says in a group, and how it assigns: printed as JSON, a line a case. */
+public class Assignors {
+    static final class Member {
+        String id;
+        String instance;
+        List<String> topics;
+        List<TopicPartition> owned = new ArrayList<>();
+        int generation = -1;
+
+        Subscription subscription() {
+            ByteBuffer userData = ByteBuffer.allocate(4).putInt(generation);
+            userData.flip();
+            Subscription said = new Subscription(topics, userData, owned, generation, Optional.empty());
+            if (instance != null) said.setGroupInstanceId(Optional.of(instance));
+            return said;
+        }
+    }
+
+    public static void main(String[] arguments) {
+        bytes();
+        Random random = new Random(20261121);
+        for (int round = 0; round < 48; round++) {
+            boolean isMixed = round % 4 == 3;
+            Map<String, Integer> counts = new TreeMap<>();
+            for (int topic = 0; topic < 1 + random.nextInt(3); topic++)
+                counts.put("t" + topic, 1 + random.nextInt(7));
+            List<Member> members = new ArrayList<>();
+            for (int place = 0; place < 1 + random.nextInt(5); place++)
+                members.add(member("m" + place, counts, isMixed, random));
+            Map<String, Integer> wanted = wanted(counts, members);
+            print("range", wanted, members, new RangeAssignor().assign(wanted, said(members)));
+            print("roundrobin", wanted, members, new RoundRobinAssignor().assign(wanted, said(members)));
+            cooperate(counts, members, isMixed, random);
+        }
+    }
+
+    static Member member(String id, Map<String, Integer> counts, boolean isMixed, Random random) {
+        Member member = new Member();
+        member.id = id;
+        if (random.nextInt(4) == 0) member.instance = "i" + (9 - Integer.parseInt(id.substring(1)));
+        member.topics = new ArrayList<>();
+        for (String topic : counts.keySet())
+            if (!isMixed || random.nextInt(3) > 0) member.topics.add(topic);
+        if (member.topics.isEmpty()) member.topics.add("t0");
+        return member;
+    }
+
+    /** Some rounds, with a member that goes or comes between them. */
+    static void cooperate(Map<String, Integer> counts, List<Member> members, boolean isMixed, Random random) {
+        for (int generation = 1; generation <= 4; generation++) {
+            Map<String, List<TopicPartition>> given =
+                new CooperativeStickyAssignor().assign(wanted(counts, members), said(members));
+            print("cooperative-sticky", wanted(counts, members), members, given);
+            for (Member member : members) {
+                member.owned = new ArrayList<>(given.get(member.id));
+                member.generation = generation;
+            }
+            if (generation == 2 && members.size() > 1 && random.nextBoolean())
+                members.remove(random.nextInt(members.size()));
+            else if (generation == 2)
+                members.add(member("m" + (5 + random.nextInt(4)), counts, isMixed, random));
+        }
+    }
+
+    /** A leader looks only at topics that somebody wants. */
+    static Map<String, Integer> wanted(Map<String, Integer> counts, List<Member> members) {
+        Map<String, Integer> wanted = new TreeMap<>(counts);
+        wanted.keySet().removeIf(topic -> members.stream().noneMatch(one -> one.topics.contains(topic)));
+        return wanted;
+    }
+
+    static Map<String, Subscription> said(List<Member> members) {
+        Map<String, Subscription> said = new HashMap<>();
+        for (Member member : members) said.put(member.id, member.subscription());
+        return said;
+    }
+
+    static void print(String name, Map<String, Integer> counts, List<Member> members,
+            Map<String, List<TopicPartition>> given) {
+        StringJoiner heads = new StringJoiner(",", "[", "]");
+        for (Member member : members) {
+            StringJoiner topics = new StringJoiner("\",\"", "[\"", "\"]");
+            member.topics.forEach(topics::add);
+            String instance = member.instance == null ? "null" : '"' + member.instance + '"';
+            heads.add("[\"" + member.id + "\"," + instance + "," + topics + "," + places(member.owned)
+                + "," + member.generation + "]");
+        }
+        StringJoiner results = new StringJoiner(",", "{", "}");
+        for (Member member : members)
+            results.add('"' + member.id + "\":" + places(given.get(member.id)));
+        StringJoiner sizes = new StringJoiner(",", "{", "}");
+        counts.forEach((topic, count) -> sizes.add('"' + topic + "\":" + count));
+        System.out.println("{\"assignor\":\"" + name + "\",\"counts\":" + sizes + ",\"members\":" + heads
+            + ",\"given\":" + results + "}");
+    }
+
+    static String places(List<TopicPartition> partitions) {
+        StringJoiner places = new StringJoiner(",", "[", "]");
+        for (TopicPartition one : partitions)
+            places.add("[\"" + one.topic() + "\"," + one.partition() + "]");
+        return places.toString();
+    }
+
+    static void bytes() {
+        List<TopicPartition> owned = List.of(new TopicPartition("b", 1), new TopicPartition("a", 3),
+            new TopicPartition("b", 0));
+        ByteBuffer userData = ByteBuffer.wrap(new byte[] {0, 0, 0, 7});
+        for (short version = 0; version <= 3; version++) {
+            Subscription said =
+                new Subscription(List.of("b", "a"), userData.duplicate(), owned, 7, Optional.of("r1"));
+            hex("subscription", version, ConsumerProtocol.serializeSubscription(said, version));
+            Subscription bare = new Subscription(List.of("a"));
+            hex("bare subscription", version, ConsumerProtocol.serializeSubscription(bare, version));
+            Assignment given = new Assignment(owned);
+            hex("assignment", version, ConsumerProtocol.serializeAssignment(given, version));
+        }
+        hex("newest subscription", -1, ConsumerProtocol.serializeSubscription(new Subscription(List.of("a"))));
+        hex("newest assignment", -1, ConsumerProtocol.serializeAssignment(new Assignment(owned)));
+    }
+
+    static void hex(String what, int version, ByteBuffer data) {
+        byte[] bytes = new byte[data.remaining()];
+        data.get(bytes);
+        System.out.println("{\"bytes\":\"" + what + "\",\"version\":" + version + ",\"hex\":\""
+            + HexFormat.of().formatHex(bytes) + "\"}");
+    }
+}

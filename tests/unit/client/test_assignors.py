@@ -1,0 +1,207 @@
+"""Who reads what, and what members say: against what Kafka's own classes print."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarry.base.errors import InvalidSetting
+from tarry.client.core.group.assignors import ASSIGNORS, parse_assignors
+from tarry.client.core.group.consumer_protocol import (
+    GroupMember,
+    Place,
+    Subscription,
+    decode_assignment,
+    decode_subscription,
+    encode_assignment,
+    encode_subscription,
+)
+from tarry.wire.reader import MalformedData
+
+# Written by tests/interop/java/Assignors.java with Kafka's jars; test_assignors_of_kafka does it
+# again and compares.
+GOLDEN = Path(__file__).with_name("golden") / "assignors.jsonl"
+CASES = [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()]
+BYTES = [case for case in CASES if "bytes" in case]
+GIVEN = [case for case in CASES if "given" in case]
+
+OWNED: list[Place] = [("b", 1), ("a", 3), ("b", 0)]
+SAID = Subscription(["b", "a"], b"\x00\x00\x00\x07", OWNED, 7, "r1")
+
+FOUR = {"t": 4}
+
+
+def members(*names: str, topics: list[str] | None = None) -> list[GroupMember]:
+    return [GroupMember(name, None, Subscription(topics or ["t"])) for name in names]
+
+
+def places(*indexes: int) -> list[Place]:
+    return [("t", index) for index in indexes]
+
+
+def one_of(case: Any) -> GroupMember:
+    member_id, instance_id, topics, owned, generation_id = case
+    pairs = [(str(topic), int(index)) for topic, index in owned]
+    return GroupMember(member_id, instance_id, Subscription(topics, None, pairs, generation_id))
+
+
+# --- Bytes
+
+
+@pytest.mark.parametrize("case", BYTES, ids=lambda case: f"{case['bytes']} {case['version']}")
+def test_what_a_member_says_is_byte_for_byte_what_kafka_says(case: Any) -> None:
+    version = case["version"]
+    newest = {} if version < 0 else {"version": version}
+    said = {
+        "subscription": lambda: encode_subscription(SAID, **newest),
+        "bare subscription": lambda: encode_subscription(Subscription(["a"]), **newest),
+        "assignment": lambda: encode_assignment(OWNED, **newest),
+        "newest subscription": lambda: encode_subscription(Subscription(["a"])),
+        "newest assignment": lambda: encode_assignment(OWNED),
+    }[case["bytes"]]()
+
+    assert said.hex() == case["hex"]
+
+
+@pytest.mark.parametrize("version", range(4))
+def test_what_was_said_is_read_as_far_as_its_version_says_it(version: int) -> None:
+    read = decode_subscription(encode_subscription(SAID, version))
+
+    assert read.topics == ["a", "b"]
+    assert read.user_data == SAID.user_data
+    assert read.owned == (sorted(OWNED) if version >= 1 else [])
+    assert read.generation_id == (7 if version >= 2 else -1)
+    assert read.rack_id == ("r1" if version >= 3 else None)
+
+
+def test_a_newer_subscription_is_read_as_far_as_it_is_known() -> None:
+    newer = b"\x00\x09" + encode_subscription(SAID)[2:] + b"what comes later"
+
+    assert decode_subscription(newer).rack_id == "r1"
+
+
+def test_no_bytes_are_an_assignment_of_nothing() -> None:
+    assert decode_assignment(b"") == []
+
+
+@pytest.mark.parametrize("cut", range(2, 45, 3))
+def test_what_ends_too_soon_is_no_subscription(cut: int) -> None:
+    with pytest.raises(MalformedData):
+        decode_subscription(encode_subscription(SAID)[:cut])
+
+
+def test_a_count_beyond_the_bytes_that_are_there_allocates_nothing() -> None:
+    with pytest.raises(MalformedData):
+        decode_assignment(b"\x00\x00\x7f\xff\xff\xff")
+
+
+# --- Assignments
+
+
+@pytest.mark.parametrize("number", range(len(GIVEN)))
+def test_the_same_group_is_given_what_kafka_gives_it(number: int) -> None:
+    case = GIVEN[number]
+    group = [one_of(member) for member in case["members"]]
+    is_mixed = any(member[2] != case["members"][0][2] for member in case["members"])
+
+    given = ASSIGNORS[case["assignor"]].assign(group, case["counts"])
+
+    expected = {key: [(str(t), int(i)) for t, i in value] for key, value in case["given"].items()}
+    if is_mixed and case["assignor"] == "cooperative-sticky":
+        # Which partitions each reads is the same; the order in which they are named is not.
+        given = {key: sorted(value) for key, value in given.items()}
+        expected = {key: sorted(value) for key, value in expected.items()}
+    assert given == expected
+
+
+def test_in_range_the_first_members_take_the_surplus() -> None:
+    given = ASSIGNORS["range"].assign(members("c0", "c1", "c2"), FOUR)
+
+    assert given == {"c0": places(0, 1), "c1": places(2), "c2": places(3)}
+
+
+@pytest.mark.parametrize("name", ["roundrobin", "cooperative-sticky"])
+def test_the_first_time_partitions_are_dealt_in_turn(name: str) -> None:
+    given = ASSIGNORS[name].assign(members("c0", "c1", "c2"), FOUR)
+
+    assert given == {"c0": places(0, 3), "c1": places(1), "c2": places(2)}
+
+
+def test_who_lives_keeps_what_he_has_when_another_dies() -> None:
+    living = [
+        GroupMember("c0", None, Subscription(["t"], None, places(0, 3), 1)),
+        GroupMember("c2", None, Subscription(["t"], None, places(2), 1)),
+    ]
+
+    given = ASSIGNORS["cooperative-sticky"].assign(living, FOUR)
+
+    assert given == {"c0": places(0, 3), "c2": places(2, 1)}
+
+
+def test_what_moves_is_withheld_until_it_was_given_up() -> None:
+    old = GroupMember("c0", None, Subscription(["t"], None, places(0, 1, 2, 3), 1))
+    new = GroupMember("c1", None, Subscription(["t"]))
+
+    first = ASSIGNORS["cooperative-sticky"].assign([old, new], FOUR)
+    gave_up = GroupMember("c0", None, Subscription(["t"], None, first["c0"], 2))
+    second = ASSIGNORS["cooperative-sticky"].assign([gave_up, new], FOUR)
+
+    assert first == {"c0": places(0, 1), "c1": []}
+    assert second == {"c0": places(0, 1), "c1": places(2, 3)}
+
+
+def test_a_claim_of_an_older_generation_loses() -> None:
+    stale = GroupMember("c0", None, Subscription(["t"], None, places(0, 1), 3))
+    fresh = GroupMember("c1", None, Subscription(["t"], None, places(0, 1), 5))
+
+    given = ASSIGNORS["cooperative-sticky"].assign([stale, fresh], {"t": 2})
+
+    # One of the two moves to the stale one, but only when its owner has given it up.
+    assert given == {"c0": [], "c1": places(0)}
+
+
+def test_what_two_claim_for_one_generation_is_given_to_neither_at_first() -> None:
+    both = [GroupMember(n, None, Subscription(["t"], None, places(0), 3)) for n in ("c0", "c1")]
+
+    given = ASSIGNORS["cooperative-sticky"].assign(both, {"t": 1})
+
+    assert given == {"c0": [], "c1": []}
+
+
+def test_an_old_client_tells_its_generation_in_its_user_data() -> None:
+    stale = GroupMember("c0", None, Subscription(["t"], b"\0\0\0\3", places(0)))
+    fresh = GroupMember("c1", None, Subscription(["t"], b"\0\0\0\5", places(0)))
+
+    given = ASSIGNORS["cooperative-sticky"].assign([stale, fresh], {"t": 1})
+
+    assert given == {"c0": [], "c1": places(0)}
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+def test_a_member_too_many_idles(name: str) -> None:
+    given = ASSIGNORS[name].assign(members("a", "b", "c", "d", "e"), FOUR)
+
+    assert given["e"] == []
+    assert sum(len(one) for one in given.values()) == 4
+
+
+@pytest.mark.parametrize("name", ASSIGNORS)
+def test_a_topic_that_is_not_there_gives_nothing(name: str) -> None:
+    assert ASSIGNORS[name].assign(members("a"), {}) == {"a": []}
+
+
+# --- Settings
+
+
+def test_assignors_are_named_as_kafka_names_them_or_its_classes() -> None:
+    named = "roundrobin, org.apache.kafka.clients.consumer.CooperativeStickyAssignor"
+
+    assert [one.name for one in parse_assignors(named)] == ["roundrobin", "cooperative-sticky"]
+
+
+def test_an_unknown_assignor_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(InvalidSetting, match="sticky is not one of range, roundrobin"):
+        parse_assignors("range,sticky")
