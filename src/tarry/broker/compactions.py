@@ -83,6 +83,9 @@ class Compactions(TimerEntry):
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log
+        if self.broker.coordinator.is_loading_partition(partition):
+            # A key that it has read must not be taken back by a tombstone that it has not.
+            return
         try:
             cleanable = find_cleanable(
                 log, partition.high_watermark_position.segment_base_offset, self.broker.now_wall_ms

@@ -45,7 +45,7 @@ BLOCK_BYTES: Final = 256 * 1024
 # Written and not flushed: with more, the kernel makes whoever writes wait for the device.
 UNFLUSHED_BYTES_MAX: Final = 8 * 1024 * 1024
 # Entries of the key map that are dropped in one go: a few milliseconds.
-CLEARED_ENTRIES: Final = 20_000
+CLEARED_ENTRIES: Final = 10_000
 
 _MAPPING: Final = 0
 _COPYING: Final = 1

@@ -10,8 +10,8 @@ from typing import Final
 
 from mypy_extensions import i64
 
-# A step: so short that a broker that compacts still answers, and four of it are no 20 ms.
-STEP_UNITS: Final = 4_000
+# A step: so short that a broker that compacts still answers; 3 ms, interpreted 10.
+STEP_UNITS: Final = 2_500
 
 RECORD_UNITS: Final = 1
 BATCH_UNITS: Final = 2

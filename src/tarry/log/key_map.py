@@ -16,7 +16,7 @@ from mypy_extensions import i64
 from tarry.wire.crc32c import crc32c
 
 # Bytes that an entry takes: key, offset, and their place in a dictionary that has just grown.
-ENTRY_BYTES: Final = 192
+ENTRY_BYTES: Final = 160
 
 SHARDS: Final = 512
 _SHARD_MASK: Final = 511

@@ -1,0 +1,196 @@
+"""Mistakes planted in compaction are found by the lives of `test_log_crashes_compaction`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from tarry.base.errors import TarryError
+from tarry.log import checkpoint_writer, compaction, recovery
+from tarry.log.batch_compaction import BatchCompaction
+from tarry.log.compaction import GO_ON, Compaction
+from tarry.log.compaction_checkpoint import CompactionCheckpoint, FoundCompaction
+from tarry.log.key_map import KeyMap
+from tarry.simulation.disk import SimulatedDisk
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from test_log_crashes_compaction import live
+
+SEEDS = 150
+
+Plant = Callable[[pytest.MonkeyPatch], None]
+
+
+def swap_before_the_checkpoint_is_durable(patch: pytest.MonkeyPatch) -> None:
+    def at_once(self: Compaction) -> int:
+        self._swap()
+        return GO_ON
+
+    patch.setattr(Compaction, "_flush_swap", at_once)
+
+
+def checkpoint_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
+    begin_flush = SimulatedDisk.begin_flush
+
+    def forgetful(self, files, directories):
+        kept = [file for file in files if not file.path.endswith(".cleaned")]
+        return begin_flush(self, kept, directories)
+
+    patch.setattr(SimulatedDisk, "begin_flush", forgetful)
+
+
+def checkpoint_before_the_names_are_durable(patch: pytest.MonkeyPatch) -> None:
+    begin_flush = SimulatedDisk.begin_flush
+
+    def forgetful(self, files, directories):
+        is_ours = any(file.path.endswith(".cleaned") for file in files)
+        return begin_flush(self, files, [] if is_ours else directories)
+
+    patch.setattr(SimulatedDisk, "begin_flush", forgetful)
+
+
+def a_start_does_not_finish_the_swap(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(recovery, "finish_swap", lambda disk, listing: FoundCompaction())
+
+
+def new_files_have_the_same_name_each_time(patch: pytest.MonkeyPatch) -> None:
+    def begin_output(self: Compaction) -> None:
+        original(self)
+        self.log.compaction.generation = 1
+
+    original = Compaction._begin_output
+    patch.setattr(Compaction, "_begin_output", begin_output)
+    make = compaction.CompactedSegment.__init__
+    patch.setattr(
+        compaction.CompactedSegment,
+        "__init__",
+        lambda self, log, base_offset, generation: make(self, log, base_offset, 1),
+    )
+
+
+def an_older_recovery_point_wins(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(CompactionCheckpoint, "covered_rows", lambda self, point: point.segments)
+
+
+def the_first_value_stays(patch: pytest.MonkeyPatch) -> None:
+    put = KeyMap.put
+
+    def put_first(self: KeyMap, key: bytes, offset: int) -> None:
+        if self.last_offset(key) < 0:
+            put(self, key, offset)
+
+    patch.setattr(KeyMap, "put", put_first)
+
+
+def the_last_value_goes_with_the_rest(patch: pytest.MonkeyPatch) -> None:
+    def last_offset(self: KeyMap, key: bytes) -> int:
+        found = original(self, key)
+        return found + 1 if found % 7 == 3 else found
+
+    original = KeyMap.last_offset
+    patch.setattr(KeyMap, "last_offset", last_offset)
+
+
+def a_full_map_counts_as_whole(patch: pytest.MonkeyPatch) -> None:
+    begin_copying = Compaction._begin_copying
+
+    def to_the_end(self: Compaction, end_offset: int, now_wall_ms: int) -> None:
+        begin_copying(self, self.target_offset, now_wall_ms)
+
+    patch.setattr(Compaction, "_begin_copying", to_the_end)
+
+
+def the_dirty_part_alone_is_copied(patch: pytest.MonkeyPatch) -> None:
+    """Old values of what was deleted stay, and come back when their tombstone goes."""
+    begin_copying = Compaction._begin_copying
+
+    def dirty_only(self: Compaction, end_offset: int, now_wall_ms: int) -> None:
+        begin_copying(self, end_offset, now_wall_ms)
+        cleaned_offset = self.log.compaction.cleaned_offset
+        later = [source for source in self._sources if source.base_offset >= cleaned_offset]
+        if later and later != self._sources:
+            assert self._output is not None
+            self._output.discard()
+            self._sources = later
+            self._begin_output()
+
+    patch.setattr(Compaction, "_begin_copying", dirty_only)
+
+
+def a_value_survives_its_tombstone(patch: pytest.MonkeyPatch) -> None:
+    """The tombstone goes in its time, and what it deleted is there again."""
+
+    def last_offset(self: KeyMap, key: bytes) -> int:
+        return -1 if key == b"k3" else original(self, key)
+
+    original = KeyMap.last_offset
+    patch.setattr(KeyMap, "last_offset", last_offset)
+
+
+def producers_are_not_asked(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(Compaction, "_is_last_of_producer", lambda self, header: False)
+
+
+def segments_go_while_they_are_read(patch: pytest.MonkeyPatch) -> None:
+    step = Compaction.step
+
+    def careless(self, effort, now_wall_ms):
+        self.log.compaction.is_under_way = False
+        return step(self, effort, now_wall_ms)
+
+    patch.setattr(Compaction, "step", careless)
+
+
+def gaps_count_as_damage(patch: pytest.MonkeyPatch) -> None:
+    patch.setattr(FoundCompaction, "gaps_end_offset", property(lambda self: 0))
+
+
+def times_do_not_follow_the_horizon(patch: pytest.MonkeyPatch) -> None:
+    def begin_encoding(self, effort):
+        rebuilt = self._rebuilt
+        rebuilt.base_timestamp -= rebuilt.base_timestamp % 3
+        original(self, effort)
+
+    original = BatchCompaction._begin_encoding
+    patch.setattr(BatchCompaction, "_begin_encoding", begin_encoding)
+
+
+PLANTS: Final[list[Plant]] = [
+    swap_before_the_checkpoint_is_durable,
+    checkpoint_before_the_files_are_durable,
+    checkpoint_before_the_names_are_durable,
+    a_start_does_not_finish_the_swap,
+    new_files_have_the_same_name_each_time,
+    an_older_recovery_point_wins,
+    the_first_value_stays,
+    the_last_value_goes_with_the_rest,
+    a_full_map_counts_as_whole,
+    the_dirty_part_alone_is_copied,
+    a_value_survives_its_tombstone,
+    producers_are_not_asked,
+    segments_go_while_they_are_read,
+    gaps_count_as_damage,
+    times_do_not_follow_the_horizon,
+]
+
+
+@pytest.mark.interpreted
+@pytest.mark.parametrize("plant", PLANTS, ids=[plant.__name__ for plant in PLANTS])
+def test_a_planted_mistake_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoint_writer, "CHECKPOINT_AGE_MS", 10)
+    plant(monkeypatch)
+    found = -1
+
+    for seed in range(SEEDS):
+        try:
+            live(seed)
+        except (AssertionError, TarryError, ValueError):
+            found = seed
+            break
+
+    assert found >= 0, f"{plant.__name__} was not found in {SEEDS} seeds"
