@@ -35,6 +35,17 @@ _ENDS: Final = (
 # Near which files a life ends in the middle of a turn; "": anywhere.
 _PLACES: Final = ("", "", ".log", ".index", ".snapshot", "recovery-points", "-delete", "metadata")
 
+PLACES_OF_GROUPS: Final = (
+    "",
+    "__consumer_offsets",
+    "__consumer_offsets",
+    ".log",
+    "compaction",
+    "recovery-points",
+    "-delete",
+    "metadata",
+)
+
 # How the broker is restarted before everything is read for the last time.
 _LAST_ENDS: Final = ("", POWER, POWER, KILL, POWER_AFTER_CLEAN)
 
@@ -64,6 +75,7 @@ class Fault:
         self.at_ms = at_ms
         self.kind = kind
         self.number = 0
+        self.place = 0
         # Which files it concerns; "" for any.
         self.path_part = ""
 
@@ -84,8 +96,8 @@ class FaultPlan:
         self.may_lose_power = True
 
 
-def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
-    """The faults of one run."""
+def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLACES) -> FaultPlan:
+    """The faults of one run.  `places`: near which files a life ends in the middle of a turn."""
     plan = FaultPlan()
     if random.randrange(10) == 0:
         return plan
@@ -107,6 +119,9 @@ def draw_faults(random: Random, duration_ms: int) -> FaultPlan:
     _add(plan, random, duration_ms, 250, 2, (FLUSH_FAULT,))
     _add(plan, random, duration_ms, 100, 2, (SPACE_FAULT,))
     _add(plan, random, duration_ms, 150, 2, (SLOW_READERS,))
+    for fault in plan.faults:
+        if fault.kind in (POWER_IN_TURN, KILL_IN_TURN):
+            fault.path_part = places[fault.place % len(places)]
     return plan
 
 
@@ -149,7 +164,7 @@ def _add(
             fault.number = 50 + random.randrange(1_000)
         elif kind in (POWER_IN_TURN, KILL_IN_TURN):
             fault.number = random.randrange(8)
-            fault.path_part = _PLACES[random.randrange(len(_PLACES))]
+            fault.place = random.randrange(len(_PLACES))
         else:
             fault.number = 1 + random.randrange(3)
         plan.faults.append(fault)

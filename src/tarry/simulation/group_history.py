@@ -91,8 +91,9 @@ class OffsetWrite:
         self.offset = offset
         self.leader_epoch = -1
         self.outcome = UNKNOWN
-        # Of a deletion that follows from something else: when that was asked for.
+        # Of a deletion that follows from something else: between which turns it has its effect.
         self.sent_turn = -1
+        self.end_turn = _NEVER
         self.exchange: Exchange | None = None
 
     @property
@@ -136,6 +137,8 @@ class GroupHistory:
         self.stall_turns: list[int] = []
         # By group: turns in which it ceased to exist, so that its generations begin anew.
         self.ends: dict[str, list[int]] = {}
+        # After so long offsets that nobody uses are removed.
+        self.retention_ms = 7 * 24 * 3_600_000
         # Members may be turned away because their group is full.
         self.has_size_limit = False
 
@@ -156,7 +159,7 @@ class GroupHistory:
         """The last turn in which the write can have had its effect."""
         exchange = write.exchange
         if exchange is None:
-            return _NEVER
+            return write.end_turn
         if write.outcome == UNKNOWN or exchange.answered_turn < 0:
             return self.last_turn_after(exchange.delivered_turn)
         return exchange.answered_turn

@@ -41,6 +41,8 @@ class GroupPlan:
     def __init__(self, name: str) -> None:
         self.name = name
         self.members: list[MemberPlan] = []
+        # Of anything but consumers the broker understands no subscription.
+        self.protocol_type = "consumer"
         # A consumer without membership commits for it, and nobody else does.
         self.is_simple = False
 
@@ -65,14 +67,20 @@ class GroupScene:
         self.initial_delay_ms = 0
         self.commit_timeout_ms = 5_000
         self.group_size_max = 0
+        # 0: longer than any run.
+        self.retention_minutes = 0
 
 
 def draw_group_scene(random: Random) -> GroupScene:
     """The scene of one run."""
     scene = GroupScene()
-    scene.duration_ms = 8_000 + random.randrange(20_000)
-    scene.admin_pause_ms_max = 500 + random.randrange(4_000)
-    scene.initial_delay_ms = (0, 300, 1_000)[random.randrange(3)]
+    # Some runs take their time: recovery points are a minute apart, and so is the retention.
+    slowness = 1 if random.randrange(8) else 8
+    scene.duration_ms = slowness * (8_000 + random.randrange(20_000))
+    scene.admin_pause_ms_max = slowness * (500 + random.randrange(4_000))
+    scene.initial_delay_ms = slowness * (0, 300, 1_000)[random.randrange(3)]
+    if random.randrange(8) == 0 or (slowness > 1 and random.randrange(2)):
+        scene.retention_minutes = 1
     scene.commit_timeout_ms = (1_000, 5_000)[random.randrange(2)]
     if random.randrange(8) == 0:
         scene.group_size_max = 1 + random.randrange(3)
@@ -84,7 +92,7 @@ def draw_group_scene(random: Random) -> GroupScene:
     if random.randrange(3) == 0:
         scene.topics.append(TopicPlan("passing", 1 + random.randrange(2), is_lasting=False))
     for number in range(1 + random.randrange(2)):
-        scene.groups.append(_draw_group(random, f"group-{number}"))
+        scene.groups.append(_draw_group(random, f"group-{number}", slowness))
     if random.randrange(2) == 0:
         simple = GroupPlan("simple")
         simple.is_simple = True
@@ -111,24 +119,25 @@ def _draw_settings(random: Random, scene: GroupScene) -> dict[str, str]:
         settings["log.cleaner.delete.retention.ms"] = str((0, 500, 5_000)[random.randrange(3)])
     if scene.group_size_max:
         settings["group.max.size"] = str(scene.group_size_max)
-    if random.randrange(6) == 0:
-        # The shortest there is: only a long run or a calendar that is set sees it pass.
-        settings["offsets.retention.minutes"] = "1"
+    if scene.retention_minutes:
+        settings["offsets.retention.minutes"] = str(scene.retention_minutes)
     if random.randrange(12) == 0:
         settings["flush.policy"] = "os"
     return settings
 
 
-def _draw_group(random: Random, name: str) -> GroupPlan:
+def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
     group = GroupPlan(name)
-    session_timeout_ms = (600, 1_500, 3_000)[random.randrange(3)]
-    rebalance_timeout_ms = (600, 1_500, 4_000)[random.randrange(3)]
+    if random.randrange(6) == 0:
+        group.protocol_type = "connect"
+    session_timeout_ms = slowness * (600, 1_500, 3_000)[random.randrange(3)]
+    rebalance_timeout_ms = slowness * (600, 1_500, 4_000)[random.randrange(3)]
     wildness = random.randrange(4)
     has_choice = random.randrange(2) == 0
     for number in range(1 + random.randrange(4)):
         member = MemberPlan()
-        member.session_timeout_ms = session_timeout_ms + random.randrange(500)
-        member.rebalance_timeout_ms = rebalance_timeout_ms + random.randrange(500)
+        member.session_timeout_ms = session_timeout_ms + random.randrange(slowness * 500)
+        member.rebalance_timeout_ms = rebalance_timeout_ms + random.randrange(slowness * 500)
         member.heartbeat_ms = 100 + session_timeout_ms // 4
         if has_choice:
             member.protocols = _PROTOCOLS[random.randrange(len(_PROTOCOLS))]

@@ -17,14 +17,14 @@ from tarry.simulation.checkers.groups.log_replay import LogReplay
 from tarry.simulation.checkers.groups.rounds import RoundChecker
 from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.faults import draw_faults, without_loss_of_power
+from tarry.simulation.faults import PLACES_OF_GROUPS, draw_faults, without_loss_of_power
 from tarry.simulation.group_history import ALL, GroupHistory, OffsetWrite
 from tarry.simulation.group_scene import GroupPlan, draw_group_scene
 from tarry.simulation.play import Play
 from tarry.simulation.workload.actor import Actor, ScriptedActor
 from tarry.simulation.workload.admin import Admin
 from tarry.simulation.workload.group_admin import GroupAdmin
-from tarry.simulation.workload.group_collector import GroupCollector
+from tarry.simulation.workload.group_collector import GroupCollector, LastLook
 from tarry.simulation.workload.group_stage import GroupStage
 from tarry.simulation.workload.member import Member
 from tarry.simulation.workload.simple_consumer import SimpleConsumer
@@ -32,6 +32,8 @@ from tarry.simulation.workload.stage import Stage
 
 # For connections to come again, a broker to start and load, and a heartbeat to notice.
 _UNREST_MS: Final = 3_000
+# So long at most the administrator of topics does not notice that all is quiet.
+_ADMIN_PAUSE_MS_MAX: Final = 3_000
 
 
 class GroupsPlay(Play):
@@ -43,7 +45,7 @@ class GroupsPlay(Play):
         self._scene = draw_group_scene(random)
         self.duration_ms = self._scene.duration_ms
         self.settings = self._scene.settings
-        self.faults = draw_faults(random, self.duration_ms)
+        self.faults = draw_faults(random, self.duration_ms, PLACES_OF_GROUPS)
         if self.settings.get("flush.policy") == "os":
             without_loss_of_power(self.faults)
         self._members: list[Member] = []
@@ -60,9 +62,11 @@ class GroupsPlay(Play):
         self._stage = stage
         self._history = GroupHistory(stage.network.turn_times_ms)
         self._history.has_size_limit = self._scene.group_size_max > 0
+        if self._scene.retention_minutes:
+            self._history.retention_ms = self._scene.retention_minutes * 60_000
         self._groups = GroupStage(stage, self._history, self._scene)
         self._groups.flush_ms_max = self.faults.flush_ms_max
-        pause_ms_max = self._scene.admin_pause_ms_max
+        pause_ms_max = min(_ADMIN_PAUSE_MS_MAX, self._scene.admin_pause_ms_max)
         self._admin = Admin(stage, "admin", self._scene.topics, pause_ms_max=pause_ms_max)
         self._group_admin = GroupAdmin(self._groups, "group-admin", self._scene.groups)
         self._rounds = RoundChecker()
@@ -83,8 +87,12 @@ class GroupsPlay(Play):
     def actors(self) -> list[Actor]:
         return [self._admin, self._group_admin, *self._simple, *self._members]
 
-    def collector(self) -> ScriptedActor:
-        return GroupCollector(self._groups, "collector", self._scene.groups)
+    def collectors(self) -> list[ScriptedActor]:
+        names = [group.name for group in self._scene.groups]
+        return [
+            GroupCollector(self._groups, "collector", names),
+            LastLook(self._groups, "last-look", names),
+        ]
 
     # --- At rest.
 
@@ -136,7 +144,7 @@ class GroupsPlay(Play):
         self._broker = broker
         if self._replay is None:
             assert isinstance(broker.disk, SimulatedDisk)
-            self._replay = LogReplay(broker.disk, self._history)
+            self._replay = LogReplay(broker.disk, self._history, self._is_topic_deleted)
         self._replay.on_life_begins()
         self._rounds.on_life_begins()
 
@@ -154,7 +162,7 @@ class GroupsPlay(Play):
         self._broker = None
         self._history.last_turns.append(self._stage.network.turn)
 
-    def on_end(self, broker: Broker) -> None:
+    def on_collected(self, broker: Broker) -> None:
         coordinator = broker.coordinator
         for purgatory in coordinator.purgatories():
             if purgatory.delayed or purgatory.watched:
@@ -166,6 +174,11 @@ class GroupsPlay(Play):
             self._stage.history.violate(
                 f"{coordinator.waiting} requests wait for groups when all of them are gone"
             )
+
+    def _is_topic_deleted(self, name: str) -> bool:
+        """Whether somebody has asked for that."""
+        changes = self._stage.history.topic_changes
+        return any(not change.is_creation and change.name == name for change in changes)
 
     # --- The verdict.
 

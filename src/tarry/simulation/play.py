@@ -45,8 +45,8 @@ class Play:
         """Who is not done, a sentence each."""
         return []
 
-    def collector(self) -> ScriptedActor:
-        """Who reads everything for the last time; it is started by the world."""
+    def collectors(self) -> list[ScriptedActor]:
+        """Who reads everything for the last time; between two of them the broker is lost."""
         raise NotImplementedError
 
     def check(self) -> list[str]:
@@ -67,8 +67,8 @@ class Play:
     def on_life_ends(self) -> None:
         """The broker that ran is no more."""
 
-    def on_end(self, broker: Broker) -> None:
-        """Everything has been read for the last time."""
+    def on_collected(self, broker: Broker) -> None:
+        """A collector has done its work."""
 
 
 MakePlay = Callable[[Random], Play]

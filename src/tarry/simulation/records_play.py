@@ -69,8 +69,8 @@ class RecordsPlay(Play):
             for batch in producer.unfinished()[:1]
         ]
 
-    def collector(self) -> ScriptedActor:
-        return Collector(self._stage, "collector")
+    def collectors(self) -> list[ScriptedActor]:
+        return [Collector(self._stage, "collector")]
 
     def check(self) -> list[str]:
         return check_history(self._stage.history)

@@ -28,6 +28,7 @@ from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.play import MakePlay
 from tarry.simulation.records_play import RecordsPlay
 from tarry.simulation.trace import Trace
+from tarry.simulation.workload.actor import ScriptedActor
 from tarry.simulation.workload.stage import Stage
 
 StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker]
@@ -143,13 +144,18 @@ class World:
 
     def _collect(self) -> None:
         self.stage.is_still = True
-        collector = self.play.collector()
+        for number, collector in enumerate(self.play.collectors()):
+            if number > 0:
+                self.lose_broker(faults.POWER if self.faults.may_lose_power else faults.KILL)
+            self._run_collector(collector)
+
+    def _run_collector(self, collector: ScriptedActor) -> None:
         collector.start()
         self._run_until(self.clock.now_ms + _COLLECTION_MS_MAX, lambda: collector.is_done)
         if not collector.is_done:
             self.stage.history.violate(f"not everything could be read in {_COLLECTION_MS_MAX} ms")
         elif self.broker is not None:
-            self.play.on_end(self.broker)
+            self.play.on_collected(self.broker)
 
     # --- The loop.
 

@@ -27,7 +27,7 @@ from tarry.protocol.messages.offset_delete import (
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
 from tarry.simulation.group_history import LEAVE, Asked, OffsetWrite
 from tarry.simulation.group_scene import GroupPlan
-from tarry.simulation.workload.actor import Pause, Script, ScriptedActor
+from tarry.simulation.workload.actor import Script, ScriptedActor
 from tarry.simulation.workload.group_stage import (
     OF_A_WRITE,
     OF_THE_COORDINATOR,
@@ -57,7 +57,9 @@ class GroupAdmin(ScriptedActor):
         stage = self.stage
         random = stage.random
         while not stage.is_quiet:
-            yield Pause(20 + random.randrange(self._groups.scene.admin_pause_ms_max))
+            yield from self._groups.pause(
+                20 + random.randrange(self._groups.scene.admin_pause_ms_max)
+            )
             plan = self._plans[random.randrange(len(self._plans))]
             kind = random.randrange(8)
             if kind == 0:

@@ -1,4 +1,4 @@
-"""The last words on groups: every offset is read, then all members and groups are removed."""
+"""The last words on groups: all offsets are read, all members and groups removed, and stay so."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tarry.protocol.messages.leave_group import (
     LeaveGroupResponse,
     MemberIdentity,
 )
+from tarry.protocol.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
-from tarry.simulation.group_scene import GroupPlan
 from tarry.simulation.workload.actor import Outcome, Pause, Question, Script, ScriptedActor, Steps
 from tarry.simulation.workload.group_stage import OF_A_WRITE, OF_THE_COORDINATOR, GroupStage
 
@@ -30,18 +30,18 @@ _LEAVE_OF_SEVERAL: Final = 3
 class GroupCollector(ScriptedActor):
     """Reads, then clears away."""
 
-    def __init__(self, group_stage: GroupStage, name: str, groups: list[GroupPlan]) -> None:
+    def __init__(self, group_stage: GroupStage, name: str, names: list[str]) -> None:
         super().__init__(group_stage.stage, name)
         self._groups = group_stage
-        self._plans = groups
+        self._names = names
 
     def script(self) -> Script:
-        for plan in self._plans:
-            yield from self._read(plan.name)
-        for plan in self._plans:
-            yield from self._remove_members(plan.name)
-            yield from self._delete(plan.name)
-            yield from self._read(plan.name)
+        for name in self._names:
+            yield from self._read(name)
+        for name in self._names:
+            yield from self._remove_members(name)
+            yield from self._delete(name)
+            yield from self._read(name)
 
     def _ask(self, question: Question) -> Steps[Outcome]:
         """Ask until there is an answer."""
@@ -90,7 +90,8 @@ class GroupCollector(ScriptedActor):
         outcome = yield from self._ask(question)
         assert isinstance(outcome.answer, LeaveGroupResponse)
         for member in outcome.answer.members:
-            if member.error_code != errors.NONE:
+            # A session may just have ended.
+            if member.error_code not in (errors.NONE, errors.UNKNOWN_MEMBER_ID):
                 self.stage.history.violate(
                     f"member {member.member_id} of group {group} cannot be removed when all is "
                     f"quiet: {error_name(member.error_code)}"
@@ -111,3 +112,20 @@ class GroupCollector(ScriptedActor):
                 )
                 return
             yield Pause(_RETRY_MS)
+
+
+class LastLook(GroupCollector):
+    """After the broker was lost once more: no group and no offset has come back."""
+
+    def script(self) -> Script:
+        for name in self._names:
+            yield from self._read(name)
+        while True:
+            question = self._groups.question(api_keys.LIST_GROUPS, ListGroupsRequest(), (0, 5), 0)
+            outcome = yield from self._ask(question)
+            assert isinstance(outcome.answer, ListGroupsResponse)
+            if outcome.answer.error_code == errors.NONE:
+                break
+            yield Pause(_RETRY_MS)
+        for group in outcome.answer.groups:
+            self.stage.history.violate(f"group {group.group_id} was deleted and is listed")

@@ -40,7 +40,7 @@ from tarry.simulation.group_history import (
     Register,
 )
 from tarry.simulation.group_scene import GroupScene
-from tarry.simulation.workload.actor import Question
+from tarry.simulation.workload.actor import Pause, Question, Script
 from tarry.simulation.workload.stage import Stage
 
 # Who coordinates is not known, or it is not ready: look again.
@@ -71,6 +71,9 @@ _DELETION_REFUSALS: Final = (
     errors.NON_EMPTY_GROUP,
     errors.UNKNOWN_TOPIC_OR_PARTITION,
 )
+
+# Pauses are cut into these, to see soon that all is quiet.
+SLICE_MS: Final = 200
 
 # The first of all creates the topic of the offsets.
 _CREATION_MS: Final = 1_500
@@ -114,6 +117,13 @@ class GroupStage:
     def unexpected(self, name: str, what: str, error_code: int) -> None:
         """An answer that nothing in this world explains."""
         self.stage.history.violate(f"{what} of {name} got {errors.error_name(error_code)}")
+
+    def pause(self, duration_ms: int) -> Script:
+        """Do nothing for so long, or until all is quiet."""
+        clock = self.stage.clock
+        end_ms = clock.now_ms + duration_ms
+        while clock.now_ms < end_ms and not self.stage.is_quiet:
+            yield Pause(min(SLICE_MS, end_ms - clock.now_ms))
 
     # -- the coordinator
 

@@ -62,8 +62,6 @@ _COMMIT_OF_INSTANCES: Final = 7
 _LEAVE_OF_SEVERAL: Final = 3
 _SYNC_OF_PROTOCOLS: Final = 5
 
-PROTOCOL_TYPE: Final = "consumer"
-
 
 class Member(Mortal):
     """See the module's text."""
@@ -220,7 +218,7 @@ class Member(Mortal):
             rebalance_timeout_ms=plan.rebalance_timeout_ms,
             member_id=self.member_id,
             group_instance_id=plan.instance_id,
-            protocol_type=PROTOCOL_TYPE,
+            protocol_type=self.group.protocol_type,
             protocols=protocols,
         )
         version_of_instances = max(plan.join_version_min, _JOIN_OF_INSTANCES)
@@ -231,7 +229,9 @@ class Member(Mortal):
 
     def _sync(self, joined: JoinGroupResponse) -> Steps[bool]:
         if self._is_chance(self.plan.pauses_per_mille):
-            yield from self._pause(self.stage.random.randrange(2 * self.plan.rebalance_timeout_ms))
+            yield from self._groups.pause(
+                self.stage.random.randrange(2 * self.plan.rebalance_timeout_ms)
+            )
         asked = self._new_asked(SYNC)
         versions = self._versions(0, _SYNC_OF_INSTANCES, 5)
         request = SyncGroupRequest(
@@ -243,7 +243,7 @@ class Member(Mortal):
         )
         question = self._groups.question(api_keys.SYNC_GROUP, request, versions, self._wait_ms)
         if question.version >= _SYNC_OF_PROTOCOLS:
-            request.protocol_type = PROTOCOL_TYPE
+            request.protocol_type = self.group.protocol_type
             request.protocol_name = self._protocol_name
         answer = yield from self._ask(question, asked)
         if not isinstance(answer, SyncGroupResponse):
@@ -292,7 +292,7 @@ class Member(Mortal):
                 self._die()
             if self._is_chance(plan.pauses_per_mille):
                 self.is_settled = False
-                yield from self._pause(stage.random.randrange(3 * plan.session_timeout_ms))
+                yield from self._groups.pause(stage.random.randrange(3 * plan.session_timeout_ms))
                 # What it does first is what nobody waits for any more.
                 yield from self._commit()
             if self._is_chance(plan.leaves_per_mille):

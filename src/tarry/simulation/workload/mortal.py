@@ -5,14 +5,9 @@ In a quiet world nobody dies any more, and nobody who is dead comes back.
 
 from __future__ import annotations
 
-from typing import Final
-
 from tarry.simulation.group_scene import MemberPlan
 from tarry.simulation.workload.actor import Outcome, Pause, Question, Script, ScriptedActor, Steps
-from tarry.simulation.workload.group_stage import GroupStage
-
-# Pauses are cut into these, to see soon that all is quiet.
-SLICE_MS: Final = 200
+from tarry.simulation.workload.group_stage import SLICE_MS, GroupStage
 
 
 class ProcessDied(Exception):
@@ -51,7 +46,7 @@ class Mortal(ScriptedActor):
                 self._remark("its process ends")
             if stage.is_quiet:
                 return
-            yield from self._pause(stage.random.randrange(2 * self.plan.session_timeout_ms))
+            yield from self._groups.pause(stage.random.randrange(2 * self.plan.session_timeout_ms))
             if stage.is_quiet:
                 return
 
@@ -60,12 +55,6 @@ class Mortal(ScriptedActor):
         if self.stage.random.randrange(2) == 0:
             self.hang_up()
         raise ProcessDied
-
-    def _pause(self, duration_ms: int) -> Script:
-        """Do nothing for so long, or until all is quiet."""
-        end_ms = self.stage.clock.now_ms + duration_ms
-        while self.stage.clock.now_ms < end_ms and not self.stage.is_quiet:
-            yield Pause(min(SLICE_MS, end_ms - self.stage.clock.now_ms))
 
     def _is_chance(self, per_mille: int) -> bool:
         """Something goes wrong, or does not: never when all is quiet."""

@@ -80,6 +80,8 @@ def _is_older(history: GroupHistory, asked: Asked, seen: _Evidence) -> bool:
     turn = asked.delivered_turn
     if asked.generation_id >= seen.generation_id or seen.turn >= turn:
         return False
-    if not seen.is_durable and history.life_of(seen.turn) != history.life_of(turn):
+    # Before its groups are loaded a broker answers any heartbeat.
+    is_of_life = not seen.is_durable or asked.kind == HEARTBEAT
+    if is_of_life and history.life_of(seen.turn) != history.life_of(turn):
         return False
     return not history.has_ended_between(asked.group, seen.turn, asked.answered_turn)

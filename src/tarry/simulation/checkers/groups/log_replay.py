@@ -3,24 +3,33 @@
 What was added since the last turn is applied to a replica; whenever segments were exchanged or
 dropped, and in every new life, the replica is made anew from the whole log.  The bytes are the
 disk's own, read past the product's reading code.
+
+A tombstone that nobody asked for is there because a time was over, and a group that is removed
+leaves no offsets behind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from tarry.base import errors
 from tarry.broker.broker import Broker
 from tarry.broker.coordinator.shard import Shard
-from tarry.group.records import GroupRecord, decode_record
+from tarry.group.records import GroupRecord, GroupTombstone, OffsetTombstone, decode_record
 from tarry.group.state import Groups, GroupState
 from tarry.log.log import Log
 from tarry.log.segment import LOG_SUFFIX
 from tarry.records.batch import decode_batch_header
 from tarry.records.record import decode_records
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.group_history import GroupHistory
+from tarry.simulation.group_history import (
+    REFUSED,
+    GroupHistory,
+    OffsetWrite,
+    Register,
+    register_name,
+)
 
 _RECORD_BYTES_MAX: Final = 1 << 20
 
@@ -31,6 +40,8 @@ class _Replica:
     def __init__(self) -> None:
         self.groups = Groups()
         self.end_offset = -1
+        # Nothing was read yet: what comes is as old as the log.
+        self.is_new = True
         # Base offset and size of each segment, as they were when they were read.
         self.segments: list[tuple[int, int]] = []
 
@@ -38,9 +49,12 @@ class _Replica:
 class LogReplay:
     """Follows the partitions of one broker after the other."""
 
-    def __init__(self, disk: SimulatedDisk, history: GroupHistory) -> None:
+    def __init__(
+        self, disk: SimulatedDisk, history: GroupHistory, is_topic_deleted: Callable[[str], bool]
+    ) -> None:
         self._disk = disk
         self._history = history
+        self._is_topic_deleted = is_topic_deleted
         self._replicas: dict[int, _Replica] = {}
         # The live groups that were seen last, to know when one ceases to exist.
         self._known: dict[tuple[int, str], GroupState] = {}
@@ -60,13 +74,12 @@ class LogReplay:
             return []
         sentences: list[str] = []
         for index, shard in enumerate(shards):
-            replica = self._follow(index, shard)
-            sentences += _differences(shard, replica)
+            sentences += self._follow(index, shard, turn)
         if shards:
             self._note_ends(shards, turn)
         return sentences
 
-    def _follow(self, index: int, shard: Shard) -> _Replica:
+    def _follow(self, index: int, shard: Shard, turn: int) -> list[str]:
         log = shard.partition.log
         segments = [(segment.base_offset, segment.written_size) for segment in log.segments]
         replica = self._replicas.get(index)
@@ -75,15 +88,62 @@ class LogReplay:
             replica = self._replicas[index] = _Replica()
             replica.end_offset = log.log_start_offset
         high_watermark = shard.partition.high_watermark
+        sentence = ""
         if replica.end_offset < high_watermark:
-            for record in self._records(log, replica.end_offset, high_watermark):
-                replica.groups.apply(record)
-            replica.end_offset = high_watermark
+            sentence = self._read(replica, log, high_watermark, turn)
         replica.segments = segments
-        return replica
+        return [sentence] if sentence else _differences(shard, replica)
 
-    def _records(self, log: Log, start_offset: int, end_offset: int) -> Iterator[GroupRecord]:
-        """The records between two offsets, from the files as they are."""
+    def _read(self, replica: _Replica, log: Log, end_offset: int, turn: int) -> str:
+        """Apply what was added; what is wrong with it."""
+        sentence = ""
+        for record, timestamp in self._records(log, replica.end_offset, end_offset):
+            if isinstance(record, OffsetTombstone) and not replica.is_new:
+                sentence = sentence or self._note_tombstone(replica, record, timestamp, turn)
+            replica.groups.apply(record)
+            if isinstance(record, GroupTombstone) and replica.groups.group(record.group_id).offsets:
+                sentence = sentence or f"group {record.group_id} is removed and has offsets"
+        replica.end_offset = end_offset
+        replica.is_new = False
+        return sentence
+
+    def _note_tombstone(
+        self, replica: _Replica, record: OffsetTombstone, timestamp: int, turn: int
+    ) -> str:
+        group = replica.groups.group(record.group_id)
+        committed = group.offset(record.topic, record.partition)
+        if committed is None:
+            return ""
+        since_ms = committed.commit_timestamp_ms
+        recorded = group.recorded
+        if recorded is not None and recorded.protocol_type and not recorded.members:
+            since_ms = min(since_ms, recorded.state_timestamp_ms)
+        register = (record.group_id, record.topic, record.partition)
+        if timestamp - since_ms >= self._history.retention_ms:
+            # Its time was over: nobody has to have asked for it.
+            write = OffsetWrite(register, "", -1)
+            write.sent_turn = 0
+            write.end_turn = turn
+            self._history.writes.append(write)
+            return ""
+        if self._is_asked_for(register):
+            return ""
+        return (
+            f"the offset of {register_name(register)} was removed {timestamp - since_ms} ms after "
+            f"its time began, and it has {self._history.retention_ms} ms"
+        )
+
+    def _is_asked_for(self, register: Register) -> bool:
+        """Whether somebody wanted it to go: that request, or the deletion of its topic."""
+        return self._is_topic_deleted(register[1]) or any(
+            write.is_deletion and write.is_of(register) and write.outcome != REFUSED
+            for write in self._history.writes
+        )
+
+    def _records(
+        self, log: Log, start_offset: int, end_offset: int
+    ) -> Iterator[tuple[GroupRecord, int]]:
+        """The records between two offsets and their times, from the files as they are."""
         segments = log.segments
         for place, segment in enumerate(segments):
             if place + 1 < len(segments) and segments[place + 1].base_offset <= start_offset:
@@ -102,7 +162,7 @@ class LogReplay:
                     assert found.key is not None
                     record = decode_record(found.key, found.value)
                     if record is not None:
-                        yield record
+                        yield record, found.timestamp
 
     def _note_ends(self, shards: list[Shard], turn: int) -> None:
         live = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.simulation.group_history import HEARTBEAT, JOIN, LEAVE, SYNC, Asked, GroupHistory
+from tarry.simulation.group_history import ALL, HEARTBEAT, JOIN, LEAVE, SYNC, Asked, GroupHistory
 
 # In which order the things of one turn are looked at: what may have removed a member counts before
 # and after everything else, since its place in the turn is not known.
@@ -37,7 +37,7 @@ def check_sessions(history: GroupHistory) -> list[str]:
         if rank in (_FORGET, _FORGET_AGAIN):
             _forget(heard, asked)
         elif rank == _HEAR:
-            _hear(heard, asked)
+            _hear(history, heard, asked)
         else:
             sentence = _unknown_too_early(history, asked, heard, timeouts)
             if sentence:
@@ -86,12 +86,17 @@ def _note_timeouts(timeouts: Timeouts, asked: Asked) -> None:
             )
 
 
-def _hear(heard: Heard, asked: Asked) -> None:
-    if asked.kind == JOIN:
-        heard[(asked.group, asked.given_id)] = asked
-    elif asked.kind == SYNC or (asked.group, asked.member_id) in heard:
-        # A heartbeat alone may be that of a member that has yet to sync.
-        heard[(asked.group, asked.member_id)] = asked
+def _hear(history: GroupHistory, heard: Heard, asked: Asked) -> None:
+    key = (asked.group, asked.given_id if asked.kind == JOIN else asked.member_id)
+    if asked.kind == HEARTBEAT:
+        # A heartbeat alone may be that of a member that has yet to sync, or was answered before
+        # the groups were loaded.
+        seen = heard.get(key)
+        if seen is None:
+            return
+        if history.life_of(seen.answered_turn) != history.life_of(asked.answered_turn):
+            return
+    heard[key] = asked
 
 
 def _forget(heard: Heard, asked: Asked) -> None:
@@ -115,6 +120,8 @@ def _unknown_too_early(
         return ""
     session_ms, rebalance_ms = timeouts[(asked.group, asked.member_id)]
     is_pending = seen.kind == JOIN
+    if is_pending and _is_group_deleted(history, seen, asked):
+        return ""
     kept_ms = session_ms if is_pending else min(session_ms, rebalance_ms)
     times = history.turn_times_ms
     began = seen.delivered_turn
@@ -129,6 +136,18 @@ def _unknown_too_early(
         f"member {asked.member_id} of group {asked.group} is unknown {passed_ms} ms after it "
         f"{what}; it has {kept_ms} ms"
     )
+
+
+def _is_group_deleted(history: GroupHistory, seen: Asked, asked: Asked) -> bool:
+    """Whether the group may have been deleted between the two: without members it can be."""
+    for write in history.writes:
+        exchange = write.exchange
+        if exchange is None or write.register != (asked.group, "", ALL):
+            continue
+        is_later = exchange.delivered_turn >= seen.delivered_turn
+        if is_later and exchange.delivered_turn <= asked.answered_turn:
+            return True
+    return False
 
 
 def check_fencing(history: GroupHistory) -> list[str]:
