@@ -144,6 +144,7 @@ def test_deletions_that_come_during_a_round_are_answered_by_the_next(someone: Op
 
     # The round has begun: its recovery points do not know of this one.
     send(other, (0, 7))
+    someone.hand.turn(after_ms=1)
     someone.hand.settle()
     early = other.answers()
     someone.hand.turn(after_ms=1)
