@@ -10,6 +10,8 @@ is good for offsets, as it is with Kafka for its oldest clients.
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.base import errors
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
 from tarry.group.decision import (
@@ -43,6 +45,10 @@ from tarry.group.state import (
 from tarry.group.subscriptions import is_subscribed, subscribed_topics
 from tarry.group.transitions import Draft, Moment
 
+# What a record can hold.
+TIMESTAMP_MAX: Final = (1 << 63) - 1
+
+
 # -- commit
 
 
@@ -50,7 +56,7 @@ def decide_commit(group: GroupState, request: CommitRequest, moment: Moment) -> 
     """Offsets for the log; partitions that are refused are refused singly."""
     error_code = _commit_error(group, request)
     codes = tuple(
-        each.error_code or error_code or _partition_error(each, request, moment)
+        each.error_code or error_code or _partition_error(each, moment)
         for each in request.partitions
     )
     answer = CommitAnswer(request.ticket, partition_error_codes=codes)
@@ -96,12 +102,14 @@ def _commit_error(group: GroupState, request: CommitRequest) -> int:
     return errors.NONE
 
 
-def _partition_error(each: CommitPartition, request: CommitRequest, moment: Moment) -> int:
+def _partition_error(each: CommitPartition, moment: Moment) -> int:
     text = each.metadata or ""
     size_max = moment.settings.offset_metadata_max_bytes
     if len(text) > size_max or len(text.encode("utf-16-le")) // 2 > size_max:
         return errors.OFFSET_METADATA_TOO_LARGE
-    if request.retention_ms >= 0 and not can_be_written(text):
+    # Whatever the setting allows: neither the record of a commit with a retention time nor the
+    # older versions of OffsetFetch could hold it.
+    if not can_be_written(text):
         return errors.OFFSET_METADATA_TOO_LARGE
     return errors.NONE
 
@@ -112,7 +120,7 @@ def _committed(
     expire_timestamp_ms = NO_TIMESTAMP
     topic_id = each.topic_id
     if request.retention_ms >= 0:
-        expire_timestamp_ms = moment.now_wall_ms + request.retention_ms
+        expire_timestamp_ms = min(moment.now_wall_ms + request.retention_ms, TIMESTAMP_MAX)
         # The format that holds that time holds no id.
         topic_id = NO_TOPIC_ID
     return OffsetCommitted(

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from broker_user import User
 
 from tarry.base import errors
+from tarry.group.decision import AssignmentMissing, MemberRemoved, RebalanceBegan
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
@@ -18,6 +20,11 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
     DeleteTopicState,
 )
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tarry.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tarry.protocol.messages.join_group import (
@@ -25,15 +32,27 @@ from tarry.protocol.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
 )
+from tarry.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    LeaveGroupResponse,
+    MemberIdentity,
+)
 from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
     OffsetCommitResponse,
 )
+from tarry.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+)
 from tarry.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
+    OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
@@ -351,3 +370,130 @@ def test_a_deleted_topic_takes_more_offsets_with_it_than_a_batch_holds() -> None
     hand.settle()
 
     assert hand.broker.coordinator.shards[0].groups.by_id == {}
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_commit_that_is_to_be_kept_for_ever_is_kept(version: int) -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    request = commit_request("orders", 5)
+    request.retention_time_ms = (1 << 63) - 1
+
+    user.client.send(api_keys.OFFSET_COMMIT, version, request)
+    hand.settle()
+
+    assert committed(user.client) == [errors.NONE]
+    hand.broker.coordinator.expire_offsets()
+    hand.settle()
+    assert offset_of(user.client, "orders") == 5
+
+
+def test_text_that_an_older_fetch_could_not_hold_is_refused_whatever_the_setting_allows() -> None:
+    hand = broker_with_groups(offset_metadata_max_bytes="100000")
+    user = User(hand)
+    user.create("orders")
+    codes = []
+    for size in (32_768, 32_767):
+        request = commit_request("orders", 5)
+        request.topics[0].partitions[0].committed_metadata = "x" * size
+        user.client.send(api_keys.OFFSET_COMMIT, 8, request)
+        hand.settle()
+        codes += committed(user.client)
+
+    asked = OffsetFetchRequest(GROUP, [OffsetFetchRequestTopic("orders", [0])])
+    answer = user.client.ask(api_keys.OFFSET_FETCH, 1, asked)
+
+    assert codes == [errors.OFFSET_METADATA_TOO_LARGE, errors.NONE]
+    assert isinstance(answer, OffsetFetchResponse)
+    assert answer.topics[0].partitions[0].metadata == "x" * 32_767
+
+
+def test_notes_of_long_names_and_many_members_stay_short_and_can_be_described() -> None:
+    hand = broker_with_groups()
+    history = hand.broker.coordinator.history
+    names = tuple(f"{number}" * 900 for number in range(2_000))
+    long = "\x01" * 40_000
+
+    history.note(
+        GROUP,
+        [
+            AssignmentMissing(names),
+            MemberRemoved(long, long, long, long, long, 1, long),
+            RebalanceBegan(1, long),
+        ],
+    )
+
+    asked = DescribeConfigsResource(32, GROUP, None)
+    answer = hand.connect().ask(api_keys.DESCRIBE_CONFIGS, 1, DescribeConfigsRequest([asked]))
+    assert isinstance(answer, DescribeConfigsResponse)
+    sizes = [len(each.value or "") for each in answer.results[0].configs]
+    assert len(sizes) >= 4
+    assert max(sizes) < 32_768
+    assert "and 1990 others" in "".join(each.value or "" for each in answer.results[0].configs)
+
+
+def test_the_reason_of_a_member_is_kept_as_far_as_kafkas_clients_send_it() -> None:
+    hand = broker_with_groups()
+    client = hand.connect()
+    request = JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        group_instance_id="i",
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol("range", b"")],
+        reason="r" * 1_000,
+    )
+
+    client.ask(api_keys.JOIN_GROUP, 9, request)
+
+    notes = [note for _, _, note in hand.broker.coordinator.history.notes(GROUP)]
+    began = next(each for each in notes if isinstance(each, RebalanceBegan))
+    assert began.reason.endswith(": " + "r" * 255)
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, errors.UNKNOWN_MEMBER_ID), (3, errors.NONE)])
+def test_who_leaves_a_group_that_is_not_there_is_told_so_as_a_member(
+    version: int, code: int
+) -> None:
+    client = broker_with_groups().connect()
+    request = LeaveGroupRequest(GROUP)
+    if version < 3:
+        request.member_id = "m"
+    else:
+        request.members = [MemberIdentity("m", None), MemberIdentity("", "i")]
+
+    answer = client.ask(api_keys.LEAVE_GROUP, version, request)
+
+    assert isinstance(answer, LeaveGroupResponse)
+    assert answer.error_code == code
+    told = [(each.member_id, each.group_instance_id, each.error_code) for each in answer.members]
+    unknown = errors.UNKNOWN_MEMBER_ID
+    assert told == ([("m", None, unknown), ("", "i", unknown)] if version >= 3 else [])
+
+
+def test_a_sync_that_must_name_its_protocol_and_does_not_is_refused() -> None:
+    client = broker_with_groups().connect()
+    request = SyncGroupRequest(GROUP, 1, "m", protocol_type="consumer")
+
+    answer = client.ask(api_keys.SYNC_GROUP, 5, request)
+
+    assert isinstance(answer, SyncGroupResponse)
+    assert answer.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
+
+
+def test_offsets_of_partitions_that_are_not_there_are_not_deleted() -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    commit(user.client, "orders", 5)
+    asked = [OffsetDeleteRequestPartition(index) for index in (7, -1, 0)]
+    request = OffsetDeleteRequest(GROUP, [OffsetDeleteRequestTopic("orders", asked)])
+
+    answer = user.client.ask(api_keys.OFFSET_DELETE, 0, request)
+
+    assert isinstance(answer, OffsetDeleteResponse)
+    unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+    codes = [each.error_code for each in answer.topics[0].partitions]
+    assert codes == [unknown, unknown, errors.NONE]

@@ -27,6 +27,10 @@ VERSION_OF_NO_PROTOCOL: Final = 7
 VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
 
 
+# So much of a reason Kafka's own clients send; it is kept and logged.
+REASON_CHARACTERS_MAX: Final = 255
+
+
 class AskedJoin(Asked):
     """A JoinGroup that waits for its round."""
 
@@ -60,7 +64,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         ),
         must_know_id=context.api_version >= VERSION_OF_KNOWN_IDS,
         may_skip_assignment=context.api_version >= VERSION_OF_SKIPPED_ASSIGNMENTS,
-        reason=request.reason or "",
+        reason=(request.reason or "")[:REASON_CHARACTERS_MAX],
     )
     group = shard.group(request.group_id)
     shard.carry_out(group, decide_join(group, asked, coordinator.moment(), broker.random))

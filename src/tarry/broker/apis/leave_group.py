@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 VERSION_OF_BATCHES: Final = 3
 
 
+# So much of a reason Kafka's own clients send; it is kept and logged.
+REASON_CHARACTERS_MAX: Final = 255
+
+
 class AskedLeave(Asked):
     """A LeaveGroup; answered at once, whatever it causes."""
 
@@ -65,10 +69,28 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         members: tuple[LeavingMember, ...] = (LeavingMember(request.member_id),)
     else:
         members = tuple(
-            LeavingMember(each.member_id, each.group_instance_id, each.reason or "")
+            LeavingMember(
+                each.member_id, each.group_instance_id, (each.reason or "")[:REASON_CHARACTERS_MAX]
+            )
             for each in request.members
         )
     group = shard.group(request.group_id)
+    if not group.exists and context.api_version >= VERSION_OF_BATCHES:
+        # As in Kafka: nobody is a member there, and the request as such is right.
+        return _nobody(members)
     asked = LeaveRequest(coordinator.ticket(AskedLeave(context, members)), members)
     shard.carry_out(group, decide_leave(group, asked, coordinator.moment()))
     return None
+
+
+def _nobody(members: tuple[LeavingMember, ...]) -> LeaveGroupResponse:
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=each.member_id,
+                group_instance_id=each.instance_id,
+                error_code=errors.UNKNOWN_MEMBER_ID,
+            )
+            for each in members
+        ]
+    )

@@ -56,7 +56,7 @@ class AskedOffsetDelete(Asked):
 
 
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
-    """Topics that are not there are refused singly."""
+    """Partitions that are not there are refused singly."""
     assert isinstance(request, OffsetDeleteRequest)
     coordinator = broker.coordinator
     shard, error_code = coordinator.find(request.group_id)
@@ -64,18 +64,13 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         shard, error_code = None, errors.INVALID_GROUP_ID
     if shard is None:
         return OffsetDeleteResponse(error_code=error_code)
-    partitions = [
-        CommitPartition(
-            topic.name,
-            each.partition_index,
-            0,
-            error_code=(
-                errors.NONE if topic.name in broker.topics else errors.UNKNOWN_TOPIC_OR_PARTITION
-            ),
-        )
-        for topic in request.topics
-        for each in topic.partitions
-    ]
+    partitions: list[CommitPartition] = []
+    for topic in request.topics:
+        hosted = broker.topics.get(topic.name)
+        for each in topic.partitions:
+            is_there = hosted is not None and hosted.partition(each.partition_index) is not None
+            code = errors.NONE if is_there else errors.UNKNOWN_TOPIC_OR_PARTITION
+            partitions.append(CommitPartition(topic.name, each.partition_index, 0, error_code=code))
     ticket = coordinator.ticket(AskedOffsetDelete(context, request))
     group = shard.group(request.group_id)
     shard.carry_out(group, decide_delete_offsets(group, ticket, partitions, coordinator.moment()))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.coordinator.coordinator import Asked
@@ -14,6 +14,10 @@ from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
+
+
+# KIP-559: from here on type and name of the protocol are said.
+VERSION_OF_PROTOCOLS: Final = 5
 
 
 class AskedSync(Asked):
@@ -43,6 +47,10 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         error_code = errors.REBALANCE_IN_PROGRESS
     if shard is None:
         return SyncGroupResponse(error_code=error_code)
+    if context.api_version >= VERSION_OF_PROTOCOLS and (
+        request.protocol_type is None or request.protocol_name is None
+    ):
+        return SyncGroupResponse(error_code=errors.INCONSISTENT_GROUP_PROTOCOL)
     asked = SyncRequest(
         coordinator.ticket(AskedSync(context)),
         request.member_id,

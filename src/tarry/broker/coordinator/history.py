@@ -9,6 +9,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from tarry.group.decision import (
     AppendFailed,
     AssignmentMissing,
@@ -23,6 +25,12 @@ logger = logging.getLogger("tarry.group")
 
 NOTES_PER_GROUP_MAX: Final = 100
 NOTES_MAX: Final = 20_000
+
+# A note is kept with so much of each text and so many members' ids: names are as long as clients
+# make them, and all notes together are to stay small.
+TEXT_CHARACTERS_MAX: Final = 500
+ID_CHARACTERS_MAX: Final = 200
+IDS_MAX: Final = 10
 
 
 class GroupNotes:
@@ -64,7 +72,7 @@ class History:
         self._by_group[group_id] = kept
         for note in notes:
             self._tell(group_id, note)
-            kept.notes.append((now_wall_ms, note))
+            kept.notes.append((now_wall_ms, _shortened(note)))
             self._count += 1
             if len(kept.notes) > NOTES_PER_GROUP_MAX:
                 kept.notes.popleft()
@@ -97,7 +105,7 @@ class History:
                     "group %s: the leader forgot %d members, which have nothing assigned: %s",
                     group_id,
                     len(note.member_ids),
-                    ", ".join(note.member_ids[:10]),
+                    ", ".join(_shortened_ids(note.member_ids)),
                 )
             case AppendFailed():
                 logger.warning(
@@ -108,3 +116,21 @@ class History:
                 )
             case _:
                 logger.debug("group %s: %r", group_id, note)
+
+
+def _shortened(note: Note) -> Note:
+    """The note, with what is kept of its texts."""
+    if isinstance(note, AssignmentMissing):
+        return AssignmentMissing(_shortened_ids(note.member_ids))
+    changes = {
+        name: f"{value[:TEXT_CHARACTERS_MAX]}..."
+        for name, value in msgspec.structs.asdict(note).items()
+        if isinstance(value, str) and len(value) > TEXT_CHARACTERS_MAX
+    }
+    return msgspec.structs.replace(note, **changes) if changes else note
+
+
+def _shortened_ids(member_ids: tuple[str, ...]) -> tuple[str, ...]:
+    ids = tuple(each[:ID_CHARACTERS_MAX] for each in member_ids[:IDS_MAX])
+    rest = len(member_ids) - len(ids)
+    return (*ids, f"and {rest} others") if rest else ids

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 SINCE_KEY: Final = "tarry.notes.since.ms"
 NOTE_KEY: Final = "tarry.note."
-# A value is a string of the wire; names of members may be long.
-VALUE_CHARACTERS_MAX: Final = 8_000
 
 _SINCE_SENTENCE: Final = (
     "Since when this broker remembers what happened in the group: calendar, in ms."
@@ -49,8 +47,7 @@ def note_entries(broker: Broker, group_id: str) -> tuple[int, str, list[MemoryEn
 
 
 def _json(at_ms: int, note: Note) -> str:
-    fields = {"kind": type(note).__name__, "at_ms": at_ms}
-    for name, value in msgspec.structs.asdict(note).items():
-        is_long = isinstance(value, str | tuple) and len(value) > VALUE_CHARACTERS_MAX // 8
-        fields[name] = value[: VALUE_CHARACTERS_MAX // 8] if is_long else value
+    fields: dict[str, object] = {"kind": type(note).__name__, "at_ms": at_ms}
+    # A value is a string of the wire; the history has shortened what is long.
+    fields.update(msgspec.structs.asdict(note))
     return msgspec.json.encode(fields).decode()

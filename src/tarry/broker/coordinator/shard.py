@@ -137,6 +137,9 @@ class Shard:
                 builder = BatchBuilder()
                 batches.append(builder)
             builder.append(now_wall_ms, key, value)
+            if builder.size > size_max:
+                # Refused as it is: the rest need not be encoded for that.
+                break
         return [each for each in batches if each.count > 0]
 
     def _fail(self, group_id: str, append: Append, error_code: int) -> None:
