@@ -22,6 +22,9 @@ WITHOUT_EFFECT: Final = "without effect"
 # Refused, with a sentence that says what to write instead.
 GONE: Final = "gone"
 
+# Clients are told it as a string of at most 32,767 bytes, four a character.
+TEXT_CHARACTERS_MAX: Final = 8_000
+
 Value = bool | int | float | str | tuple[str, ...] | None
 
 _INTEGER_BOUNDS: Final = {
@@ -59,6 +62,11 @@ class Setting:
 
     def parse(self, text: str) -> Value:
         """The value that a user wrote; `InvalidSetting` with a sentence if it is none."""
+        if len(text) > TEXT_CHARACTERS_MAX:
+            raise InvalidSetting(
+                f"{self.key}={shown(text)}: it has {len(text)} characters, "
+                f"{TEXT_CHARACTERS_MAX} are the most"
+            )
         value = _parse_type(self.key, self.type, text.strip())
         fault = _range_fault(self.check, value)
         if fault:

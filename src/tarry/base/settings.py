@@ -336,7 +336,7 @@ def _by_ip(text: str) -> dict[str, int]:
         if not part:
             continue
         address, _, number = part.rpartition(":")
-        if not address or not (number.isascii() and number.isdigit()):
+        if not address or not (number.isascii() and number.isdigit() and len(number) <= 10):
             raise InvalidSetting(
                 f"max.connections.per.ip.overrides={shown(text)}: write address:number"
             )
