@@ -120,7 +120,8 @@ def _unknown_too_early(
         return ""
     session_ms, rebalance_ms = timeouts[(asked.group, asked.member_id)]
     is_pending = seen.kind == JOIN
-    if is_pending and _is_group_deleted(history, seen, asked):
+    # It may join, and until then it is no member; without members its group can be deleted.
+    if is_pending and (asked.kind != JOIN or _is_group_deleted(history, seen, asked)):
         return ""
     kept_ms = session_ms if is_pending else min(session_ms, rebalance_ms)
     times = history.turn_times_ms
@@ -139,7 +140,7 @@ def _unknown_too_early(
 
 
 def _is_group_deleted(history: GroupHistory, seen: Asked, asked: Asked) -> bool:
-    """Whether the group may have been deleted between the two: without members it can be."""
+    """Whether the group may have been deleted between the two."""
     for write in history.writes:
         exchange = write.exchange
         if exchange is None or write.register != (asked.group, "", ALL):
