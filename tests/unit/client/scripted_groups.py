@@ -331,7 +331,10 @@ class GroupCluster(ScriptedCluster):
         answer = AlterConfigsResourceResponse(0, None, kind, name)
         known = self._values(kind, name)
         strangers = [one.name for one in resource.configs if one.name not in known]
-        if strangers:
+        if kind == TOPIC and name not in self.topics:
+            answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+            answer.error_message = ""
+        elif strangers:
             answer.error_code = errors.INVALID_CONFIG
             answer.error_message = f"Unknown topic config name: {strangers[0]}"
         elif not seen.request.validate_only:

@@ -99,6 +99,18 @@ def test_settings_are_explained_by_brokers_that_can(
     ]
 
 
+def test_settings_of_a_topic_that_is_not_there_are_refused_at_once(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    with pytest.raises(BrokerError, match="topic nope does not exist"):
+        admin.describe_topic_configs("nope")
+    with pytest.raises(BrokerError, match="topic nope does not exist"):
+        admin.change_topic_configs("nope", [ConfigChange("retention.ms", SET, "5")])
+
+    assert len(cluster.requests(api_keys.DESCRIBE_CONFIGS)) == 1
+    assert len(cluster.requests(api_keys.INCREMENTAL_ALTER_CONFIGS)) == 1
+
+
 # --- Partitions
 
 

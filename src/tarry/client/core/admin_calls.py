@@ -179,6 +179,11 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
     return BrokerError(code, sentence)
 
 
+def unknown_topic(name: str) -> BrokerError:
+    """As a result, where waiting for the topic would only be slow."""
+    return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+
+
 class DeleteTopics(Call):
     """Result: a list of TopicOutcome."""
 
@@ -234,7 +239,8 @@ VERSION_WITH_DOCUMENTATION: Final = 3
 
 
 class DescribeConfigs(Call):
-    """Result: the settings of one topic or broker, by name; no name: what is set for all brokers.
+    """Result: the settings of one topic or broker, by name, or the error that there is no such
+    topic; no name: what is set for all brokers.
 
     `explain`: with documentation and synonyms.
     """
@@ -253,9 +259,11 @@ class DescribeConfigs(Call):
             request.include_documentation = self.explain
         return request
 
-    def interpret(self, response: Any, version: int) -> list[ConfigEntry]:
+    def interpret(self, response: Any, version: int) -> list[ConfigEntry] | ClientError:
         entries: list[ConfigEntry] = []
         for result in response.results:
+            if result.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                return unknown_topic(self.name)
             if result.error_code != NONE:
                 sentence = result.error_message or f"the settings of {self.name} are not told"
                 raise BrokerError(result.error_code, sentence)

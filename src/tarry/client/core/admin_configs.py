@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-from tarry.base.errors import NONE
-from tarry.client.core.admin_calls import RESOURCE_BROKER
+from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from tarry.client.core.admin_calls import RESOURCE_BROKER, unknown_topic
 from tarry.client.core.call import ANYONE, Call
-from tarry.client.errors import BrokerError
+from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (
@@ -35,7 +35,7 @@ class ConfigChange(NamedTuple):
 class ChangeConfigs(Call):
     """Changes settings of one topic or broker, all of them or none; no name: of all brokers.
 
-    Result: nothing.  A refusal is raised.
+    Result: nothing, or the error that there is no such topic.  Other refusals are raised.
     """
 
     def __init__(
@@ -55,8 +55,11 @@ class ChangeConfigs(Call):
         resource = AlterConfigsResource(self.resource_type, self.name, configs)
         return IncrementalAlterConfigsRequest([resource], self.validate_only)
 
-    def interpret(self, response: Any, version: int) -> None:
+    def interpret(self, response: Any, version: int) -> ClientError | None:
         for answer in response.responses:
+            if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                return unknown_topic(self.name)
             if answer.error_code != NONE:
                 sentence = answer.error_message or f"the settings of {self.name} stay as they are"
                 raise BrokerError(answer.error_code, sentence.rstrip("."))
+        return None

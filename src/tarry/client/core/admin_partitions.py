@@ -13,7 +13,7 @@ from tarry.base.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tarry.client.core.admin_brokers import ClusterView, View
-from tarry.client.core.admin_calls import TopicOutcome, topic_error
+from tarry.client.core.admin_calls import TopicOutcome, topic_error, unknown_topic
 from tarry.client.core.admin_errand import Pause, Steps
 from tarry.client.core.admin_offsets import by_topic
 from tarry.client.core.call import CONTROLLER, Call
@@ -63,8 +63,7 @@ class CreatePartitions(Call):
         answer = response.results[0]
         sentence = answer.error_message or f"topic {self.name} did not get more partitions"
         if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-            sentence = f"topic {self.name} does not exist"
-            return TopicOutcome(self.name, BrokerError(answer.error_code, sentence))
+            return TopicOutcome(self.name, unknown_topic(self.name))
         error = topic_error(answer.error_code, sentence.rstrip("."))
         return TopicOutcome(self.name, error, self.count if error is None else -1)
 

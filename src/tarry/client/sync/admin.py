@@ -296,6 +296,8 @@ class Admin:
         if call.error is not None:
             raise call.error
         assert call.is_done
+        if isinstance(call.result, ClientError):
+            raise call.result
         return call.result
 
     def close(self) -> None:
