@@ -1,0 +1,3 @@
+module groupload
+
+go 1.22
