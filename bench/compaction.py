@@ -56,7 +56,6 @@ class Pacer:
         self.broker.turn(events, clock.now_ms(), clock.now_wall_ms())
         spent_s, cpu_s = time.perf_counter() - begin_s, time.thread_time() - begin_cpu_s
         self.longest_cpu_s = max(self.longest_cpu_s, cpu_s)
-        if SHOW and spent_s > 0.010: print(f"{spent_s*1000:.1f} {cpu_s*1000:.1f}", SHOW(), flush=True)
         self.turns += 1
         self.longest_s = max(self.longest_s, spent_s)
         self.long_turns += spent_s > 0.010
