@@ -165,7 +165,8 @@ class Broker:
         self._send()
         if self.is_stopping:
             maybe_finish_stop(self)
-        self._turn_due_ms = min(self.next_due_ms(), now_ms + POLL_MS_MAX)
+        # Deadlines that this turn had no room for are overdue, but no turn was due before it.
+        self._turn_due_ms = max(now_ms, min(self.next_due_ms(), now_ms + POLL_MS_MAX))
 
     def next_due_ms(self) -> int:
         """When the next turn is due though nothing happens, on the monotonic clock."""

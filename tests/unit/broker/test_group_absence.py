@@ -15,6 +15,7 @@ from group_user import (
 
 from tarry.base import errors
 from tarry.base.doors import received
+from tarry.base.limits import TIMER_MOVES_PER_TURN_MAX
 from tarry.protocol import api_keys
 from tarry.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tarry.protocol.messages.sync_group import SyncGroupResponse
@@ -163,6 +164,23 @@ def test_a_second_that_it_is_late_is_no_absence() -> None:
         hand.turn(after_ms=900)
 
     assert member.heartbeat() == errors.UNKNOWN_MEMBER_ID
+
+
+def test_more_deadlines_than_a_turn_has_room_for_are_no_absence(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What is left of them is overdue in the next turn; the broker was there all the time."""
+    hand = group_broker()
+    asking = Member(hand, "asking")
+    frame = asking.client.encode(api_keys.JOIN_GROUP, 9, asking.join_request())
+    asking.client.send_bytes(frame * 3 * TIMER_MOVES_PER_TURN_MAX)
+    pass_time(hand, SESSION_MS - 400)
+
+    for _ in range(8):
+        hand.turn(after_ms=400)
+
+    assert [line for line in caplog.messages if "stood still" in line] == []
+    assert GroupUser(hand).group_ids() == []
 
 
 # --- Started again.
