@@ -212,10 +212,62 @@ async def aiokafka_member(membership: Membership, leaving: Leaving) -> None:
     await consumer.stop()
 
 
+def run_tarry(membership: Membership, leaving: Leaving) -> None:
+    from tarry.client.errors import CommitFailed
+    from tarry.client.sync.consumer import Consumer
+    from tarry.client.sync.listener import Listener
+
+    class Teller(Listener):
+        def on_assigned(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+            tell_places("assigned", places)
+
+        def on_revoked(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+            tell_places("revoked", places)
+
+        def on_lost(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+            tell_places("lost", places)
+
+    consumer = Consumer(
+        membership.topic,
+        bootstrap_servers=membership.address,
+        group_id=membership.group,
+        partition_assignment_strategy=membership.assignor,
+        session_timeout_ms=membership.session_ms,
+        heartbeat_interval_ms=membership.heartbeat_ms,
+        enable_auto_commit=False,
+        auto_offset_reset="earliest",
+        reconnect_backoff_max_ms=200,
+        listener=Teller(),
+    )
+    is_refused = False
+    while not leaving:
+        groups = consumer.poll(POLL_MS / 1000)
+        if not groups and not is_refused:
+            continue
+        tell_read(
+            (group.partition, one.offset, one.value) for group in groups for one in group.records
+        )
+        try:
+            consumer.commit()
+        except CommitFailed as refusal:
+            tell("refused", str(refusal))
+            is_refused = refusal.is_retriable
+        else:
+            is_refused = False
+            tell("committed", [[one.partition, one.records[-1].offset + 1] for one in groups])
+    consumer.close()
+
+
+def tell_places(what: str, places: list[tuple[str, int]]) -> None:
+    if places:
+        tell(what, sorted(partition for _, partition in places))
+
+
 RUNS: Final = {
     "confluent-kafka": run_confluent,
     "kafka-python": run_kafka_python,
     "aiokafka": run_aiokafka,
+    "tarry": run_tarry,
 }
 
 

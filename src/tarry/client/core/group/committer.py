@@ -106,8 +106,8 @@ class Committer:
         """Send what waits."""
         if self.is_idle or self._is_in_flight:
             return
-        if self.membership.state in (JOINING, SYNCING):
-            self._end_all(self._in_rebalance())
+        if self.membership.state == SYNCING:
+            # No generation would be right until the assignment is there.
             return
         if not self.coordinator.is_known:
             self.coordinator.want(now_ms)
@@ -155,7 +155,11 @@ class Committer:
                 self._end_under_way(error)
 
         exchange = GroupExchange(COMMIT, self._timeout_ms, build, when_answered, when_failed)
-        self.coordinator.send(exchange, now_ms)
+        if self.membership.state == JOINING:
+            # The old generation may commit until the last member has joined.
+            self.coordinator.send_aside(exchange, now_ms)
+        else:
+            self.coordinator.send(exchange, now_ms)
 
     # --- Answers
 
@@ -190,7 +194,8 @@ class Committer:
             self.coordinator.lose(f"OffsetCommit: {error_name(code)}", now_ms)
             self._pause(now_ms)
             return
-        is_current = who == self.membership.identity()
+        is_joining = self.membership.state in (JOINING, SYNCING)
+        is_current = who == self.membership.identity() and not is_joining
         self.membership.on_commit_refused(code, who, now_ms)
         self._end_all(self._error_for(place, code, is_current=is_current))
 

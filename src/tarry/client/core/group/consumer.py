@@ -288,6 +288,10 @@ class GroupConsumerCore(ConsumerCore):
         somebody does."""
         return None if self.membership.is_polled else self.membership.next_due_ms
 
+    def close(self) -> None:
+        self.coordinator.close()
+        super().close()
+
     def leave(self, reason: str, *, even_static: bool) -> None:
         self.membership.leave(reason, self.now_ms, even_static=even_static)
 

@@ -103,6 +103,13 @@ class Coordinator:
         if self.when_lost is not None:
             self.when_lost(reason, now_ms)
 
+    def close(self) -> None:
+        """The client is being closed: what happens to the connection is no loss."""
+        if self._connection is not None:
+            self._connection.when_lost = None
+        self._connection = None
+        self.when_lost = None
+
     def _open(self, broker_id: int, address: Address) -> None:
         self.broker_id = broker_id
         connection = self.connections.dedicated(broker_id, address)
