@@ -42,6 +42,8 @@ class _Replica:
         self.end_offset = -1
         # Nothing was read yet: what comes is as old as the log.
         self.is_new = True
+        # The segment in which the end offset lies, and where in its file.
+        self.place = (-1, 0)
         # Base offset and size of each segment, as they were when they were read.
         self.segments: list[tuple[int, int]] = []
 
@@ -97,7 +99,7 @@ class LogReplay:
     def _read(self, replica: _Replica, log: Log, end_offset: int, turn: int) -> str:
         """Apply what was added; what is wrong with it."""
         sentence = ""
-        for record, timestamp in self._records(log, replica.end_offset, end_offset):
+        for record, timestamp in self._records(log, replica, end_offset):
             if isinstance(record, OffsetTombstone) and not replica.is_new:
                 sentence = sentence or self._note_tombstone(replica, record, timestamp, turn)
             replica.groups.apply(record)
@@ -141,21 +143,23 @@ class LogReplay:
         )
 
     def _records(
-        self, log: Log, start_offset: int, end_offset: int
+        self, log: Log, replica: _Replica, end_offset: int
     ) -> Iterator[tuple[GroupRecord, int]]:
-        """The records between two offsets and their times, from the files as they are."""
+        """The records from the replica's end on and their times, from the files as they are."""
         segments = log.segments
+        start_offset = replica.end_offset
         for place, segment in enumerate(segments):
             if place + 1 < len(segments) and segments[place + 1].base_offset <= start_offset:
                 continue
             data = self._disk.content(segment.path + LOG_SUFFIX)[: segment.written_size]
-            position = 0
+            position = replica.place[1] if replica.place[0] == segment.base_offset else 0
             while position < len(data):
                 header = decode_batch_header(data, position)
                 if header.base_offset >= end_offset:
                     return
                 batch = data[position : position + header.size]
                 position += header.size
+                replica.place = (segment.base_offset, position)
                 if header.last_offset < start_offset:
                     continue
                 for found in decode_records(batch, size_max=_RECORD_BYTES_MAX):
