@@ -19,6 +19,8 @@ from __future__ import annotations
 
 import logging
 import re
+import warnings
+import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Final, Self
@@ -68,6 +70,9 @@ class Consumer(PlacesReader):
         self._keeper = Keeper(self._driver, self._core)
         self._listener = listener or Listener()
         self._callback = ""
+        self._finalizer = weakref.finalize(self, _abandon, self._keeper)
+        # At the end of the program there is nobody left to tell.
+        self._finalizer.atexit = False
         self._is_woken = False
         self._was_woken = False
         names = [one for one in what if isinstance(one, str)]
@@ -318,6 +323,7 @@ class Consumer(PlacesReader):
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
+            self._finalizer.detach()
             self._keeper.stop()
             driver.close()
 
@@ -349,6 +355,11 @@ class Consumer(PlacesReader):
     ) -> None:
         # What was being worked on when the block failed is not finished.
         self._close(None, None, is_finished=error_type is None)
+
+
+def _abandon(keeper: Keeper) -> None:
+    if keeper.abandon():
+        warnings.warn("a Consumer was not closed", ResourceWarning, stacklevel=1)
 
 
 def _offsets_of(

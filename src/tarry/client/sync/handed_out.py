@@ -35,6 +35,8 @@ class HandedOut:
         self.groups = groups
         self.group = 0
         self.record = 0
+        # The first record that whoever reads still works on.
+        self._current = 0
         self.is_over = False
 
     def next_record(self) -> ConsumerRecord | None:
@@ -43,6 +45,7 @@ class HandedOut:
             topic, partition, records = self.groups[self.group]
             if self.record < len(records):
                 record = records[self.record]
+                self._current = self.record
                 self.record += 1
                 return ConsumerRecord(topic, partition, record)
             self.group += 1
@@ -50,19 +53,31 @@ class HandedOut:
         return None
 
     def next_group(self) -> RecordGroup | None:
+        """The same, a group at a time; not to be mixed with records."""
+        if self.record > 0:
+            self.group += 1
         if self.group >= len(self.groups):
             return None
         group = self.groups[self.group]
-        self.group += 1
+        self.record = len(group.records)
+        self._current = 0
         return group
 
     def give_back(self, core: ConsumerCore) -> None:
-        """To the core what was not yielded, from the last on, so that the order stays."""
+        """To the core what was not yielded, from the last on, so that the order stays; what was
+        yielded last is not finished, what came before it is."""
         self.is_over = True
-        for place in range(len(self.groups) - 1, self.group - 1, -1):
+        for place in range(len(self.groups) - 1, -1, -1):
             topic, partition, records = self.groups[place]
             position = core.fetcher.positions.get((topic, partition))
-            rest = records[self.record :] if place == self.group else records
-            if position is not None:
-                core.give_back(position, rest)
+            if position is None:
+                continue
+            if place < self.group:
+                position.finished = position.position
+            elif place > self.group:
+                core.give_back(position, records)
+            else:
+                core.give_back(position, records[self.record :])
+                if self.record > 0:
+                    position.finished = records[self._current].offset
         self.groups = []

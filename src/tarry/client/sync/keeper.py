@@ -32,12 +32,13 @@ class Keeper:
         self._core = core
         self._thread: threading.Thread | None = None
         self._is_stopping = False
+        self._is_abandoned = False
         self._wakes_ms = 0
 
     def look(self, now_ms: int) -> None:
         """A poll has ended: the keeper wakes in time.  Called with the driver's lock held."""
         due_ms = self._core.keeper_due_ms
-        if due_ms is None or self._is_stopping:
+        if due_ms is None or self._is_stopping or not self._core.consumer_settings.has_keeper:
             return
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="tarry-keeper", daemon=True)
@@ -53,6 +54,20 @@ class Keeper:
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(STOP_SECONDS_MAX)
 
+    def abandon(self) -> bool:
+        """Nobody holds the consumer any more: the thread closes it; False if there is no thread.
+
+        Never waits for the lock: the collector may call this in a thread that holds it.  Such a
+        thread is awake, and sees the mark before it sleeps.
+        """
+        if self._thread is None:
+            return False
+        self._is_abandoned = True
+        if self._driver.lock.acquire(blocking=False):
+            self._driver.changed.notify_all()
+            self._driver.lock.release()
+        return True
+
     def _run(self) -> None:
         driver = self._driver
         while True:
@@ -61,11 +76,14 @@ class Keeper:
                     driver.changed.wait((self._wakes_ms - monotonic_ms()) / 1000)
             if self._is_stopping or driver.is_closed:
                 return
+            if self._is_abandoned:
+                driver.close()
+                return
             driver.drive_in_background(self._is_done, DRIVE_MS_MAX)
 
     def _is_needed(self) -> bool:
         """With the lock held; says in `_wakes_ms` when to ask again."""
-        if self._is_stopping or self._driver.is_closed:
+        if self._is_stopping or self._is_abandoned or self._driver.is_closed:
             return True
         now_ms = monotonic_ms()
         due_ms = self._core.keeper_due_ms
@@ -84,7 +102,7 @@ class Keeper:
         return True
 
     def _is_done(self) -> bool:
-        if self._is_stopping:
+        if self._is_stopping or self._is_abandoned:
             return True
         due_ms = self._core.keeper_due_ms
         return due_ms is None or due_ms > monotonic_ms()

@@ -121,6 +121,7 @@ class Membership:
         """Nothing is subscribed any more: give back what is owned in the next poll, then leave."""
         self._is_leaving = True
         self.join_reason = ""
+        self.ownership.to_give = list(self.owned)
 
     def begin_poll(self) -> None:
         self.is_polled = True
