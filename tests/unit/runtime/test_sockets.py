@@ -304,6 +304,18 @@ def test_a_connection_over_max_connections_is_closed_and_summed_up(
     world.connected()
 
 
+def test_the_limits_of_connections_may_change_while_the_broker_runs(world: World) -> None:
+    world.open({"max.connections": "1"})
+    settings = world.settings
+    world.connected()
+
+    settings.overlay({"max.connections": "2"}, {})
+    world.connected()
+    settings.overlay({"max.connections.per.ip": "2"}, {})
+
+    assert read_all_after_wait(world) == b""
+
+
 def test_a_host_has_its_own_limit(world: World, caplog: pytest.LogCaptureFixture) -> None:
     world.open({"max.connections.per.ip": "1"})
     world.connected()
