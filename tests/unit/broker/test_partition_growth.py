@@ -154,6 +154,24 @@ def test_partitions_whose_directories_cannot_be_made_come_later(someone: Operato
     assert someone.produce(a_batch(b"a"), indexes=(3,)).error_code == errors.NONE
 
 
+def test_a_topic_that_is_deleted_before_it_could_grow_leaves_nothing(someone: Operator) -> None:
+    full = DiskWithoutRoomForDirectories(someone.hand.disk)
+    broker = someone.hand.broker
+    for owner in (broker, broker.logs, broker.logs.files):
+        owner.disk = full
+    someone.produce(a_batch(b"a"))
+    someone.grow((ORDERS, 4))
+
+    someone.delete(ORDERS)
+    full.is_full = False
+    someone.hand.turn(after_ms=900)
+    someone.hand.turn(after_ms=900)
+    someone.hand.settle()
+
+    assert [path for path in someone.hand.disk.paths() if path.startswith("orders-")] == []
+    assert someone.hand.broker.topics == {}
+
+
 @pytest.mark.parametrize(
     ("name", "count", "assignments", "error_code"),
     [
