@@ -30,8 +30,8 @@ from tarry.simulation.workload.member import Member
 from tarry.simulation.workload.simple_consumer import SimpleConsumer
 from tarry.simulation.workload.stage import Stage
 
-# For connections to come again, a broker to start and load, and a heartbeat to notice.
-_UNREST_MS: Final = 3_000
+# For connections to come again, and for a broker to start and load.
+_UNREST_MS: Final = 500
 # So long at most the administrator of topics does not notice that all is quiet.
 _ADMIN_PAUSE_MS_MAX: Final = 3_000
 
