@@ -176,6 +176,8 @@ class CheckpointWriter:
             return log.has_changed
         if log.written_bytes - point.written_bytes >= self.checkpoint_bytes:
             return True
+        if log.compaction.needs_recovery_point and log.has_changed:
+            return True
         if log.condemned or log.coming_start_offset > log.log_start_offset:
             return True
         return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
@@ -296,6 +298,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     """Write what a recovery point at the written end relies on; name what has to be flushed."""
     disk = log.disk
     offset = log.written_end_offset
+    log.compaction.needs_recovery_point = False
     row = LogCheckpoint(log.directory, log.unflushed.identity.text)
     row.log_start_offset = log.coming_start_offset
     row.recovery_offset = offset

@@ -1,7 +1,8 @@
 """Which part of a log can be compacted, and whether it should be, by Kafka's rules.
 
 Compaction takes whole segments that are below the high watermark, that a recovery point covers,
-and whose records are all older than `min.compaction.lag.ms`; never the last one.
+and whose records are all older than `min.compaction.lag.ms`; never the last one.  Where only the
+recovery point is missing, the log asks for one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ class Cleanable:
         self.end_offset = start_offset
         self.clean_bytes = 0
         self.dirty_bytes = 0
+        # What will be dirty as well when a recovery point covers it.
+        self.uncovered_bytes = 0
         # `max.compaction.lag.ms` has passed for a record of the dirty part.
         self.is_overdue = False
 
@@ -36,25 +39,38 @@ class Cleanable:
             return False
         return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
+    @property
+    def needs_recovery_point(self) -> bool:
+        """Whether it would be due if a recovery point covered all of it."""
+        dirty_bytes = self.dirty_bytes + self.uncovered_bytes
+        total_bytes = self.clean_bytes + dirty_bytes
+        ratio_min = self.log.config.min_cleanable_dirty_ratio
+        return self.uncovered_bytes > 0 and (
+            self.is_overdue or dirty_bytes / total_bytes > ratio_min
+        )
+
 
 def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
     """What can be compacted below `limit_offset`: where the high watermark's segment begins."""
     cleanable = Cleanable(log, max(log.compaction.cleaned_offset, log.log_start_offset))
     if log.is_closed or log.flaw_offset >= 0 or log.recovery_limit >= 0:
         return cleanable
-    limit_offset = min(limit_offset, log.recovery_point.offset)
+    recovery_offset = log.recovery_point.offset
     latest_ms = now_wall_ms - log.config.min_compaction_lag_ms
     for segment, following in zip(log.segments, log.segments[1:], strict=False):
-        if following.base_offset > limit_offset or segment.is_dirty:
+        if following.base_offset > limit_offset:
             break
         if following.base_offset <= cleanable.start_offset:
             cleanable.clean_bytes += segment.size
             continue
         if log.config.min_compaction_lag_ms > 0 and _newest_ms(segment, now_wall_ms) > latest_ms:
             break
-        cleanable.dirty_bytes += segment.size
-        cleanable.end_offset = following.base_offset
         cleanable.is_overdue = cleanable.is_overdue or _is_overdue(log, segment, now_wall_ms)
+        if following.base_offset > recovery_offset or segment.is_dirty:
+            cleanable.uncovered_bytes += segment.size
+        elif cleanable.uncovered_bytes == 0:
+            cleanable.dirty_bytes += segment.size
+            cleanable.end_offset = following.base_offset
     return cleanable
 
 

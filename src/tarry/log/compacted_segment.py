@@ -12,7 +12,7 @@ from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
 from tarry.base.errors import StorageError
-from tarry.log.compaction_checkpoint import cleaned_name
+from tarry.log.compaction_checkpoint import REPLACED_GENERATION, cleaned_name
 from tarry.log.log import Log
 from tarry.log.segment import INT32_MAX, LOG_SUFFIX, Segment
 from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
@@ -39,6 +39,8 @@ class CompactedSegment:
         # Keeps the indexes; it has no file.
         self.segment = Segment(log.files, log.directory, base_offset, log.config)
         self.source_bytes: i64 = 0
+        # Names under which replaced files wait for their removal.
+        self.replaced: list[str] = []
         self.unflushed_bytes: i64 = 0
         self._chunks: list[bytes | memoryview] = []
         self._chunk_bytes: i64 = 0
@@ -149,8 +151,17 @@ class CompactedSegment:
         )
 
     def rename(self) -> None:
-        """Give the files their real names, in place of the first source's."""
+        """Give the files their real names, in place of the first source's.
+
+        Its batches get another name before and are removed outside the turn: to give a gigabyte
+        back to the file system takes long, and a renaming over it would do so.
+        """
         disk = self.log.disk
+        path = self.segment.path + LOG_SUFFIX
+        if self.sources[0].has_file and disk.exists(path):
+            replaced = cleaned_name(path, REPLACED_GENERATION)
+            disk.rename(path, replaced)
+            self.replaced.append(replaced)
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             path = self.segment.path + suffix
             disk.rename(cleaned_name(path, self.generation), path)
@@ -159,10 +170,11 @@ class CompactedSegment:
         """Take back what was written."""
         self._chunks = []
         self._run_block = b""
-        disk = self.log.disk
-        for file in self.files:
-            file.close()
-            disk.begin_remove(file.path)
+        paths = [file.path for file in self.files]
+        # Closed first, so that it is the removal that gives their blocks back.
+        self.files = []
+        for path in paths:
+            self.log.disk.begin_remove(path)
 
     def _make(self, suffix: str) -> LogFile:
         path = cleaned_name(self.segment.path + suffix, self.generation)

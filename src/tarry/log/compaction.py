@@ -395,6 +395,8 @@ class Compaction:
         for source in output.sources:
             log.files.forget(source)
             source.close()
+        for path in output.replaced:
+            log.disk.begin_remove(path)
         for source in output.sources[1:]:
             for path in source.file_paths():
                 log.disk.begin_remove(path)

@@ -26,6 +26,8 @@ COMPACTION_FILE: Final = "compaction-checkpoint"
 TEMPORARY_SUFFIX: Final = ".tmp"
 # What a new file is called until its swap, behind the segment's suffix and the generation.
 CLEANED_SUFFIX: Final = ".cleaned"
+# Of no swap: a file that was replaced and is to be removed.
+REPLACED_GENERATION: Final = 0
 _FIRST_LINE: Final = "tarry compaction 1"
 _DIGITS: Final = 20
 

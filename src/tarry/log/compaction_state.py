@@ -15,5 +15,7 @@ class CompactionState:
         self.end_offset: i64 = 0
         # Of the last swap or attempt at one: it makes the names of new files unique.
         self.generation: i64 = 0
+        # It waits for the next recovery point.
+        self.needs_recovery_point = False
         # Segments are being read: none of them may go.
         self.is_under_way = False
