@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from tarry.broker.connection import Connection
 
 NEVER_MS: Final = 1 << 60
+# A peer whose idle time is over while a request of its own waits is looked at again so much later.
+LOOK_AGAIN_MS: Final = 1_000
 
 
 class PeerWatch(TimerEntry):
@@ -61,5 +63,8 @@ class PeerWatch(TimerEntry):
         now_ms = self.broker.now_ms
         begun_ms = self.connection.frame_begun_ms
         due_ms = now_ms + FRAME_AGE_MS_MAX if begun_ms < 0 else begun_ms + FRAME_AGE_MS_MAX
-        self.deadline_ms = max(min(due_ms, self._idle_due_ms()), now_ms + 1)
+        idle_due_ms = self._idle_due_ms()
+        if idle_due_ms <= now_ms:
+            idle_due_ms = now_ms + LOOK_AGAIN_MS
+        self.deadline_ms = max(min(due_ms, idle_due_ms), now_ms + 1)
         self.broker.timer.add(self)

@@ -61,7 +61,7 @@ from tarry.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from tarry.simulation.by_hand import BrokerByHand, ClientByHand
+from tarry.simulation.by_hand import START_MS, BrokerByHand, ClientByHand
 
 GROUP = "billing"
 ONE_SHARD = {"offsets.topic.num.partitions": "1", "group.initial.rebalance.delay.ms": "0"}
@@ -497,3 +497,16 @@ def test_offsets_of_partitions_that_are_not_there_are_not_deleted() -> None:
     unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
     codes = [each.error_code for each in answer.topics[0].partitions]
     assert codes == [unknown, unknown, errors.NONE]
+
+
+def test_a_join_that_waits_longer_than_a_connection_may_be_idle_keeps_the_broker_at_rest() -> None:
+    hand = broker_with_groups(connections_max_idle_ms="5000", group_initial_rebalance_delay_ms="0")
+    first, _ = stable_pair(hand)
+    first.send_join()
+    turns = 0
+    while hand.now_ms < START_MS + 9_000:
+        hand.turn(after_ms=max(min(hand.broker.next_due_ms() - hand.now_ms, 500), 1))
+        turns += 1
+
+    assert not first.client.is_closed
+    assert turns < 100
