@@ -118,7 +118,9 @@ def test_a_sync_phase_goes_on_with_all_its_time(caplog: pytest.LogCaptureFixture
     pass_time(hand, 9_000)
 
     stand_still(hand)
-    pass_time(hand, 9_000)
+    for _ in range(2):
+        pass_time(hand, 9_000)
+        leader.heartbeat()
     answer = leader.sync()
 
     assert answer.error_code == errors.NONE

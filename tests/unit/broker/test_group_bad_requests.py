@@ -341,6 +341,8 @@ def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
     assert other.answer(SyncGroupResponse).assignment == b"yours"
     described = leader.describe()
     assert [each.member_assignment for each in described.members] == [b"", b"yours"]
+    kept = hand.broker.coordinator.shards[0].group(READERS).round.assignments
+    assert list(kept) == [leader.member_id, other.member_id]
 
 
 def test_an_assignment_of_somebody_who_does_not_lead_goes_nowhere(hand: BrokerByHand) -> None:

@@ -14,6 +14,7 @@ from group_user import (
     pass_time,
     stabilize,
     stable_group,
+    waiting_in,
 )
 
 from tarry.base import errors
@@ -152,12 +153,14 @@ def test_a_commit_that_is_not_written_is_refused_and_the_older_one_stays(fault: 
 
     refused = user.commit({0: 7, 9: 7})
     kept = user.offset()
+    left = waiting_in(hand)
     hand.disk.heal()
     taken = user.commit({0: 8})
 
     assert refused == [errors.NOT_COORDINATOR, errors.UNKNOWN_TOPIC_OR_PARTITION]
-    assert kept == 6
+    assert (kept, left) == (6, {})
     assert (taken, user.offset()) == ([errors.NONE], 8)
+    assert waiting_in(hand) == {}
 
 
 @pytest.mark.parametrize("fault", ["EIO", "ENOSPC"])

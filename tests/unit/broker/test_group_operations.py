@@ -220,6 +220,7 @@ def test_who_never_syncs_is_removed_though_its_heartbeats_come(
     pass_time(hand, 1)
 
     assert early == (errors.NONE, errors.NONE)
+    assert "Sync" not in waiting_in(hand)
     assert other.heartbeat() == errors.UNKNOWN_MEMBER_ID
     assert leader.heartbeat() == errors.REBALANCE_IN_PROGRESS
     (removed,) = removals(caplog)
