@@ -136,7 +136,8 @@ class Coordinator:
         reaction = reactions.reaction_to(code)
         sentence = message or f"no broker names the coordinator of group {self.group_id}"
         self.last_error = BrokerError(code, sentence)
-        if reaction in (reactions.FATAL, reactions.FAIL) and self.when_refused is not None:
+        is_passing = reaction in (reactions.RETRY, reactions.FIND)
+        if not is_passing and self.when_refused is not None:
             self.when_refused(code, message, now_ms)
         self._pause(now_ms)
 

@@ -355,7 +355,7 @@ class Membership:
             self._drop(reason, forget_id=False)
         elif reaction == reactions.FATAL:
             self._fail(code, "Heartbeat", now_ms)
-        elif reaction == reactions.FAIL and code != errors.NONE:
+        elif reaction in (reactions.FAIL, reactions.TAKE_ID) and code != errors.NONE:
             self.error = self._refusal("Heartbeat", code)
 
     def _confirm(self, then_ms: int) -> None:

@@ -1,0 +1,300 @@
+"""A member of a group by hand: versions, commits that wait, what is finished, what is held back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from group_member import PLACE, GroupScene
+from scripted_cluster import CUT, SILENCE
+
+from tarry.base import errors
+from tarry.base.errors import InvalidSetting
+from tarry.client.core.group.committer import Commit, CommittedOffset
+from tarry.client.core.group.events import ASSIGNED
+from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
+from tarry.client.errors import CommitFailed, TimedOut, UnsupportedVersion
+from tarry.client.settings import ConsumerSettings
+from tarry.protocol import api_keys
+
+VERSIONS = [
+    (key, version)
+    for key in (
+        api_keys.FIND_COORDINATOR,
+        api_keys.JOIN_GROUP,
+        api_keys.SYNC_GROUP,
+        api_keys.HEARTBEAT,
+        api_keys.LEAVE_GROUP,
+        api_keys.OFFSET_COMMIT,
+        api_keys.OFFSET_FETCH,
+    )
+    for version in range(api_keys.APIS[key].version_min, api_keys.APIS[key].version_max + 1)
+]
+
+
+def commit_of(offset: int) -> Commit:
+    return Commit({PLACE: CommittedOffset(offset)})
+
+
+def begin(scene: GroupScene, commit: Commit, timeout_ms: int = 10_000) -> Commit:
+    scene.core.now_ms = scene.cluster.now_ms
+    scene.core.begin_commit(commit, timeout_ms, scene.cluster.now_ms)
+    return commit
+
+
+def joined(**settings: Any) -> GroupScene:
+    scene = GroupScene(auto_offset_reset="earliest", **settings)
+    scene.cluster.topics["t"].logs[0].add(*[b"x"] * 9)
+    scene.join()
+    return scene
+
+
+def offsets_sent(scene: GroupScene) -> list[int]:
+    return [
+        seen.request.topics[0].partitions[0].committed_offset
+        for seen in scene.requests(api_keys.OFFSET_COMMIT)
+    ]
+
+
+# --- Versions
+
+
+@pytest.mark.parametrize(("api_key", "version"), VERSIONS)
+def test_a_member_lives_with_every_version_of_every_request(api_key: int, version: int) -> None:
+    scene = GroupScene(auto_offset_reset="earliest")
+    scene.cluster.ranges[api_key] = (api_keys.APIS[api_key].version_min, version)
+
+    scene.join()
+    commit = begin(scene, commit_of(3))
+    scene.cluster.run_until(lambda: commit.is_done)
+    scene.core.leave("the test is over", even_static=False)
+    scene.cluster.run_until(lambda: scene.core.membership.leaving.is_answered)
+
+    assert {seen.version for seen in scene.requests(api_key)} == {version}
+    assert commit.error is None
+
+
+def test_a_broker_older_than_static_members_is_told_of_and_not_fooled() -> None:
+    scene = GroupScene(group_instance_id="i1")
+    scene.cluster.ranges[api_keys.JOIN_GROUP] = (0, 4)
+    scene.core.subscribe(["t"])
+
+    scene.poll(1_000)
+
+    assert [type(error) for error in scene.raised] == [UnsupportedVersion]
+    assert "leave group.instance.id away" in str(scene.raised[0])
+
+
+# --- Commits
+
+
+def test_one_commit_is_under_way_and_the_newest_waits() -> None:
+    scene = joined(enable_auto_commit=False)
+
+    commits = [begin(scene, commit_of(offset)) for offset in (1, 2)]
+    scene.core.turn([], scene.cluster.now_ms, 0)
+    commits += [begin(scene, commit_of(offset)) for offset in (3, 4)]
+    scene.cluster.run_until(lambda: all(commit.is_done for commit in commits))
+
+    # The first two were one request, and so were those that came while it was under way.
+    assert offsets_sent(scene) == [2, 4]
+    assert [commit.error for commit in commits] == [None] * 4
+
+
+def test_a_commit_of_what_was_revoked_meanwhile_is_not_sent() -> None:
+    scene = joined(enable_auto_commit=False)
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    commit = begin(scene, commit_of(3))
+    scene.cluster.run_until(lambda: len(offsets_sent(scene)) == 1)
+
+    scene.core.subscribe(["another"])
+    scene.poll(2_000)
+
+    assert offsets_sent(scene) == [3]
+    assert commit.is_done
+
+
+def test_a_commit_that_nobody_answers_ends_in_time() -> None:
+    scene = joined(enable_auto_commit=False)
+    scene.cluster.rule(api_keys.OFFSET_COMMIT, lambda cluster, seen: SILENCE)
+    began_ms = scene.cluster.now_ms
+    commit = begin(scene, commit_of(3), timeout_ms=2_000)
+
+    scene.cluster.run_until(lambda: commit.is_done)
+
+    assert isinstance(commit.error, TimedOut)
+    assert scene.cluster.now_ms == began_ms + 2_000
+
+
+def test_a_commit_whose_connection_is_cut_is_sent_again() -> None:
+    scene = joined(enable_auto_commit=False)
+    scene.cluster.script(api_keys.OFFSET_COMMIT, lambda cluster, seen: CUT)
+    commit = begin(scene, commit_of(3))
+
+    scene.cluster.run_until(lambda: commit.is_done)
+
+    assert commit.error is None
+    assert scene.committed == 3
+
+
+def test_a_commit_of_nothing_is_done_at_once() -> None:
+    scene = joined(enable_auto_commit=False)
+
+    assert begin(scene, Commit({})).is_done
+
+
+def test_a_stranger_to_a_group_with_members_is_told_why_his_commit_is_refused() -> None:
+    scene = GroupScene()
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.UNKNOWN_MEMBER_ID]
+    scene.core.assign([PLACE])
+    commit = begin(scene, commit_of(3))
+
+    scene.cluster.run_until(lambda: commit.is_done)
+
+    assert isinstance(commit.error, CommitFailed)
+    assert "has members of its own" in str(commit.error)
+
+
+# --- What is finished
+
+
+def test_records_count_as_finished_when_the_next_poll_begins() -> None:
+    scene = joined()
+    core = scene.core
+    scene.cluster.run_until(lambda: core.has_records)
+    core.take(4)
+    before = core.finished_offsets()
+
+    core.begin_poll(scene.cluster.now_ms)
+
+    assert before[PLACE].offset == 0
+    assert core.finished_offsets()[PLACE].offset == 4
+
+
+def test_what_is_committed_is_not_committed_again() -> None:
+    scene = joined()
+    core = scene.core
+    scene.cluster.run_until(lambda: core.has_records)
+    core.take(4)
+    core.begin_poll(scene.cluster.now_ms)
+    commit = core.begin_auto_commit(scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: commit.is_done)
+
+    assert core.finished_offsets() == {}
+    assert scene.committed == 4
+
+
+def test_records_that_are_given_back_come_again_in_their_order() -> None:
+    scene = joined()
+    core = scene.core
+    scene.cluster.run_until(lambda: core.has_records)
+    (group,) = core.take(6)
+
+    core.give_back(core.position(PLACE), group.records[2:])
+
+    (again,) = core.take(500)
+    assert [record.offset for record in again.records] == [2, 3, 4, 5, 6, 7, 8]
+
+
+# --- What is held back
+
+
+@pytest.mark.parametrize("gap_ms", [44_000, 46_000])
+def test_after_a_gap_longer_than_the_session_a_heartbeat_comes_before_records(gap_ms: int) -> None:
+    scene = joined()
+    core = scene.core
+    scene.cluster.run_until(lambda: core.has_records)
+
+    scene.cluster.now_ms += gap_ms
+    core.now_ms = scene.cluster.now_ms
+    at_once = core.has_records
+    scene.cluster.run_until(lambda: core.has_records)
+
+    assert at_once == (gap_ms < 45_000)
+    assert core.membership.confirmed_ms >= scene.cluster.now_ms - 45_000
+
+
+def test_a_stop_in_a_join_is_noticed_too() -> None:
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
+    core = scene.core
+    scene.codes[api_keys.HEARTBEAT] = [errors.REBALANCE_IN_PROGRESS]
+    scene.cluster.script(api_keys.JOIN_GROUP, lambda cluster, seen: SILENCE)
+    scene.poll(1_000)
+    assert core.membership.state == JOINING
+    assert core.has_records
+
+    scene.cluster.now_ms += 46_000
+    core.now_ms = scene.cluster.now_ms
+
+    assert not core.has_records
+
+
+# --- Rounds
+
+
+def test_a_join_waits_until_the_user_polls() -> None:
+    scene = GroupScene()
+    scene.core.subscribe(["t"])
+
+    scene.cluster.run_for(5_000)
+
+    assert scene.requests(api_keys.JOIN_GROUP) == []
+
+
+def test_an_answer_to_a_join_is_followed_by_a_sync_although_nobody_polls() -> None:
+    scene = GroupScene()
+    scene.core.subscribe(["t"])
+    scene.core.begin_poll(scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: scene.core.membership.state == JOINING)
+    scene.core.end_poll(scene.cluster.now_ms)
+
+    scene.cluster.run_until(lambda: scene.core.membership.state == STABLE)
+
+    assert scene.core.membership.owned == []
+    assert scene.core.membership.has_event
+
+
+def test_the_leader_waits_for_topics_it_does_not_know() -> None:
+    scene = GroupScene()
+    scene.cluster.rule(api_keys.METADATA, lambda cluster, seen: (5_000, cluster.metadata(seen)))
+    scene.core.subscribe(["t"])
+
+    scene.poll(4_000)
+    before = scene.core.membership.state
+    scene.poll(20_000)
+
+    assert before in (SYNCING, FINDING)
+    assert scene.core.membership.owned == [PLACE]
+
+
+def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:
+    scene = joined()
+    address = scene.cluster.brokers[1]
+    scene.cluster.refused[address] = "connection refused"
+    scene.cluster.cut(1)
+    scene.cluster.run_for(3_000)
+    state = scene.core.membership.state
+
+    scene.cluster.refused.clear()
+    scene.cluster.run_until(lambda: scene.core.membership.state == STABLE)
+
+    assert state == FINDING
+    assert scene.core.membership.owned == [PLACE]
+    assert [event.kind for event in scene.told] == [ASSIGNED]
+
+
+# --- Settings
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"group.instance.id": "i1"}, "give group.id too"),
+        ({"heartbeat.interval.ms": 45_000}, "is not less than session.timeout.ms=45000"),
+        ({"heartbeat.mode": "sometimes"}, "is not one of thread, poll"),
+        ({"group.protocol": "consumer"}, "groups use the classic protocol"),
+    ],
+)
+def test_settings_of_a_group_that_cannot_be_meant_are_refused(given: Any, sentence: str) -> None:
+    with pytest.raises(InvalidSetting, match=sentence):
+        ConsumerSettings(given)
