@@ -63,8 +63,10 @@ SHIFT: Final = "shift"
 @bootstrap_option
 @settings_option
 @timeout_option
-@click.option("--topic", "topics", multiple=True, metavar="TOPIC[:N,N-N]", help="Of which.")
-@click.option("--all-topics", is_flag=True, help="Of all that the group has committed for.")
+@click.option(
+    "--topic", "topics", multiple=True, metavar="TOPIC[:N,N-N]", help="Of this topic; repeatable."
+)
+@click.option("--all-topics", is_flag=True, help="Of all topics that it has committed for.")
 @click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
 @click.option("--to-latest", is_flag=True, help="To the end: what is there is not read.")
 @click.option("--to-offset", type=click.IntRange(0), help="To this offset.")

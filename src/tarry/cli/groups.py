@@ -53,6 +53,8 @@ def groups() -> None:
 
 groups.add_command(reset_command)
 
+NO_GROUPS: Final = "there are no groups; join one with: tarry consume TOPIC --group NAME"
+
 # --- list
 
 LIST_EXAMPLES: Final = """
@@ -60,7 +62,7 @@ LIST_EXAMPLES: Final = """
 Examples:
   tarry groups list
   tarry groups list --state Empty -q         names of groups that nobody is in
-  tarry groups list --json | jq .[].group
+  tarry groups list --json | jq '.[].group'
 
 \b
 States: Empty (no members), PreparingRebalance (members join), CompletingRebalance
@@ -109,8 +111,7 @@ def list_command(
         for one in found:
             click.echo(one.group_id)
     elif not found:
-        which = "no such groups" if states or types else "no groups"
-        click.echo(f"there are {which}; join one with: tarry consume TOPIC --group NAME", err=True)
+        click.echo("there are no such groups" if states or types else NO_GROUPS, err=True)
     else:
         rows = [
             [one.group_id, one.state or "?", one.protocol_type or "-", one.coordinator_id]
@@ -186,8 +187,10 @@ def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_
     looks, refused = _looks(admin, names, timeout)
     if as_json:
         print_json([look.as_json() for look in looks])
-    else:
+    elif looks:
         _print_looks(looks, shape)
+    elif not refused:
+        click.echo(NO_GROUPS, err=True)
     for error in refused:
         click.echo(f"tarry: {error}", err=True)
     return not refused
@@ -263,7 +266,7 @@ WHY_EXAMPLES: Final = """
 Examples:
   tarry groups why billing            the last ten rebalances
   tarry groups why billing -n 1       the last one
-  tarry groups why billing --json | jq .rebalances[-1]
+  tarry groups why billing --json | jq '.rebalances[-1]'
 
 \b
 In a rebalance the members stand still while the partitions are shared out again.
@@ -383,7 +386,12 @@ Offsets of a topic that the group's members read cannot be deleted.
 @settings_option
 @timeout_option
 @click.option(
-    "--topic", "topics", multiple=True, required=True, metavar="TOPIC[:N,N-N]", help="Of which."
+    "--topic",
+    "topics",
+    multiple=True,
+    required=True,
+    metavar="TOPIC[:N,N-N]",
+    help="Of this topic; repeatable.",
 )
 @yes_option
 @json_option

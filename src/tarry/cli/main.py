@@ -67,6 +67,7 @@ Examples:
   tarry serve                                 a broker on 127.0.0.1:9092
   echo hello | tarry produce greetings        a record into the topic "greetings"
   tarry consume greetings                     and out of it again
+  tarry consume greetings --group readers     only what the group has not read yet
 """
 
 

@@ -74,8 +74,24 @@ def is_no_room(error: OSError) -> bool:
     return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
+# Longer than any first sentence of a command: the library would cut them at 45 characters.
+SENTENCE_CHARACTERS_MAX: Final = 200
+
+
 class GuessingGroup(click.Group):
-    """A group that names the nearest command when one is mistyped."""
+    """A group that names the nearest command when one is mistyped, and tells whole sentences."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        names = self.list_commands(ctx)
+        commands = [(name, self.get_command(ctx, name)) for name in names]
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [
+                    (name, command.get_short_help_str(SENTENCE_CHARACTERS_MAX))
+                    for name, command in commands
+                    if command is not None
+                ]
+            )
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

@@ -69,6 +69,8 @@ def test_no_groups_is_said_on_stderr_and_is_no_failure(
 
     assert (result.exit_code, result.stdout) == (0, "")
     assert "tarry consume TOPIC --group NAME" in result.stderr
+    assert "there are no groups" in tarry.run("groups describe --all").stderr
+    assert tarry.json("groups describe --all") == []
 
 
 # --- describe

@@ -62,10 +62,21 @@ def test_help_shows_no_marks_of_the_library(
     assert "\\\\n" not in text
 
 
-@pytest.mark.parametrize("names", NAMES, ids=" ".join)
-def test_every_option_and_command_says_what_it_does(
-    names: list[str], capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("name", ["topics", "groups", "configs"])
+def test_a_group_of_commands_shows_the_whole_sentence_of_each(
+    name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    group = command_of([name])
+    assert isinstance(group, click.Group)
+
+    shown = " ".join(" ".join(help_of([name], capsys)).split())
+
+    for command in group.commands.values():
+        assert command.get_short_help_str(200) in shown
+
+
+@pytest.mark.parametrize("names", NAMES, ids=" ".join)
+def test_every_option_and_command_says_what_it_does(names: list[str]) -> None:
     command = command_of(names)
 
     assert command.get_short_help_str()
