@@ -5,6 +5,8 @@ Clients never compute it, but Kafka's tools do, and a group must be found where 
 
 from __future__ import annotations
 
+from mypy_extensions import i64
+
 # Of Java's 32-bit numbers the smallest has no positive counterpart; Kafka takes 0 for it.
 _SMALLEST = -(2**31)
 
@@ -20,8 +22,11 @@ def string_hash(text: str) -> int:
     """Java's `String.hashCode`: over UTF-16 units, wrapped to 32 bits with a sign."""
     # Text from the wire is UTF-8 and so holds no lone surrogates.
     units = text.encode("utf-16-be")
-    hashed = 0
-    for position in range(0, len(units), 2):
-        unit = (units[position] << 8) | units[position + 1]
+    size: i64 = len(units)
+    hashed: i64 = 0
+    position: i64 = 0
+    while position < size:
+        unit: i64 = (i64(units[position]) << 8) | i64(units[position + 1])
         hashed = (hashed * 31 + unit) & 0xFFFF_FFFF
-    return hashed - 0x1_0000_0000 if hashed >= 0x8000_0000 else hashed
+        position += 2
+    return int(hashed - 0x1_0000_0000 if hashed >= 0x8000_0000 else hashed)

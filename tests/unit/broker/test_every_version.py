@@ -201,7 +201,13 @@ def group_request(key: int, version: int) -> Message:
             protocol_type="consumer",
             protocols=[JoinGroupRequestProtocol(name="range", metadata=b"m")],
         ),
-        api_keys.SYNC_GROUP: lambda: SyncGroupRequest(group_id="g", generation_id=1, member_id="m"),
+        api_keys.SYNC_GROUP: lambda: SyncGroupRequest(
+            group_id="g",
+            generation_id=1,
+            member_id="m",
+            protocol_type="consumer" if version >= 5 else None,
+            protocol_name="range" if version >= 5 else None,
+        ),
         api_keys.HEARTBEAT: lambda: HeartbeatRequest(group_id="g", generation_id=1, member_id="m"),
         api_keys.LEAVE_GROUP: lambda: (
             LeaveGroupRequest(group_id="g", members=[MemberIdentity(member_id="m")])

@@ -65,6 +65,9 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         if shard is None:
             deletion.settle(index, error_code)
             continue
+        if group_id not in shard.groups.by_id:
+            deletion.settle(index, errors.GROUP_ID_NOT_FOUND)
+            continue
         ticket = coordinator.ticket(AskedDeletion(context, deletion, index))
         group = shard.group(group_id)
         shard.carry_out(group, decide_delete_group(group, ticket, coordinator.moment()))
