@@ -1,7 +1,7 @@
 """What the broker does by the clock: retention, compaction, checkpoints, expiry, counters.
 
-Each is a timer entry that adds itself again.  Retention goes by the calendar, so it distrusts a
-calendar that jumped: a clock set wrong for a minute must delete nothing.
+Each is a timer entry that adds itself again.  Retention and the expiry of offsets go by the
+calendar, so they distrust one that jumped: a clock set wrong for a minute must delete nothing.
 """
 
 from __future__ import annotations
@@ -42,8 +42,10 @@ class Recurring(TimerEntry):
         """Do it once."""
 
 
-class Retention(Recurring):
-    """Deletes the segments that a topic's settings no longer keep."""
+class ByCalendar(Recurring):
+    """A duty that asks how old something is; it waits when the calendar jumped."""
+
+    name = ""
 
     def __init__(self, broker: Broker, interval_ms: int) -> None:
         super().__init__(broker, interval_ms)
@@ -58,11 +60,25 @@ class Retention(Recurring):
         self.checked_wall_ms = broker.now_wall_ms
         if abs(jump_ms) > CLOCK_JUMP_MS:
             logger.warning(
-                "the wall clock jumped by %d s; retention waits until the next check in %d s",
+                "the wall clock jumped by %d s; %s waits until the next check in %d s",
                 jump_ms // 1000,
+                self.name,
                 self.interval_ms // 1000,
             )
             return
+        self.look()
+
+    def look(self) -> None:
+        """Do it once, by a calendar that can be trusted."""
+
+
+class Retention(ByCalendar):
+    """Deletes the segments that a topic's settings no longer keep."""
+
+    name = "retention"
+
+    def look(self) -> None:
+        broker = self.broker
         for hosted in broker.topics.values():
             for partition in hosted.partitions:
                 partition.delete_old_segments(broker.now_wall_ms)
@@ -77,10 +93,12 @@ class ProducerExpiry(Recurring):
                 partition.producers.expire(self.broker.now_ms)
 
 
-class OffsetsExpiry(Recurring):
+class OffsetsExpiry(ByCalendar):
     """Removes offsets that nobody has committed for `offsets.retention.minutes`."""
 
-    def run(self) -> None:
+    name = "the expiry of offsets"
+
+    def look(self) -> None:
         self.broker.coordinator.expire_offsets()
 
 

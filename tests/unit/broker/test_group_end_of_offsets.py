@@ -24,6 +24,7 @@ from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTop
 from tarry.simulation.by_hand import BrokerByHand
 
 MINUTE_MS = 60_000
+DAY_MS = 24 * 3_600_000
 # Offsets are looked at every second, so that an age is seen soon.
 SHORT = {"offsets_retention_minutes": "1", "offsets_retention_check_interval_ms": "1000"}
 
@@ -172,6 +173,38 @@ def test_tombstones_that_the_log_refuses_are_written_at_a_later_look() -> None:
     hand.crash()
     hand.settle()
     assert GroupUser(hand).group_ids() == []
+
+
+@pytest.mark.parametrize("set_ms", [30_000, 70_000])
+def test_a_clock_that_is_set_wrong_for_a_while_takes_no_offsets(
+    set_ms: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    hand = group_broker(offsets_retention_check_interval_ms="60000")
+    user = GroupUser(hand)
+    user.commit({0: 7})
+    pass_time(hand, set_ms)
+    hand.now_wall_ms += 30 * DAY_MS
+    pass_time(hand, 60_000)
+    hand.now_wall_ms -= 30 * DAY_MS
+
+    pass_time(hand, 120_000)
+
+    assert user.offset() == 7
+    told = [line for line in caplog.messages if "the expiry of offsets waits" in line]
+    assert len(told) == 2
+
+
+def test_a_clock_that_was_set_right_is_believed_at_the_next_look() -> None:
+    hand = group_broker(offsets_retention_check_interval_ms="60000")
+    user = GroupUser(hand)
+    user.commit({0: 7})
+    hand.now_wall_ms += 8 * DAY_MS
+
+    pass_time(hand, 61_000)
+    at_the_jump = user.offset()
+    pass_time(hand, 60_000)
+
+    assert (at_the_jump, user.offset()) == (7, -1)
 
 
 # --- With their topic.
