@@ -67,6 +67,10 @@ class GroupScene:
         self.initial_delay_ms = 0
         self.commit_timeout_ms = 5_000
         self.group_size_max = 0
+        # The limit of members is another one in every life of the broker.
+        self.is_size_changing = False
+        # Somebody deletes the topic of the offsets.
+        self.loses_offsets_topic = False
         # 0: longer than any run.
         self.retention_minutes = 0
 
@@ -84,6 +88,8 @@ def draw_group_scene(random: Random) -> GroupScene:
     scene.commit_timeout_ms = (1_000, 5_000)[random.randrange(2)]
     if random.randrange(8) == 0:
         scene.group_size_max = 1 + random.randrange(3)
+        scene.is_size_changing = random.randrange(2) == 0
+    scene.loses_offsets_topic = random.randrange(15) == 0
     scene.settings = _draw_settings(random, scene)
     for number in range(1 + random.randrange(2)):
         scene.topics.append(
@@ -134,6 +140,7 @@ def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
     rebalance_timeout_ms = slowness * (600, 1_500, 4_000)[random.randrange(3)]
     wildness = random.randrange(4)
     has_choice = random.randrange(2) == 0
+    is_static = random.randrange(5) == 0
     for number in range(1 + random.randrange(4)):
         member = MemberPlan()
         member.session_timeout_ms = session_timeout_ms + random.randrange(slowness * 500)
@@ -150,7 +157,7 @@ def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
         member.commits_per_mille = 200 + random.randrange(800)
         if random.randrange(6) == 0:
             member.join_version_min = 4 if random.randrange(2) else 9
-        if random.randrange(5) < 2:
+        if is_static or random.randrange(5) < 2:
             # Two processes with one instance id take each other's place.
             member.instance_id = f"{name}-i{random.randrange(number + 1)}"
         group.members.append(member)

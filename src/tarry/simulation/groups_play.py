@@ -11,13 +11,19 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
+from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.group.state import EMPTY, PHASE_NAMES, STABLE
 from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.checkers.groups.log_replay import LogReplay
 from tarry.simulation.checkers.groups.rounds import RoundChecker
 from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.faults import PLACES_OF_GROUPS, draw_faults, without_loss_of_power
+from tarry.simulation.faults import (
+    PLACES_OF_GROUPS,
+    WRITE_FAULT,
+    draw_faults,
+    without_loss_of_power,
+)
 from tarry.simulation.group_history import ALL, GroupHistory, OffsetWrite
 from tarry.simulation.group_scene import GroupPlan, draw_group_scene
 from tarry.simulation.play import Play
@@ -75,6 +81,7 @@ class GroupsPlay(Play):
     def begin(self) -> None:
         self._admin.start()
         self._group_admin.start()
+        self._add_write_faults()
         for group in self._scene.groups:
             if group.is_simple:
                 self._simple.append(SimpleConsumer(self._groups, f"s-{group.name}", group.name))
@@ -83,6 +90,18 @@ class GroupsPlay(Play):
                 member = Member(self._groups, f"{group.name}-m{number}", group, plan)
                 self._members.append(member)
                 self._stage.clock.after(self._random.randrange(2_000), member.start)
+
+    def _add_write_faults(self) -> None:
+        """What groups write fails at times, and nothing else."""
+        if not any(fault.kind == WRITE_FAULT for fault in self.faults.faults):
+            return
+        for _ in range(1 + self._random.randrange(8)):
+            self._stage.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
+
+    def _fail_a_write(self) -> None:
+        if self._broker is not None and not self._stage.is_quiet:
+            assert isinstance(self._broker.disk, SimulatedDisk)
+            self._broker.disk.fail_writes(1, OFFSETS_TOPIC)
 
     def actors(self) -> list[Actor]:
         return [self._admin, self._group_admin, *self._simple, *self._members]
@@ -147,6 +166,12 @@ class GroupsPlay(Play):
             self._replay = LogReplay(broker.disk, self._history, self._is_topic_deleted)
         self._replay.on_life_begins()
         self._rounds.on_life_begins()
+
+    def settings_of(self, life: int) -> dict[str, str]:
+        if not self._scene.is_size_changing:
+            return self.settings
+        size_max = 1 + self._random.randrange(self._scene.group_size_max + 1)
+        return {**self.settings, "group.max.size": str(size_max)}
 
     def on_stall(self, turn: int) -> None:
         self._history.stall_turns.append(turn)

@@ -126,6 +126,25 @@ class TimeLookup:
         self.offset = offset
 
 
+class Deletion:
+    """A request to delete the records of a partition below an offset; -1: all there are."""
+
+    def __init__(self, place: Place, offset: int) -> None:
+        self.place = place
+        self.offset = offset
+        # Where the answer said that the log begins; -1: there was none, or an error.
+        self.low_watermark = -1
+
+
+class Growth:
+    """A topic was told to have at least so many partitions."""
+
+    def __init__(self, topic_id: bytes, partitions: int, exchange: Exchange) -> None:
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.exchange = exchange
+
+
 class FinalPartition:
     """What is in a partition when all is quiet, read once from its start to its end."""
 
@@ -145,6 +164,10 @@ class History:
         self.watermarks: list[Watermarks] = []
         self.metadata: list[MetadataSeen] = []
         self.topic_changes: list[TopicChange] = []
+        self.deletions: list[Deletion] = []
+        self.growths: list[Growth] = []
+        # Topics of which nothing is deleted unless somebody asks for it.
+        self.kept_topics: dict[bytes, None] = {}
         self.epoch_ends: list[EpochEnd] = []
         self.time_lookups: list[TimeLookup] = []
         self.producer_ids: list[tuple[int, int, str]] = []

@@ -58,6 +58,10 @@ class Play:
     def on_life_begins(self, broker: Broker) -> None:
         """A broker has started and has had no turn yet."""
 
+    def settings_of(self, life: int) -> dict[str, str]:
+        """With which settings this life of the broker starts."""
+        return self.settings
+
     def on_stall(self, turn: int) -> None:
         """The broker's process was stopped, and goes on with this turn."""
 

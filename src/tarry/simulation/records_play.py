@@ -1,4 +1,4 @@
-"""The play of records: producers, readers and an administrator of topics."""
+"""The play of records: producers, readers, an administrator of topics, at times an operator."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tarry.simulation.play import Play
 from tarry.simulation.scene import draw_scene
 from tarry.simulation.workload.actor import Actor, ScriptedActor
 from tarry.simulation.workload.admin import Admin
+from tarry.simulation.workload.changes import Operator
 from tarry.simulation.workload.collector import Collector
 from tarry.simulation.workload.producer import Producer
 from tarry.simulation.workload.reader import Reader
@@ -31,6 +32,7 @@ class RecordsPlay(Play):
             without_loss_of_power(self.faults)
         self._producers: list[Producer] = []
         self._readers: list[Reader] = []
+        self._operators: list[Operator] = []
 
     def enter(self, stage: Stage) -> None:
         self._stage = stage
@@ -46,17 +48,22 @@ class RecordsPlay(Play):
             producer = Producer(stage, f"p{number}", producer_plan)
             self._producers.append(producer)
             stage.clock.after(self._random.randrange(100), producer.start)
+        if self._scene.has_operator:
+            operator = Operator(stage, "operator", pause_ms_max=self._scene.admin_pause_ms_max)
+            self._operators.append(operator)
+            stage.clock.after(self._random.randrange(100), operator.start)
         for number, reader_plan in enumerate(self._scene.readers):
             reader = Reader(stage, f"r{number}", reader_plan)
             self._readers.append(reader)
             stage.clock.after(self._random.randrange(100), reader.start)
 
     def actors(self) -> list[Actor]:
-        return [self._admin, *self._producers, *self._readers]
+        return [self._admin, *self._operators, *self._producers, *self._readers]
 
     def is_done(self, broker: Broker) -> bool:
         return (
             self._admin.is_done
+            and all(operator.is_done for operator in self._operators)
             and all(producer.is_done for producer in self._producers)
             and all(reader.is_done for reader in self._readers)
         )

@@ -21,6 +21,7 @@ class Scene:
         self.readers: list[ReaderPlan] = []
         self.codecs: list[int] = [NONE]
         self.admin_pause_ms_max = 300
+        self.has_operator = False
 
 
 def draw_scene(random: Random) -> Scene:
@@ -46,6 +47,8 @@ def draw_scene(random: Random) -> Scene:
         scene.producers.append(_draw_producer(random, number, slowness))
     for _ in range(1 + random.randrange(2)):
         scene.readers.append(_draw_reader(random, slowness))
+    # Not drawn: the runs without one stay what they were.
+    scene.has_operator = scene.duration_ms % 3 == 0
     return scene
 
 

@@ -64,7 +64,6 @@ class World:
         self.play.enter(self.stage)
         self.broker: Broker | None = None
         self._start_broker = start
-        self._settings = Settings(self.play.settings)
         self._broker_random = Random(seed ^ 0x5EED)
         self._liveness = LivenessChecker(self.stage.history)
         self._planned_flush_id = 0
@@ -250,7 +249,7 @@ class World:
                 self.disk,
                 self.network.new_transport(),
                 self._broker_random,
-                self._settings,
+                Settings(self.play.settings_of(self.stage.life)),
                 clock.now_ms,
                 clock.now_wall_ms,
             )

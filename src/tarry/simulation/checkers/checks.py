@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from tarry.simulation.checkers.changes import check_deletions, check_growth
 from tarry.simulation.checkers.epochs import check_epoch_ends, check_leader_epochs
 from tarry.simulation.checkers.producers import check_duplicates, check_order, check_producer_ids
 from tarry.simulation.checkers.records import check_acknowledged, check_reads, check_times
@@ -26,6 +27,8 @@ CHECKERS: Final[tuple[Checker, ...]] = (
     check_times,
     check_topics,
     check_producer_ids,
+    check_deletions,
+    check_growth,
 )
 
 

@@ -131,6 +131,8 @@ class Admin(ScriptedActor):
             yield from self._look()
             yield Pause(_RETRY_MS)
         change.topic_id = topic_id
+        if "retention.bytes" not in plan.configs:
+            stage.history.kept_topics[topic_id] = None
         stage.history.topic_changes.append(change)
         stage.topics.append(
             KnownTopic(plan.name, topic_id, plan.partitions, is_lasting=plan.is_lasting)

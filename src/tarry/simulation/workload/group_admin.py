@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsResponse
+from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from tarry.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -25,7 +27,7 @@ from tarry.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
-from tarry.simulation.group_history import LEAVE, Asked, OffsetWrite
+from tarry.simulation.group_history import ACKNOWLEDGED, ALL, LEAVE, REFUSED, Asked, OffsetWrite
 from tarry.simulation.group_scene import GroupPlan
 from tarry.simulation.workload.actor import Script, ScriptedActor
 from tarry.simulation.workload.group_stage import (
@@ -34,6 +36,8 @@ from tarry.simulation.workload.group_stage import (
     GroupStage,
     Sent,
 )
+
+_TIMEOUT_MS: Final = 3_000
 
 # A commit of nobody: refused unless the group is empty.
 _RESET_REFUSALS: Final = (
@@ -62,7 +66,9 @@ class GroupAdmin(ScriptedActor):
             )
             plan = self._plans[random.randrange(len(self._plans))]
             kind = random.randrange(8)
-            if kind == 0:
+            if self._groups.scene.loses_offsets_topic and random.randrange(8) == 0:
+                yield from self._delete_topic_of_offsets()
+            elif kind == 0:
                 yield from self._delete_group(plan.name)
             elif kind == 1:
                 yield from self._delete_offsets(plan.name)
@@ -80,6 +86,19 @@ class GroupAdmin(ScriptedActor):
         outcome = yield question
         if outcome is not None and isinstance(outcome.answer, DeleteGroupsResponse):
             self._judge(write, "DeleteGroups", outcome.answer.results[0].error_code)
+
+    def _delete_topic_of_offsets(self) -> Script:
+        """All groups and offsets go with it; who looks for a coordinator makes it anew."""
+        request = DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC], timeout_ms=_TIMEOUT_MS)
+        question = self._groups.question(api_keys.DELETE_TOPICS, request, (1, 5), _TIMEOUT_MS)
+        write = OffsetWrite(("", "", ALL), "", -1)
+        outcome = yield self._groups.ask_to_write(question, write)
+        if outcome is not None and isinstance(outcome.answer, DeleteTopicsResponse):
+            code = outcome.answer.responses[0].error_code
+            if code == errors.NONE:
+                write.outcome = ACKNOWLEDGED
+            elif code == errors.UNKNOWN_TOPIC_OR_PARTITION:
+                write.outcome = REFUSED
 
     def _judge(self, write: OffsetWrite, what: str, error_code: int) -> None:
         if not self._groups.take_deletion(write, error_code):

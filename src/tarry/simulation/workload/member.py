@@ -187,6 +187,8 @@ class Member(Mortal):
             self.member_id = answer.member_id
             if self._is_chance(self.plan.deaths_per_mille):
                 self._die()
+            if self._is_chance(self.plan.leaves_per_mille):
+                yield from self._leave()
             return None
         if answer.error_code != errors.NONE:
             yield from self._take_error("JoinGroup", answer.error_code)
@@ -232,6 +234,8 @@ class Member(Mortal):
             yield from self._groups.pause(
                 self.stage.random.randrange(2 * self.plan.rebalance_timeout_ms)
             )
+        if self._is_chance(self.plan.hauntings_per_mille):
+            yield from self._send_commit()
         asked = self._new_asked(SYNC)
         versions = self._versions(0, _SYNC_OF_INSTANCES, 5)
         request = SyncGroupRequest(
@@ -315,6 +319,21 @@ class Member(Mortal):
         """A heartbeat; whether to work on."""
         if not self._is_coordinator_known:
             yield from self._find_coordinator()
+        error_code = yield from self._send_heartbeat()
+        if error_code < 0:
+            return True
+        if error_code == errors.NONE:
+            self.is_settled = True
+            return True
+        is_revoked = error_code == errors.REBALANCE_IN_PROGRESS
+        if is_revoked and self.stage.is_chance(self.plan.commits_per_mille):
+            yield from self._commit()
+        yield from self._take_error("Heartbeat", error_code)
+        # While the coordinator is away its members stay members.
+        return error_code in OF_THE_COORDINATOR
+
+    def _send_heartbeat(self) -> Steps[int]:
+        """The error code; -1 if the answer was lost."""
         asked = self._new_asked(HEARTBEAT)
         request = HeartbeatRequest(
             group_id=self.group.name,
@@ -325,18 +344,25 @@ class Member(Mortal):
         versions = self._versions(0, _HEARTBEAT_OF_INSTANCES, 4)
         question = self._groups.question(api_keys.HEARTBEAT, request, versions, 0)
         answer = yield from self._ask(question, asked)
-        if not isinstance(answer, HeartbeatResponse):
-            return True
-        asked.error_code = answer.error_code
-        if answer.error_code == errors.NONE:
-            self.is_settled = True
-            return True
-        is_revoked = answer.error_code == errors.REBALANCE_IN_PROGRESS
-        if is_revoked and self.stage.is_chance(self.plan.commits_per_mille):
-            yield from self._commit()
-        yield from self._take_error("Heartbeat", answer.error_code)
-        # While the coordinator is away its members stay members.
-        return answer.error_code in OF_THE_COORDINATOR
+        if isinstance(answer, HeartbeatResponse):
+            asked.error_code = answer.error_code
+        return asked.error_code
+
+    def _send_late_sync(self) -> Script:
+        """It brings nothing, and what it is told is not listened to."""
+        asked = self._new_asked(SYNC)
+        versions = self._versions(0, _SYNC_OF_INSTANCES, 4)
+        request = SyncGroupRequest(
+            group_id=self.group.name,
+            generation_id=self.generation_id,
+            member_id=self.member_id,
+            group_instance_id=self.plan.instance_id,
+        )
+        question = self._groups.question(api_keys.SYNC_GROUP, request, versions, self._wait_ms)
+        answer = yield from self._ask(question, asked)
+        if isinstance(answer, SyncGroupResponse):
+            asked.error_code = answer.error_code
+            asked.token, asked.partitions = decode_assignment(answer.assignment)
 
     def _fetch_positions(self) -> Script:
         """Where its partitions were left."""
@@ -356,14 +382,20 @@ class Member(Mortal):
         return self.group.name, partition[0], partition[1]
 
     def _haunt(self) -> Script:
-        """A commit arrives late: of the process before, or of the generation before."""
+        """Something arrives late: of the process before, or of the generation before."""
         member_id, generation_id = self.member_id, self.generation_id
         if self._ghost[0] and self.stage.random.randrange(2):
             self.member_id, self.generation_id = self._ghost
         else:
             self.generation_id = max(0, generation_id - 1)
         try:
-            yield from self._send_commit()
+            kind = self.stage.random.randrange(4)
+            if kind == 0:
+                yield from self._send_heartbeat()
+            elif kind == 1:
+                yield from self._send_late_sync()
+            else:
+                yield from self._send_commit()
         finally:
             self.member_id, self.generation_id = member_id, generation_id
 

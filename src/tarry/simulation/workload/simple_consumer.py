@@ -5,13 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.protocol.messages.offset_commit import OffsetCommitResponse
+from tarry.protocol.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
 from tarry.simulation.group_history import Register
 from tarry.simulation.workload.actor import Pause, Script, ScriptedActor
 from tarry.simulation.workload.group_stage import OF_A_WRITE, GroupStage
 
 _PAUSE_MS_MAX: Final = 600
+# The last version whose commits have a time of their own, after which they expire.
+_VERSION_OF_RETENTION: Final = 4
+_RETENTION_MS_MAX: Final = 20_000
 # A topic that is deleted has no offsets; a group that is being removed is not there.
 _PASSING: Final = (errors.UNKNOWN_TOPIC_OR_PARTITION, *OF_A_WRITE)
 
@@ -63,7 +66,12 @@ class SimpleConsumer(ScriptedActor):
             # Sometimes back, as a user may who wants to read again.
             self._offset = max(0, self._offset + self.stage.random.randrange(-3, 9))
             writes.append(self._groups.new_write(register, self.name, self._offset))
-        outcome = yield self._groups.commit(self._group, writes)
+        question = self._groups.commit(self._group, writes)
+        request = question.request
+        assert isinstance(request, OffsetCommitRequest)
+        if question.version <= _VERSION_OF_RETENTION and self.stage.is_chance(300):
+            request.retention_time_ms = self.stage.random.randrange(_RETENTION_MS_MAX)
+        outcome = yield question
         if outcome is None or not isinstance(outcome.answer, OffsetCommitResponse):
             return
         for code in self._groups.take_commit(writes, outcome.answer).values():

@@ -16,7 +16,13 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.broker import Broker
 from tarry.broker.coordinator.shard import Shard
-from tarry.group.records import GroupRecord, GroupTombstone, OffsetTombstone, decode_record
+from tarry.group.records import (
+    NO_TIMESTAMP,
+    GroupRecord,
+    GroupTombstone,
+    OffsetTombstone,
+    decode_record,
+)
 from tarry.group.state import Groups, GroupState
 from tarry.log.log import Log
 from tarry.log.segment import LOG_SUFFIX
@@ -37,7 +43,9 @@ _RECORD_BYTES_MAX: Final = 1 << 20
 class _Replica:
     """The groups of one partition as its log has them."""
 
-    def __init__(self) -> None:
+    def __init__(self, log: Log) -> None:
+        # Another one has the place of this one if its topic was deleted and made again.
+        self.log = log
         self.groups = Groups()
         self.end_offset = -1
         # Nothing was read yet: what comes is as old as the log.
@@ -85,9 +93,10 @@ class LogReplay:
         log = shard.partition.log
         segments = [(segment.base_offset, segment.written_size) for segment in log.segments]
         replica = self._replicas.get(index)
-        if replica is None or not _has_only_grown(replica.segments, segments):
+        is_same = replica is not None and replica.log is log
+        if replica is None or not is_same or not _has_only_grown(replica.segments, segments):
             self.replays += 1
-            replica = self._replicas[index] = _Replica()
+            replica = self._replicas[index] = _Replica(log)
             replica.end_offset = log.log_start_offset
         high_watermark = shard.partition.high_watermark
         sentence = ""
@@ -116,17 +125,16 @@ class LogReplay:
         committed = group.offset(record.topic, record.partition)
         if committed is None:
             return ""
+        if NO_TIMESTAMP != committed.expire_timestamp_ms <= timestamp:
+            self._note_expiry(record, turn)
+            return ""
         since_ms = committed.commit_timestamp_ms
         recorded = group.recorded
         if recorded is not None and recorded.protocol_type and not recorded.members:
             since_ms = min(since_ms, recorded.state_timestamp_ms)
         register = (record.group_id, record.topic, record.partition)
         if timestamp - since_ms >= self._history.retention_ms:
-            # Its time was over: nobody has to have asked for it.
-            write = OffsetWrite(register, "", -1)
-            write.sent_turn = 0
-            write.end_turn = turn
-            self._history.writes.append(write)
+            self._note_expiry(record, turn)
             return ""
         if self._is_asked_for(register):
             return ""
@@ -134,6 +142,13 @@ class LogReplay:
             f"the offset of {register_name(register)} was removed {timestamp - since_ms} ms after "
             f"its time began, and it has {self._history.retention_ms} ms"
         )
+
+    def _note_expiry(self, record: OffsetTombstone, turn: int) -> None:
+        """Its time was over: nobody has to have asked for it."""
+        write = OffsetWrite((record.group_id, record.topic, record.partition), "", -1)
+        write.sent_turn = 0
+        write.end_turn = turn
+        self._history.writes.append(write)
 
     def _is_asked_for(self, register: Register) -> bool:
         """Whether somebody wanted it to go: that request, or the deletion of its topic."""

@@ -116,6 +116,8 @@ def _unknown_too_early(
         return ""
     if history.life_of(seen.delivered_turn) != history.life_of(asked.answered_turn):
         return ""
+    if history.has_ended_between(asked.group, seen.delivered_turn, asked.answered_turn):
+        return ""
     if history.has_size_limit and asked.kind == JOIN:
         return ""
     session_ms, rebalance_ms = timeouts[(asked.group, asked.member_id)]
