@@ -257,6 +257,30 @@ def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_after_a_cr
     assert {offset_of(client, "orders", group=each) for each in groups} == {-1}
 
 
+@pytest.mark.parametrize("names_topics", [True, False])
+def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_for_a_moment(
+    *, names_topics: bool
+) -> None:
+    hand = broker_with_groups()
+    user = User(hand)
+    user.create("orders")
+    groups = commit_in_groups(user, 1_200, offset=7)
+    delete_topic(user)
+    create_topic(user)
+    shard = hand.broker.coordinator.shards[0]
+    assert "orders" in shard.group(groups[-1]).offsets, "it was forgotten too early for this test"
+
+    topics = [OffsetFetchRequestTopics("orders", [0])] if names_topics else None
+    asked = OffsetFetchRequestGroup(groups[-1], topics=topics)
+    client = hand.connect()
+    client.send(api_keys.OFFSET_FETCH, 8, OffsetFetchRequest(groups=[asked]))
+
+    (answer,) = client.answers()
+    assert isinstance(answer, OffsetFetchResponse)
+    found = [each.partitions[0].committed_offset for each in answer.groups[0].topics]
+    assert found == ([-1] if names_topics else [])
+
+
 def test_what_is_committed_for_a_topic_that_came_back_stays() -> None:
     hand = broker_with_groups()
     user = User(hand)

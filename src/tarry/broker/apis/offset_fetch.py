@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.base import errors
 from tarry.broker.request import RequestContext
 from tarry.group.offsets import all_offsets, fetched_offsets
-from tarry.group.records import OffsetCommitted
+from tarry.group.records import NO_TOPIC_ID, OffsetCommitted
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_fetch import (
     OffsetFetchRequest,
@@ -60,8 +60,28 @@ def _fetch(broker: Broker, group_id: str, wanted: Wanted) -> tuple[Fetched, int]
         return [], error_code
     group = shard.group(group_id)
     if wanted is None:
-        return all_offsets(group), errors.NONE
-    return fetched_offsets(group, wanted), errors.NONE
+        known = _of_topics_that_are(broker, all_offsets(group))
+        there = [(topic, [each for each in rows if each[1] is not None]) for topic, rows in known]
+        return [each for each in there if each[1]], errors.NONE
+    return _of_topics_that_are(broker, fetched_offsets(group, wanted)), errors.NONE
+
+
+def _of_topics_that_are(broker: Broker, fetched: Fetched) -> Fetched:
+    """Without what was committed for an earlier topic of the same name and is not forgotten yet."""
+    known: Fetched = []
+    for topic, partitions in fetched:
+        hosted = broker.topics.get(topic)
+        ids = (NO_TOPIC_ID, NO_TOPIC_ID if hosted is None else hosted.topic_id)
+        known.append(
+            (
+                topic,
+                [
+                    (index, None if found is not None and found.topic_id not in ids else found)
+                    for index, found in partitions
+                ],
+            )
+        )
+    return known
 
 
 def _group(broker: Broker, group_id: str, wanted: Wanted) -> OffsetFetchResponseGroup:
