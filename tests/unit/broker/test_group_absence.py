@@ -16,6 +16,7 @@ from group_user import (
 from tarry.base import errors
 from tarry.base.doors import received
 from tarry.base.limits import TIMER_MOVES_PER_TURN_MAX
+from tarry.base.settings import Settings
 from tarry.protocol import api_keys
 from tarry.protocol.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from tarry.protocol.messages.sync_group import SyncGroupResponse
@@ -256,6 +257,27 @@ def test_a_round_that_a_crash_ended_begins_again_without_a_loss() -> None:
     assert told == [errors.ILLEGAL_GENERATION] * 2
     assert [member.generation_id for member in again] == [3, 3]
     assert GroupUser(hand).state() == "Stable"
+
+
+def test_a_group_beyond_a_size_that_was_lowered_rebalances_and_the_last_to_join_are_dropped(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    hand = group_broker()
+    members = stable_group(hand, 3)
+    hand.stop()
+    hand.settings = Settings({"group.max.size": "2"})
+
+    hand.start()
+    hand.settle()
+    again = reconnected(members, hand)
+    told = [member.heartbeat() for member in again]
+    for member in again:
+        member.send_join()
+    hand.settle()
+    codes = [member.take_join().error_code for member in again]
+
+    assert told == [errors.REBALANCE_IN_PROGRESS] * 3
+    assert codes == [errors.NONE, errors.NONE, errors.GROUP_MAX_SIZE_REACHED]
 
 
 def test_an_id_that_was_given_out_does_not_survive_a_crash() -> None:

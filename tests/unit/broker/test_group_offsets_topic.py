@@ -15,6 +15,7 @@ from group_user import (
 )
 
 from tarry.base import errors
+from tarry.base.errors import StorageError
 from tarry.broker.broker import Broker
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import (
@@ -34,6 +35,7 @@ from tarry.protocol.messages.metadata import (
     MetadataResponse,
 )
 from tarry.simulation.by_hand import BrokerByHand
+from tarry.simulation.disk import SimulatedDisk
 
 
 def groups_topic(broker: Broker) -> tuple[int, int, dict[str, str]]:
@@ -91,6 +93,44 @@ def test_a_topic_that_could_not_be_recorded_is_made_for_the_next_who_asks() -> N
 
     assert refused.error_code == errors.COORDINATOR_NOT_AVAILABLE
     assert found.error_code == errors.NONE
+
+
+class RefusingDisk:
+    """The simulated disk, which makes no directory of this name for as long as it has one."""
+
+    def __init__(self, disk: SimulatedDisk, name: str) -> None:
+        self.disk = disk
+        self.name = name
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self.disk, name)
+
+    def make_directory(self, path: str) -> None:
+        if self.name and self.name in path:
+            raise StorageError(f"{path}: Too many open files")
+        self.disk.make_directory(path)
+
+
+def test_a_topic_whose_directories_cannot_be_made_is_not_available_until_they_are() -> None:
+    hand = BrokerByHand({"offsets.topic.num.partitions": "3"})
+    user = GroupUser(hand)
+    user.create(ORDERS)
+    disk = RefusingDisk(hand.disk, f"{OFFSETS_TOPIC}-1")
+    hand.broker.logs.files.disk = disk  # type: ignore[assignment]
+    hand.broker.logs.disk = disk  # type: ignore[assignment]
+
+    early = (user.find().error_code, user.find().error_code, user.commit({0: 7}))
+    disk.name = ""
+    pass_time(hand, 1_500)
+    late = user.find().error_code
+
+    assert early == (
+        errors.COORDINATOR_NOT_AVAILABLE,
+        errors.COORDINATOR_NOT_AVAILABLE,
+        [errors.NOT_COORDINATOR],
+    )
+    assert late == errors.NONE
+    assert user.commit({0: 7}) == [errors.NONE]
 
 
 def test_groups_are_not_served_before_somebody_asked_for_their_coordinator() -> None:

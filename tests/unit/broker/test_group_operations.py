@@ -21,7 +21,8 @@ from group_user import (
 )
 
 from tarry.base import errors
-from tarry.base.doors import disconnected
+from tarry.base.doors import disconnected, stop_requested
+from tarry.base.probe import Probe
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tarry.protocol.messages.join_group import JoinGroupResponse
@@ -312,6 +313,35 @@ def test_a_silent_member_is_removed_when_its_session_ends_and_not_before(
     assert other.heartbeat() == errors.REBALANCE_IN_PROGRESS
 
 
+def test_the_probe_is_told_of_every_removal() -> None:
+    class Recorder(Probe):
+        def __init__(self) -> None:
+            self.removed: list[tuple[str, str, str, int]] = []
+
+        def on_member_removed(
+            self, group_id: str, member_id: str, reason: str, silent_ms: int
+        ) -> None:
+            self.removed.append((group_id, member_id, reason, silent_ms))
+
+    hand = group_broker()
+    recorder = hand.broker.probe = Recorder()
+    (member,) = stable_group(hand)
+    pending = Member(hand, "others")
+    pending.get_id()
+
+    pass_time(hand, 2 * SESSION_MS)
+
+    assert recorder.removed == [
+        (READERS, member.member_id, "its session ended", SESSION_MS),
+        (
+            "others",
+            pending.member_id,
+            "it did not come back with the id it was given",
+            SESSION_MS,
+        ),
+    ]
+
+
 def test_a_member_that_leaves_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "tarry.group")
     hand = group_broker()
@@ -523,6 +553,40 @@ def test_a_hundred_rounds_leave_what_one_leaves() -> None:
     assert delayed(hand) == {"Heartbeat": 1}
     assert waiting_in(hand) == {"Heartbeat": (1, 1)}
     assert hand.broker.coordinator.waiting == 0
+
+
+def test_a_commit_on_its_way_is_answered_before_a_clean_stop_ends() -> None:
+    hand = group_broker()
+    user = GroupUser(hand)
+    user.send_commit({0: 7})
+
+    hand.turn(stop_requested())
+    before = (user.answers(), hand.broker.is_stopped)
+    hand.settle()
+
+    assert before == ([], False)
+    (answer,) = user.answers()
+    assert commit_codes(answer) == [errors.NONE]
+    hand.start()
+    hand.settle()
+    assert GroupUser(hand).offset() == 7
+
+
+def test_groups_that_are_named_in_a_loop_are_forgotten_with_their_ids() -> None:
+    hand = group_broker()
+    shard = hand.broker.coordinator.shards[0]
+    for number in range(1_000):
+        asking = Member(hand, f"group-{number}")
+        asking.get_id()
+        hand.turn(disconnected(asking.client.connection_id))
+    before = len(shard.groups.by_id)
+
+    pass_time(hand, SESSION_MS)
+
+    assert before == 1_000
+    assert shard.groups.by_id == {}
+    assert shard.operations == {}
+    assert waiting_in(hand) == {}
 
 
 def test_a_clean_stop_tells_who_waits_to_look_for_another_coordinator() -> None:
