@@ -1,0 +1,80 @@
+"""The how-tos that need a broker: their commands and their Python run from top to bottom.
+
+A line of a block without a mark that begins with a command is run, unless it never ends; what
+stands behind `$` shows an output and is not.  A `python` block prints what the block `text` below
+it says.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from broker_process import BrokerProcess
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = ("docs/how-to/compacted-topics.md", "docs/how-to/consumer-groups.md")
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^(tarry|echo|seq) ")
+ENDLESS = ("--follow", "tarry serve")
+
+pytestmark = pytest.mark.process
+
+
+def run_command(line: str, address: str) -> None:
+    environment = {
+        **os.environ,
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "TARRY_BOOTSTRAP_SERVERS": address,
+    }
+    done = subprocess.run(
+        ["bash", "-o", "pipefail", "-c", line],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+    assert done.returncode == 0, f"{line}\n{done.stdout}{done.stderr}"
+
+
+@pytest.fixture
+def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+    broker = BrokerProcess(tmp_path)
+    broker.start({"group.initial.rebalance.delay.ms": "0"})
+    yield broker
+    broker.close()
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_and_examples_do_what_the_page_says(page: str, broker: BrokerProcess) -> None:
+    blocks = FENCED.findall((ROOT / page).read_text(encoding="utf-8"))
+    namespace: dict[str, Any] = {"__name__": "__main__"}
+    ran = 0
+
+    for place, (kind, text) in enumerate(blocks):
+        if kind == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(text.replace("127.0.0.1:9092", broker.address), namespace)
+            follows, expected = blocks[place + 1]
+            assert follows == "text"
+            assert printed.getvalue() == expected
+            ran += 1
+        elif kind == "":
+            for line in text.splitlines():
+                if COMMAND.match(line) and not any(word in line for word in ENDLESS):
+                    run_command(line, broker.address)
+                    ran += 1
+
+    assert ran >= 5
