@@ -147,7 +147,7 @@ def segments_go_while_they_are_read(patch: pytest.MonkeyPatch) -> None:
 
 
 def gaps_count_as_damage(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(FoundCompaction, "gaps_end_offset", property(lambda self: 0))
+    patch.setattr(FoundCompaction, "gaps_end_offset", lambda self, last_base_offset: 0)
 
 
 def times_do_not_follow_the_horizon(patch: pytest.MonkeyPatch) -> None:

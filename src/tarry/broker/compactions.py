@@ -26,6 +26,8 @@ logger = logging.getLogger("tarry.broker")
 
 # Between two steps; a tick of the wheel.
 PAUSE_MS: Final = 1
+# The same when the broker has much else to do: compaction still gets a tenth of its time.
+PAUSE_MS_MAX: Final = 20
 # Partitions looked at in one step: 2 ms.
 LOOKED_AT_MAX: Final = 200
 
@@ -35,10 +37,9 @@ _CANNOT: Final = "%s cannot be compacted now: %s"
 class Compactions(TimerEntry):
     """Due when there is a step to do, or when it is time to look for a dirty log again."""
 
-    def __init__(self, broker: Broker, backoff_ms: int) -> None:
-        super().__init__(broker.now_ms + backoff_ms)
+    def __init__(self, broker: Broker) -> None:
+        super().__init__(broker.now_ms + broker.settings.log_cleaner_backoff_ms)
         self.broker = broker
-        self.backoff_ms = backoff_ms
         self.current: Compaction | None = None
         self.current_name = ""
         # Partitions still to be looked at, and the dirtiest one so far.
@@ -76,7 +77,7 @@ class Compactions(TimerEntry):
         self._to_look_at = None
         if self._dirtiest is None or self._dirtiest[0].is_closed:
             self._refused.clear()
-            self._again_in(max(self.backoff_ms, PAUSE_MS))
+            self._again_in(self._backoff_ms())
             return
         self._begin(*self._dirtiest)
         self._again_in(PAUSE_MS)
@@ -134,7 +135,7 @@ class Compactions(TimerEntry):
         elif flush_id >= 0:
             self._wait_for(flush_id)
         else:
-            self._again_in(PAUSE_MS)
+            self._again_in(self._pause_ms())
 
     def on_flushed(self) -> None:
         """What the compaction waited for is durable."""
@@ -165,7 +166,7 @@ class Compactions(TimerEntry):
     def _fail(self, current: Compaction, error: StorageError) -> None:
         logger.warning(_CANNOT, self.current_name, error)
         if current.is_swap_begun:
-            self._again_in(max(self.backoff_ms, PAUSE_MS))
+            self._again_in(self._backoff_ms())
         else:
             self._abandon(current)
 
@@ -193,6 +194,14 @@ class Compactions(TimerEntry):
             f", {current.keyless_dropped} of them without a key" if current.keyless_dropped else "",
         )
         self._again_in(PAUSE_MS)
+
+    def _backoff_ms(self) -> int:
+        return max(self.broker.settings.log_cleaner_backoff_ms, PAUSE_MS)
+
+    def _pause_ms(self) -> int:
+        """Longer when the step came late: then there was other work, which goes first."""
+        late_ms = self.broker.now_ms - self.deadline_ms - PAUSE_MS
+        return min(max(PAUSE_MS, 2 * late_ms), PAUSE_MS_MAX)
 
     def _wait_for(self, flush_id: int) -> None:
         self.broker.flush_listeners[flush_id] = CompactionFlush(self)

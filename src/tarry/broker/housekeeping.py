@@ -179,4 +179,4 @@ def begin_duties(broker: Broker) -> None:
     broker.record_deletions.checkpoints = Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
     OffsetsExpiry(broker, settings.offsets_retention_check_interval_ms)
     Counters(broker, COUNTERS_INTERVAL_MS)
-    Compactions(broker, settings.log_cleaner_backoff_ms)
+    Compactions(broker)

@@ -98,16 +98,19 @@ class FoundCompaction:
 
     def __init__(self) -> None:
         self.checkpoint: CompactionCheckpoint | None = None
-        # The file is there and says nothing: any segment may have gaps.
+        # The file is there and says nothing: any of the older segments may have gaps.
         self.is_damaged = False
         # Names were changed, which a flush of the directory makes durable.
         self.has_changed = False
 
-    @property
-    def gaps_end_offset(self) -> int:
-        """Segments that begin below it may have gaps."""
+    def gaps_end_offset(self, last_base_offset: int) -> int:
+        """Segments that begin below it may have gaps.
+
+        If the file is damaged that is all but the last one that was durable: behind it a gap is
+        what a crash has torn.
+        """
         if self.is_damaged:
-            return (1 << 63) - 1
+            return last_base_offset
         return self.checkpoint.end_offset if self.checkpoint is not None else 0
 
 

@@ -27,6 +27,8 @@ from tarry.wire.varint import (
 )
 
 _NO_RUN: Final = -1
+# A difference of timestamps that is far from overflowing, and farther from any real one.
+_DELTA_MAX: Final = 1 << 61
 
 
 class RecordScan:
@@ -155,6 +157,8 @@ class Retiming:
     def __init__(self, data: bytes, base_timestamp: i64, new_base_timestamp: i64) -> None:
         self.data = data
         self.position: i64 = 0
+        if base_timestamp < -_DELTA_MAX or base_timestamp > _DELTA_MAX:
+            raise MalformedData(f"a base timestamp of {base_timestamp}")
         self.shift: i64 = base_timestamp - new_base_timestamp
         self._records = BytesWriter()
 
@@ -172,6 +176,8 @@ class Retiming:
             attributes = data[position : position + 1]
             delta, position = read_varlong(data, position + 1, record_end)
             delta += self.shift
+            if delta < -_DELTA_MAX or delta > _DELTA_MAX:
+                raise MalformedData(f"a timestamp of {delta} ms from the batch's base")
             write_varint(records, 1 + varint_size(delta) + record_end - position)
             records.write(attributes)
             write_varlong(records, delta)

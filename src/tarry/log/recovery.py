@@ -110,6 +110,8 @@ class _Recovery:
         self.listener = listener
         self.report = RecoveryReport(listing.directory)
         self.compaction = FoundCompaction()
+        # Segments that begin below it may have gaps.
+        self.gaps_end_offset = 0
         # Segments from this base offset on may be torn; in those before, a flaw is damage.
         self.torn_base_offset_min = 0
         self.end_offset = 0
@@ -140,6 +142,10 @@ class _Recovery:
             log_start_offset = checkpoint.log_start_offset
             recovery_offset = checkpoint.recovery_offset
         self.end_offset = recovery_offset
+        last_base_offset = rows[-1].base_offset
+        if checkpoint is None and self.base_offsets:
+            last_base_offset = self.base_offsets[-1]
+        self.gaps_end_offset = self.compaction.gaps_end_offset(last_base_offset)
         log = self._covered_log(rows)
         log.log_start_offset = log_start_offset
         log.coming_start_offset = log_start_offset
@@ -175,7 +181,7 @@ class _Recovery:
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self.files, self.directory, base_offset, self.config)
-        segment.has_gaps = base_offset < self.compaction.gaps_end_offset
+        segment.has_gaps = base_offset < self.gaps_end_offset
         return segment
 
     # --- What the recovery point covers.

@@ -14,8 +14,9 @@ from tarry.runtime.refusal import StartRefused, reason_of
 _LOCK_NAME: Final = ".lock"
 _FORMAT_NAME: Final = ".tarry_format"
 
-# Grows when an older Tarry would misread what a newer one has written.
-FORMAT: Final = 1
+# Grows when an older Tarry would misread what a newer one has written.  2: compacted segments,
+# whose gaps were damage before.
+FORMAT: Final = 2
 
 
 class HeldDirectory:
@@ -108,6 +109,8 @@ def _check_format(path: str) -> None:
             f"the data in {path} has format {text}, written by a newer Tarry; this one reads "
             f"format {FORMAT}: install a newer one"
         )
+    if int(text) < FORMAT:
+        _write_format(path, name)
 
 
 def _write_format(path: str, name: str) -> None:
