@@ -59,13 +59,13 @@ def test_data_of_a_newer_format_is_refused(tmp_path: Path) -> None:
             HeldDirectory(str(tmp_path))
 
 
-
 def test_data_of_an_older_format_gets_the_present_one(tmp_path: Path) -> None:
     (tmp_path / ".tarry_format").write_text(f"{FORMAT - 1}\n")
 
     HeldDirectory(str(tmp_path)).close()
 
     assert (tmp_path / ".tarry_format").read_text() == f"{FORMAT}\n"
+
 
 def test_a_format_that_is_no_number_is_refused(tmp_path: Path) -> None:
     (tmp_path / ".tarry_format").write_bytes(b"\xff\xfe?")
