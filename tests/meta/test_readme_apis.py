@@ -1,0 +1,24 @@
+"""README's table of APIs says what the broker routes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tarry.broker.routes import make_routes
+from tarry.protocol.api_keys import APIS
+
+README = Path(__file__).resolve().parents[2] / "README.md"
+CELLS = re.compile(r"\| (\w+) \| (\d+)(?:–(\d+))?(?: \([^|]*\))? (?=\|)")
+
+
+def test_the_table_of_apis_is_what_is_served() -> None:
+    text = README.read_text(encoding="utf-8").partition("## What is served")[2]
+    table = text.partition("An API is advertised")[0]
+
+    told = {name: (int(low), int(high or low)) for name, low, high in CELLS.findall(table)}
+
+    assert told == {
+        APIS[key].name: (route.version_min, route.version_max)
+        for key, route in make_routes().items()
+    }
