@@ -9,9 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
+from tarry.broker import lifecycle
 from tarry.broker.broker import Broker
 from tarry.broker.delayed.fetch import DelayedFetch
 from tarry.broker.metadata_writes import MetadataLogOwner
+from tarry.broker.record_deletions import RecordDeletions
 from tarry.cluster.state import ClusterState
 from tarry.log import batch_walk, recovery
 from tarry.log.log import Log
@@ -173,6 +175,29 @@ def forget_the_names_of_a_killed_life() -> None:
     recovery._Recovery.has_uncovered_names = lambda self, checkpoint, was_clean: False
 
 
+def answer_a_deletion_of_records_before_it_is_durable() -> None:
+    honest = RecordDeletions.request
+
+    def request(self: RecordDeletions, partition: Partition, offset: int) -> None:
+        honest(self, partition, offset)
+        partition.log.advance_log_start_offset(offset)
+
+    RecordDeletions.request = request
+
+
+def delete_one_record_more_than_was_asked() -> None:
+    honest = RecordDeletions.request
+
+    def request(self: RecordDeletions, partition: Partition, offset: int) -> None:
+        honest(self, partition, min(offset + 1, partition.high_watermark))
+
+    RecordDeletions.request = request
+
+
+def forget_changed_settings_in_a_restart() -> None:
+    lifecycle.take_over_changes = lambda settings, view: settings.overlay({}, {})
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -193,6 +218,9 @@ FAULTS: dict[str, Callable[[], None]] = {
         start_uncleanly_without_taking_the_marker_away,
         count_a_stop_of_the_process_as_waiting,
         forget_the_names_of_a_killed_life,
+        answer_a_deletion_of_records_before_it_is_durable,
+        delete_one_record_more_than_was_asked,
+        forget_changed_settings_in_a_restart,
     )
 }
 

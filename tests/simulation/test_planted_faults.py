@@ -37,6 +37,9 @@ RECORDS = (
     "forget_the_names_of_a_killed_life",
     "start_uncleanly_without_taking_the_marker_away",
     "count_a_stop_of_the_process_as_waiting",
+    "answer_a_deletion_of_records_before_it_is_durable",
+    "delete_one_record_more_than_was_asked",
+    "forget_changed_settings_in_a_restart",
 )
 
 GROUPS = (

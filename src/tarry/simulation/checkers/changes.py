@@ -1,0 +1,50 @@
+"""What an operator was told holds: records stay deleted, no others go, and topics stay grown."""
+
+from __future__ import annotations
+
+from tarry.simulation.history import History, Place, is_before, place_name
+
+
+def check_deletions(history: History) -> list[str]:
+    """A33: a log begins where an answered deletion says, and not behind all that was asked for."""
+    sentences: list[str] = []
+    asked: dict[Place, list[int]] = {}
+    for deletion in history.deletions:
+        final = history.finals.get(deletion.place)
+        name = place_name(deletion.place)
+        if 0 <= deletion.low_watermark < deletion.offset:
+            sentences.append(
+                f"records of {name} below {deletion.offset} were to be deleted, and the answer was "
+                f"that it begins at {deletion.low_watermark}"
+            )
+        if final is not None and final.log_start_offset < deletion.low_watermark:
+            sentences.append(
+                f"records of {name} below {deletion.low_watermark} were deleted and are there from "
+                f"{final.log_start_offset} on"
+            )
+        # Of "all there is" without an answer nobody knows where it ended.
+        known = deletion.low_watermark if deletion.offset < 0 else deletion.offset
+        asked.setdefault(deletion.place, []).append(1 << 62 if known < 0 else known)
+    for place, final in history.finals.items():
+        limit = max(asked.get(place, [0]))
+        if place[0] in history.kept_topics and final.log_start_offset > limit:
+            sentences.append(
+                f"{place_name(place)} begins at {final.log_start_offset}, and nobody asked for "
+                f"more than offset {limit}"
+            )
+    return sentences
+
+
+def check_growth(history: History) -> list[str]:
+    """An acknowledged growth holds for every later answer about the topic."""
+    for growth in history.growths:
+        for seen in history.metadata:
+            if not is_before(growth.exchange, seen.exchange):
+                continue
+            for topic in seen.topics:
+                if topic.topic_id == growth.topic_id and len(topic.epochs) < growth.partitions:
+                    return [
+                        f"topic {topic.name} has grown to {growth.partitions} partitions and the "
+                        f"metadata has {len(topic.epochs)}"
+                    ]
+    return []
