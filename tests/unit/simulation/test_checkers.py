@@ -6,8 +6,10 @@ from tarry.simulation.checkers import check_history
 from tarry.simulation.checkers.liveness import LivenessChecker
 from tarry.simulation.exchange import Exchange
 from tarry.simulation.history import (
+    Deletion,
     EpochEnd,
     FinalPartition,
+    Growth,
     History,
     MetadataSeen,
     ReadRecord,
@@ -242,6 +244,60 @@ def test_a_producer_id_given_twice_is_found() -> None:
     history.producer_ids += [(7, 0, "p"), (7, 0, "q")]
 
     assert "producer id 7 was given to p and to q" in check_history(history)[0]
+
+
+def deletion(history: History, offset: int, low_watermark: int = -1) -> None:
+    made = Deletion(PLACE, offset)
+    made.low_watermark = low_watermark
+    history.deletions.append(made)
+
+
+def test_deleted_records_that_are_there_again_are_found() -> None:
+    history = History()
+    deletion(history, 3, 3)
+    log_of(history, log_start_offset=2)
+
+    assert "were deleted and are there from 2 on" in check_history(history)[0]
+
+
+def test_a_deletion_that_was_told_done_below_what_was_asked_is_found() -> None:
+    history = History()
+    deletion(history, 3, 2)
+
+    assert "it begins at 2" in check_history(history)[0]
+
+
+def test_records_that_nobody_asked_to_delete_are_found_where_nothing_else_deletes() -> None:
+    history = History()
+    deletion(history, 3)
+    log_of(history, log_start_offset=4)
+    silent = check_history(history)
+
+    history.kept_topics[TOPIC] = None
+
+    assert silent == []
+    assert "nobody asked for more than offset 3" in check_history(history)[0]
+
+
+def test_a_deletion_of_all_that_got_no_answer_may_have_deleted_anything() -> None:
+    history = History()
+    deletion(history, -1)
+    log_of(history, log_start_offset=9)
+    history.kept_topics[TOPIC] = None
+
+    assert check_history(history) == []
+
+
+def test_a_growth_that_is_taken_back_is_found() -> None:
+    history = History()
+    history.growths.append(Growth(TOPIC, 2, exchange(1, 2)))
+    metadata(history, 0, life=1, turn=2)
+    silent = check_history(history)
+
+    metadata(history, 0, life=1, turn=3)
+
+    assert silent == []
+    assert "has grown to 2 partitions and the metadata has 1" in check_history(history)[0]
 
 
 class OneSocket:
