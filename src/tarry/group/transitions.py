@@ -16,6 +16,8 @@ SyncGroup waits is answered UNKNOWN_MEMBER_ID.
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec.structs import replace
 
 from tarry.base import errors
@@ -46,6 +48,10 @@ from tarry.group.state import (
     Member,
     Protocol,
 )
+
+# A join phase that nobody came to goes on for so long at least: with a rebalance time-out of 0 it
+# would end, and go on, without end at the same moment.
+EXTENSION_MS_MIN: Final = 100
 
 
 class Moment:
@@ -281,7 +287,8 @@ class Draft:
                 )
         if now.members and not now.joins:
             # Static members alone, and none of them came: they have until their sessions end.
-            now.join_deadline_ms = self.moment.now_ms + now.rebalance_timeout_ms()
+            wait_ms = max(now.rebalance_timeout_ms(), EXTENSION_MS_MIN)
+            now.join_deadline_ms = self.moment.now_ms + wait_ms
             return
         if now.leader_id not in now.joins:
             now.leader_id = next((each for each in now.members if each in now.joins), None)

@@ -534,3 +534,41 @@ def test_a_join_that_waits_longer_than_a_connection_may_be_idle_keeps_the_broker
 
     assert not first.client.is_closed
     assert turns < 100
+
+
+def static_join(name: str, rebalance_ms: int, member_id: str = "") -> JoinGroupRequest:
+    return JoinGroupRequest(
+        group_id=GROUP,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=rebalance_ms,
+        member_id=member_id,
+        group_instance_id=name,
+        protocol_type="consumer",
+        protocols=[JoinGroupRequestProtocol("range", b"")],
+    )
+
+
+def test_a_static_member_with_no_rebalance_timeout_keeps_nobody_but_itself_waiting() -> None:
+    hand = broker_with_groups()
+    hasty, patient = MemberByHand(hand), MemberByHand(hand)
+    patient.client.send(api_keys.JOIN_GROUP, 9, static_join("patient", 60_000))
+    hand.settle()
+    patient.joined()
+    hasty.client.send(api_keys.JOIN_GROUP, 9, static_join("hasty", 0))
+    patient.client.send(api_keys.JOIN_GROUP, 9, static_join("patient", 60_000, patient.member_id))
+    hand.settle()
+    hasty.joined()
+    patient.joined()
+    hasty.send_sync()
+    patient.send_sync(hasty.member_id, patient.member_id)
+    hand.settle()
+    assert patient.synced() == errors.NONE
+    leave = LeaveGroupRequest(GROUP, members=[MemberIdentity("", "patient")])
+
+    # Now the group's rebalance time-out is 0, and nobody joins.
+    patient.client.ask(api_keys.LEAVE_GROUP, 5, leave)
+
+    assert member_ids(hand) == [hasty.member_id]
+    assert hand.broker.next_due_ms() >= hand.now_ms + 100
+    pass_time(hand, 11_000)
+    assert member_ids(hand) == []
