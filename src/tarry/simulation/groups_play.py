@@ -20,6 +20,7 @@ from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import (
     PLACES_OF_GROUPS,
+    READ_FAULT,
     WRITE_FAULT,
     draw_faults,
     without_loss_of_power,
@@ -164,6 +165,10 @@ class GroupsPlay(Play):
         if self._replay is None:
             assert isinstance(broker.disk, SimulatedDisk)
             self._replay = LogReplay(broker.disk, self._history, self._is_topic_deleted)
+        has_read_faults = any(fault.kind == READ_FAULT for fault in self.faults.faults)
+        if has_read_faults and not self._stage.is_quiet and self._random.randrange(3) == 0:
+            # What recovery could read its loading may not.
+            self._replay.disk.fail_reads(1, OFFSETS_TOPIC)
         self._replay.on_life_begins()
         self._rounds.on_life_begins()
 

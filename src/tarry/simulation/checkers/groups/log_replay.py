@@ -62,7 +62,7 @@ class LogReplay:
     def __init__(
         self, disk: SimulatedDisk, history: GroupHistory, is_topic_deleted: Callable[[str], bool]
     ) -> None:
-        self._disk = disk
+        self.disk = disk
         self._history = history
         self._is_topic_deleted = is_topic_deleted
         self._replicas: dict[int, _Replica] = {}
@@ -166,7 +166,7 @@ class LogReplay:
         for place, segment in enumerate(segments):
             if place + 1 < len(segments) and segments[place + 1].base_offset <= start_offset:
                 continue
-            data = self._disk.content(segment.path + LOG_SUFFIX)[: segment.written_size]
+            data = self.disk.content(segment.path + LOG_SUFFIX)[: segment.written_size]
             position = replica.place[1] if replica.place[0] == segment.base_offset else 0
             while position < len(data):
                 header = decode_batch_header(data, position)
