@@ -10,6 +10,7 @@ from scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen, seeded_ra
 from tarry.base import errors
 from tarry.client.core.consumer import ConsumerCore
 from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
     BrokerError,
     CorruptRecords,
@@ -615,6 +616,29 @@ def test_a_new_leader_that_lost_what_was_read_is_told() -> None:
         core.take(1)
     core.seek(T0, 1)
     assert poll(cluster) == [b"other 1", b"other 2", b"other 3"]
+
+
+def test_records_that_come_while_a_new_leader_is_checked_are_no_truncation() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    log.add(b"0")
+    core = reading(cluster)
+    assert poll(cluster) == [b"0"]
+
+    def later(cluster: ScriptedCluster, seen: Seen) -> Any:
+        # A fetch that was under way when the leader's epoch grew brings the first new record.
+        log.leader_epoch = 1
+        log.add(b"1")
+        return 300, cluster.fetch(seen)
+
+    cluster.script(api_keys.FETCH, later)
+    cluster.run_until(lambda: log.leader_epoch == 1)
+    core.metadata.set_leader(LeaderHint("t", 0, 1, 1, None))
+    cluster.run_until(lambda: len(cluster.requests(api_keys.OFFSET_FOR_LEADER_EPOCH)) == 1)
+
+    assert poll(cluster) == [b"1"]
+    cluster.run_for(1_000)
+    assert core.position(T0).error is None
 
 
 def test_a_broker_that_cannot_tell_about_epochs_is_read_on_from() -> None:

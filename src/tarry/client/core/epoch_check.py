@@ -7,7 +7,7 @@ read are gone: `LogTruncated`, and the user decides where to go on.  Nothing is 
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
@@ -62,6 +62,16 @@ class EpochCheck:
             connection.send(_OffsetForLeaderEpoch(self, positions), now_ms)
 
 
+class _Asked(NamedTuple):
+    """A position as it stood when it was asked about; a fetch under way may move it meanwhile."""
+
+    position: PartitionPosition
+    seeks: int
+    fetch_offset: int
+    fetch_epoch: int
+    leader_epoch: int
+
+
 class _OffsetForLeaderEpoch(Exchange):
     """The positions whose leader is the same broker."""
 
@@ -73,7 +83,10 @@ class _OffsetForLeaderEpoch(Exchange):
         )
         self.check = check
         self._asked = {
-            (one.topic, one.partition): (one, one.seeks, self._epoch_of(one)) for one in positions
+            (one.topic, one.partition): _Asked(
+                one, one.seeks, one.fetch_offset, one.fetch_epoch, self._epoch_of(one)
+            )
+            for one in positions
         }
 
     def _epoch_of(self, position: PartitionPosition) -> int:
@@ -82,10 +95,10 @@ class _OffsetForLeaderEpoch(Exchange):
 
     def build(self, version: int) -> Message:
         topics: dict[str, OffsetForLeaderTopic] = {}
-        for (name, index), (position, _, leader_epoch) in self._asked.items():
+        for (name, index), asked in self._asked.items():
             topic = topics.setdefault(name, OffsetForLeaderTopic(name))
             topic.partitions.append(
-                OffsetForLeaderPartition(index, leader_epoch, position.fetch_epoch)
+                OffsetForLeaderPartition(index, asked.leader_epoch, asked.fetch_epoch)
             )
         return OffsetForLeaderEpochRequest(replica_id=CONSUMER_ID, topics=[*topics.values()])
 
@@ -99,22 +112,22 @@ class _OffsetForLeaderEpoch(Exchange):
         asked = self._asked.get((topic, answer.partition))
         if asked is None:
             return
-        position, seeks, leader_epoch = asked
+        position = asked.position
         position.is_being_checked = False
-        if seeks != position.seeks:
+        if asked.seeks != position.seeks:
             return
         if answer.error_code != NONE:
             self._refused(position, answer.error_code, now_ms)
-        elif answer.end_offset == OFFSET_UNDEFINED or answer.end_offset < position.fetch_offset:
-            self._truncated(position, answer.end_offset)
+        elif answer.end_offset == OFFSET_UNDEFINED or answer.end_offset < asked.fetch_offset:
+            self._truncated(asked, answer.end_offset)
         else:
-            position.checked_epoch = leader_epoch
+            position.checked_epoch = asked.leader_epoch
 
-    def _truncated(self, position: PartitionPosition, end_offset: int) -> None:
+    def _truncated(self, asked: _Asked, end_offset: int) -> None:
         ends = f"ends at {end_offset}" if end_offset >= 0 else "is unknown"
-        position.error = LogTruncated(
-            f"{position} was read up to offset {position.fetch_offset}, but epoch "
-            f"{position.fetch_epoch} {ends} in the log of its new leader: records are gone"
+        asked.position.error = LogTruncated(
+            f"{asked.position} was read up to offset {asked.fetch_offset}, but epoch "
+            f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
         )
         self.check.connections.put(Notice(RECORDS_READY))
 
@@ -129,10 +142,11 @@ class _OffsetForLeaderEpoch(Exchange):
         position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
-        for position, _, leader_epoch in self._asked.values():
+        for asked in self._asked.values():
+            position = asked.position
             position.is_being_checked = False
             if isinstance(error, UnsupportedVersion):
                 # Brokers that old cannot tell, and their clients never asked.
-                position.checked_epoch = leader_epoch
+                position.checked_epoch = asked.leader_epoch
             else:
                 position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms
