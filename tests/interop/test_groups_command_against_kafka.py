@@ -244,6 +244,29 @@ def test_a_member_stays_though_its_reader_is_slower_than_its_poll_interval(cli: 
     assert before["members"] == after["members"]
 
 
+@pytest.mark.parametrize("assignor", ["range", "cooperative-sticky"])
+def test_a_member_whose_reader_is_stuck_does_not_hold_up_the_others(
+    cli: GroupCli, assignor: str
+) -> None:
+    """The group would give a member that does not poll five minutes."""
+    topic, group = cli.topic("-p", "2"), cli.group()
+    line = b"x" * 999 + b"\n"
+    for partition in ("0", "1"):
+        cli.ok("produce", topic, "-p", partition, "-q", data=line * 300)
+    stuck = cli.member(topic, group, "--assignor", assignor)
+    cli.until_stable(group, 1)
+    # It prints, and nobody reads any further.
+    read_line(stuck)
+
+    free = cli.member(topic, group, "--assignor", assignor)
+    shared = cli.until_stable(group, 2)
+    printed = [read_line(free) for _ in range(300)]
+
+    assert [len(one["assignment"]) for one in shared["members"]] == [1, 1]
+    assert printed == [line] * 300
+    assert stuck.poll() is None
+
+
 # --- Why
 
 

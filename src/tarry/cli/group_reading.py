@@ -173,7 +173,9 @@ class GroupReading(Listener):
         if not self._is_blocked:
             self._is_blocked = True
             self.consumer.pause(self.consumer.assignment())
-        self.consumer.poll(0)
+        groups = self.consumer.poll(0)
+        # All that is ours is paused, what comes meanwhile as well.
+        assert not groups
 
     def _go_on(self) -> None:
         self._is_blocked = False

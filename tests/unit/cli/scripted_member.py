@@ -17,6 +17,7 @@ from scripted_groups import GroupCluster
 from tarry.base import errors
 from tarry.cli import group_reading
 from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.consumer_protocol import encode_assignment
 from tarry.client.sync import consumer as consumer_module
 from tarry.client.sync import places as places_module
 from tarry.client.sync.consumer import Consumer
@@ -43,6 +44,8 @@ class MemberCluster(GroupCluster):
         self.generation_id = 0
         self.is_known = False
         self.heartbeat_code = errors.NONE
+        # What the member is left with at its next assignment; None: everything.
+        self.share: list[tuple[str, int]] | None = None
 
     def rebalance(self) -> None:
         """The member hears of it with its next heartbeat."""
@@ -83,7 +86,9 @@ class MemberCluster(GroupCluster):
         return SyncGroupResponse(
             protocol_type="consumer",
             protocol_name=seen.request.protocol_name,
-            assignment=seen.request.assignments[0].assignment,
+            assignment=seen.request.assignments[0].assignment
+            if self.share is None
+            else encode_assignment(self.share),
         )
 
     def _heartbeat(self, seen: Seen) -> HeartbeatResponse:

@@ -159,6 +159,7 @@ def test_partitions_are_added(tarry: CommandRunner, cluster: GroupCluster) -> No
         ("--before end", [10, 10, 10]),
         ("--before 4", [4, 4, 4]),
         ("--before -2", [8, 8, 8]),
+        ("--before -11", [0, 0, 0]),
         ("--before -200", [0, 0, 0]),
         ("--before 4 -p 0,2", [4, 0, 4]),
         ("--before 0=100,1=3", [0, 3, 0]),

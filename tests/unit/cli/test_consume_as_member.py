@@ -11,6 +11,7 @@ from scripted_member import MemberCluster, serve_members
 
 from tarry.base import errors
 from tarry.cli.main import tarry
+from tarry.client.core.lookup import LATEST
 from tarry.protocol import api_keys
 from tarry.protocol.messages.join_group import JoinGroupResponse
 
@@ -109,32 +110,112 @@ def test_a_static_member_joins_under_its_name_and_does_not_leave(
 def test_what_was_printed_is_committed_before_partitions_are_given_up(
     consume: Any, cluster: MemberCluster
 ) -> None:
-    """The commit stands between the heartbeat that tells of the rebalance and the join."""
+    """Also what was printed since the last commit of all the while."""
     log = cluster.topics["orders"].logs[0]
-
-    def then_rebalance(cluster: ScriptedCluster, seen: Seen) -> Any:
-        assert isinstance(cluster, MemberCluster)
-        answer = cluster.default(seen)
-        cluster.rebalance()
-        return answer
+    at_joins: list[list[int | None]] = []
 
     def then_more(cluster: ScriptedCluster, seen: Seen) -> Any:
         log.add(b"a4")
         return cluster.default(seen)
 
-    cluster.script(api_keys.SYNC_GROUP, then_rebalance, then_more)
+    def then_rebalance(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        if log.end_offset == 4 and cluster.generation_id == 1:
+            cluster.rebalance()
+        return cluster.default(seen)
 
-    result = consume("--follow -c 6")
+    def note(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        at_joins.append(offsets(cluster))
+        if cluster.generation_id == 1:
+            log.add(b"a5")
+        return cluster.default(seen)
 
-    assert printed(result) == ["a1", "a2", "a3", "a4", "b1", "b2"]
-    order = [
-        one.api_key
-        for one in cluster.seen
-        if one.api_key in (api_keys.SYNC_GROUP, api_keys.OFFSET_COMMIT)
-    ]
-    assert order[:3] == [api_keys.SYNC_GROUP, api_keys.OFFSET_COMMIT, api_keys.SYNC_GROUP]
-    assert offsets(cluster) == [4, 2]
+    cluster.script(api_keys.OFFSET_COMMIT, then_more)
+    cluster.rule(api_keys.FETCH, then_rebalance)
+    cluster.rule(api_keys.JOIN_GROUP, note)
+
+    result = consume("--follow -c 7 -X heartbeat.interval.ms=100")
+
+    assert printed(result) == ["a1", "a2", "a3", "a4", "a5", "b1", "b2"]
+    assert at_joins == [[None, None], [None, None], [4, 2]]
+    assert offsets(cluster) == [5, 2]
     assert result.stderr.count("g: reads orders:0-1") == 2
+
+
+def test_a_rebalance_is_no_end_though_nothing_is_ours_meanwhile(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    def nothing_yet(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        if cluster.generation_id == 1:
+            cluster.rebalance()
+            return "silence"
+        return cluster.default(seen)
+
+    def slow_others(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        wait_ms = 3_000 if cluster.generation_id == 1 else 1
+        return wait_ms, cluster.default(seen)
+
+    cluster.rule(api_keys.FETCH, nothing_yet)
+    cluster.rule(api_keys.JOIN_GROUP, slow_others)
+
+    assert printed(consume("-X request.timeout.ms=2000")) == ["a1", "a2", "a3", "b1", "b2"]
+
+
+def test_what_comes_after_the_end_was_looked_up_is_left_for_the_next_time(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    logs = cluster.topics["orders"].logs
+
+    def second_first(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.fetch(seen)
+        for topic in answer.responses:
+            topic.partitions = [one for one in topic.partitions if one.partition_index == 1]
+        return answer
+
+    def then_more(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        if seen.request.topics[0].partitions[0].timestamp == LATEST:
+            logs[0].add(b"late")
+        return answer
+
+    cluster.script(api_keys.FETCH, second_first)
+    cluster.rule(api_keys.LIST_OFFSETS, then_more)
+
+    result = consume()
+
+    assert printed(result) == ["a1", "a2", "a3", "b1", "b2"]
+    assert offsets(cluster) == [3, 2]
+
+
+def test_partitions_that_went_to_others_are_not_committed_any_more(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    commits: list[list[int]] = []
+
+    def then_forget(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, MemberCluster)
+        answer = cluster.default(seen)
+        cluster.forget()
+        cluster.share = [("orders", 0)]
+        return answer
+
+    def note(cluster: ScriptedCluster, seen: Seen) -> Any:
+        named = [one.partition_index for one in seen.request.topics[0].partitions]
+        assert isinstance(cluster, MemberCluster)
+        if cluster.generation_id == 2:
+            commits.append(named)
+        return cluster.default(seen)
+
+    cluster.script(api_keys.SYNC_GROUP, then_forget)
+    cluster.rule(api_keys.OFFSET_COMMIT, note)
+
+    result = consume("--follow -c 8")
+
+    assert printed(result).count("b1") == 1
+    assert commits == [[0]]
 
 
 def test_partitions_that_were_lost_are_told_and_not_committed(

@@ -162,6 +162,18 @@ def test_offsets_of_a_topic_that_is_gone_are_shown_at_once(
     assert cluster.now_ms - begin_ms < 1_000
 
 
+def test_a_partition_without_leader_has_no_end_and_costs_no_time(
+    tarry: CommandRunner, cluster: GroupCluster
+) -> None:
+    cluster.topics["orders"].logs[0].leader_id = -1
+    begin_ms = cluster.now_ms
+
+    described = tarry.json("groups describe billing")[0]
+
+    assert [one["end_offset"] for one in described["offsets"]] == [None, 10, 10]
+    assert cluster.now_ms - begin_ms < 1_000
+
+
 def test_groups_of_other_protocols_show_their_members(
     tarry: CommandRunner, cluster: GroupCluster
 ) -> None:
@@ -433,6 +445,7 @@ def test_a_group_with_members_is_planned_for_but_not_reset(
     assert "billing has 2 members (10.1.1.1); stop them first" in planned.stderr
     assert "stop them first" in refused
     assert cluster.groups["billing"].offsets == before
+    assert cluster.requests(api_keys.OFFSET_COMMIT) == []
 
 
 def test_a_member_that_comes_in_between_is_refused_by_the_broker(

@@ -403,7 +403,7 @@ class GroupCluster(ScriptedCluster):
                 offset = log.end_offset if one.offset == -1 else one.offset
                 if log.leader_id != seen.broker_id:
                     row.error_code = errors.NOT_LEADER_OR_FOLLOWER
-                elif offset > log.end_offset:
+                elif not 0 <= offset <= log.end_offset:
                     row.error_code = errors.OFFSET_OUT_OF_RANGE
                 else:
                     log.start_offset = max(log.start_offset, offset)

@@ -145,10 +145,13 @@ def test_a_coordinator_that_is_not_ready_is_asked_again(
 
     cluster.script(api_keys.FIND_COORDINATOR, refuse)
     cluster.script(api_keys.DESCRIBE_GROUPS, loading)
+    begin_ms = cluster.now_ms
 
     found = admin.describe_groups(["g"])
 
     assert described(found["g"]).state == "Empty"
+    # After two pauses, and not when something else turns the core.
+    assert 150 <= cluster.now_ms - begin_ms <= 400
     assert len(cluster.requests(api_keys.FIND_COORDINATOR)) == 3
 
 
@@ -301,6 +304,22 @@ def test_committed_offsets_come_in_every_version(
 
 def test_a_group_that_is_not_there_has_committed_nothing(admin: Admin) -> None:
     assert admin.group_offsets(["nope"]) == {"nope": {}}
+
+
+def test_offsets_that_are_refused_for_a_partition_are_not_asked_for_again(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    cluster.group("g").offsets["t", 0] = 1
+
+    def refuse(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        answer.groups[0].topics[0].partitions[0].error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        return answer
+
+    cluster.rule(api_keys.OFFSET_FETCH, refuse)
+
+    assert "t [0]" in str(admin.group_offsets(["g"])["g"])
+    assert len(cluster.requests(api_keys.OFFSET_FETCH)) == 1
 
 
 def test_commits_in_the_place_of_a_group_name_no_member_and_no_generation(

@@ -117,5 +117,4 @@ class Errands:
     def fail_all(self, error: ClientError) -> None:
         for errand in list(self._under_way):
             errand.error = error
-            errand.steps.close()
             self._end(errand)
