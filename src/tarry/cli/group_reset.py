@@ -277,7 +277,7 @@ def _wish(
 def _print(
     name: str, moves: list[Move], errors: dict[At, str], *, execute: bool, as_json: bool
 ) -> None:
-    for sentence in errors.values():
+    for sentence in dict.fromkeys(errors.values()):
         click.echo(f"tarry: {sentence}", err=True)
     if as_json:
         print_json(

@@ -75,7 +75,9 @@ States: Empty (no members), PreparingRebalance (members join), CompletingRebalan
 @settings_option
 @timeout_option
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in it.")
-@click.option("--type", "types", multiple=True, metavar="TYPE", help="Only groups of it: classic.")
+@click.option(
+    "--type", "types", multiple=True, metavar="TYPE", help="Only of this type, such as classic."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Only the names.")
 @json_option
 @quietly
@@ -114,10 +116,16 @@ def list_command(
         click.echo("there are no such groups" if states or types else NO_GROUPS, err=True)
     else:
         rows = [
-            [one.group_id, one.state or "?", one.protocol_type or "-", one.coordinator_id]
+            [
+                one.group_id,
+                one.state or "?",
+                one.group_type or "-",
+                one.protocol_type or "-",
+                one.coordinator_id,
+            ]
             for one in found
         ]
-        print_table(["group", "state", "protocol", "coordinator"], rows)
+        print_table(["group", "state", "type", "protocol", "coordinator"], rows)
 
 
 # --- describe

@@ -282,6 +282,21 @@ def test_a_group_that_is_not_there_is_said_so_in_every_version(
     assert str(error) == "group nope does not exist (GROUP_ID_NOT_FOUND)"
 
 
+def test_a_group_of_a_newer_kind_is_told_from_one_that_is_not_there(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    """As Apache Kafka 4.1 answers for a group of KIP-848."""
+
+    def newer(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        answer.groups[0].error_message = "Group new is not a classic group."
+        return answer
+
+    cluster.script(api_keys.DESCRIBE_GROUPS, newer)
+
+    assert "only newer requests can show" in str(admin.describe_groups(["new"])["new"])
+
+
 # --- Offsets
 
 

@@ -186,10 +186,12 @@ def _member_key(member: GroupMember) -> tuple[str, str]:
 
 
 def not_found(group_id: str, sentence: str | None) -> BrokerError:
-    """Brokers may say more than that it is not there: that it is of another type."""
-    if not sentence or "not found" in sentence:
+    """Brokers of newer kinds of groups (KIP-848) say the same of a group that is of such a kind."""
+    if sentence and "not a classic group" in sentence:
+        sentence = f"group {group_id} is of a kind whose members only newer requests can show"
+    else:
         sentence = f"group {group_id} does not exist"
-    return BrokerError(GROUP_ID_NOT_FOUND, sentence.rstrip("."))
+    return BrokerError(GROUP_ID_NOT_FOUND, sentence)
 
 
 def describe_groups(
