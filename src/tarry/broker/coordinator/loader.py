@@ -24,7 +24,7 @@ logger = logging.getLogger("tarry.group")
 
 # What is read, decoded or begun in one step: a few milliseconds each.
 READ_BYTES: Final = 512 * 1024
-RECORDS_PER_STEP: Final = 2_000
+RECORDS_PER_STEP: Final = 1_000
 GROUPS_PER_STEP: Final = 200
 
 
