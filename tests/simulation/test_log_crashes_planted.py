@@ -59,12 +59,6 @@ def a_start_does_not_finish_the_swap(patch: pytest.MonkeyPatch) -> None:
 
 
 def new_files_have_the_same_name_each_time(patch: pytest.MonkeyPatch) -> None:
-    def begin_output(self: Compaction) -> None:
-        original(self)
-        self.log.compaction.generation = 1
-
-    original = Compaction._begin_output
-    patch.setattr(Compaction, "_begin_output", begin_output)
     make = compaction.CompactedSegment.__init__
     patch.setattr(
         compaction.CompactedSegment,
@@ -113,11 +107,8 @@ def the_dirty_part_alone_is_copied(patch: pytest.MonkeyPatch) -> None:
         begin_copying(self, end_offset, now_wall_ms)
         cleaned_offset = self.log.compaction.cleaned_offset
         later = [source for source in self._sources if source.base_offset >= cleaned_offset]
-        if later and later != self._sources:
-            assert self._output is not None
-            self._output.discard()
+        if later:
             self._sources = later
-            self._begin_output()
 
     patch.setattr(Compaction, "_begin_copying", dirty_only)
 

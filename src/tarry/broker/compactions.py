@@ -120,12 +120,12 @@ class Compactions(TimerEntry):
     def _step(self, current: Compaction) -> None:
         if self._must_abandon(current):
             self._abandon(current)
-            return
         try:
             flush_id = current.step(Effort(), self.broker.now_wall_ms)
         except Flaw as flaw:
             current.log.note_flaw(flaw)
             self._abandon(current)
+            self._again_in(PAUSE_MS)
             return
         except StorageError as error:
             self._fail(current, error)
@@ -143,6 +143,7 @@ class Compactions(TimerEntry):
         assert current is not None
         if self._must_abandon(current):
             self._abandon(current)
+            self._again_in(PAUSE_MS)
             return
         is_swap = current.is_swap_begun
         try:
@@ -161,25 +162,29 @@ class Compactions(TimerEntry):
 
     def _must_abandon(self, current: Compaction) -> bool:
         log = current.log
+        if current.is_abandoned:
+            return False
         return log.is_closed or (log.flaw_offset >= 0 and not current.is_swap_begun)
 
     def _fail(self, current: Compaction, error: StorageError) -> None:
         logger.warning(_CANNOT, self.current_name, error)
         if current.is_swap_begun:
             self._again_in(self._backoff_ms())
-        else:
-            self._abandon(current)
+            return
+        self._abandon(current)
+        self._again_in(PAUSE_MS)
 
     def _abandon(self, current: Compaction) -> None:
-        self.current = None
         try:
             current.abandon()
         except StorageError as error:
             logger.warning(_CANNOT, self.current_name, error)
-        self._again_in(PAUSE_MS)
 
     def _end(self, current: Compaction) -> None:
         self.current = None
+        self._again_in(PAUSE_MS)
+        if current.is_abandoned:
+            return
         # Clean now: it is due again when it is dirty again.
         self._refused = {
             partition: None for partition in self._refused if partition.log is not current.log
@@ -193,7 +198,6 @@ class Compactions(TimerEntry):
             current.records_dropped,
             f", {current.keyless_dropped} of them without a key" if current.keyless_dropped else "",
         )
-        self._again_in(PAUSE_MS)
 
     def _backoff_ms(self) -> int:
         return max(self.broker.settings.log_cleaner_backoff_ms, PAUSE_MS)

@@ -18,7 +18,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
-from tarry.base.errors import CorruptData
+from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_compaction import BatchCompaction, KeepRules
 from tarry.log.batch_walk import BatchWalk
 from tarry.log.compacted_segment import CompactedSegment
@@ -74,6 +74,7 @@ class Compaction:
         # Up to here the keys are mapped.
         self.end_offset: i64 = -1
         self.passes = 0
+        self.is_abandoned = False
         self.bytes_before: i64 = 0
         self.bytes_after: i64 = 0
         self.records_dropped: i64 = 0
@@ -134,14 +135,18 @@ class Compaction:
         return GO_ON
 
     def abandon(self) -> None:
-        """Give up: the log stays as the last swap has left it."""
+        """Give up: the log stays as the last swap has left it, and `step` goes on to DONE."""
         assert not self.is_swap_begun or self.log.is_closed
         output = self._output
+        self._output = None
+        # What is left to do is to drop the keys, a part at a time.
+        self.is_abandoned = True
+        self._phase = _CLEARING
+        self._walk = None
+        self._batch = None
+        self._end()
         if output is not None and not self.log.is_closed:
             output.discard()
-        self._output = None
-        self._phase = _DONE
-        self._end()
 
     def _end(self) -> None:
         self.log.compaction.is_under_way = False
@@ -153,7 +158,7 @@ class Compaction:
     def _begin_pass(self) -> None:
         log = self.log
         start_offset = max(log.compaction.cleaned_offset, log.log_start_offset)
-        if start_offset >= self.target_offset:
+        if self.is_abandoned or start_offset >= self.target_offset:
             self._phase = _DONE
             self._end()
             return
@@ -246,17 +251,21 @@ class Compaction:
         self._source = 0
         self._walk = None
         self._batch = None
-        self._begin_output()
+        self._output = None
         self._phase = _COPYING
 
-    def _begin_output(self) -> None:
+    def _begin_output(self) -> CompactedSegment:
         log = self.log
         log.compaction.generation += 1
         source = self._sources[self._source]
+        if log.disk.free_bytes() < source.size:
+            # Producers need the room more than compaction does.
+            raise StorageError(f"{log.directory}: no room for another {source.size} bytes")
         output = CompactedSegment(log, source.base_offset, log.compaction.generation)
         is_taken = output.try_take(source, self._end_of(self._source))
         assert is_taken
         self._output = output
+        return output
 
     def _end_of(self, index: i64) -> i64:
         """Where the segment behind a source begins: there is one, since the last one stays."""
@@ -266,7 +275,8 @@ class Compaction:
     def _copy(self, effort: Effort) -> i64:
         """Copy one batch, or as much of it as the effort allows; a flush to wait for, or GO_ON."""
         output = self._output
-        assert output is not None
+        if output is None:
+            output = self._begin_output()
         batch = self._batch
         if batch is None:
             header = self._next_header(effort)
@@ -345,8 +355,8 @@ class Compaction:
         if output.size == 0 and header is not None:
             output.add_encoded(header, empty_batch(header), -1)
         if not is_last and not output.has_changed and len(output.sources) == 1:
+            self._output = None
             output.discard()
-            self._begin_output()
             return GO_ON
         output.finish()
         files: list[LogFile] = list(output.files)
@@ -405,8 +415,4 @@ class Compaction:
         self.bytes_before += output.source_bytes
         self.bytes_after += output.size
         self._output = None
-        if self._source < len(self._sources):
-            self._begin_output()
-            self._phase = _COPYING
-        else:
-            self._phase = _CLEARING
+        self._phase = _COPYING if self._source < len(self._sources) else _CLEARING

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tarry.base.errors import StorageError
+from tarry.log.compaction import DONE
 from tarry.log.effort import Effort
 from tarry.log.flaw import Flaw
 from tarry.records.batch import DELETE_HORIZON_BIT, decode_batch_header
@@ -519,3 +520,37 @@ def test_what_an_attempt_left_behind_is_removed_at_the_next_start(scene):
 
 def with_right_crc(batch: bytes) -> bytes:
     return batch[:17] + crc32c(batch[21:]).to_bytes(4, "big") + batch[21:]
+
+
+def test_what_is_given_up_drops_its_keys_in_steps_and_ends(scene):
+    scene.config.segment_bytes = 1 << 20
+    for first in range(0, 30_000, 1_000):
+        scene.append(*[(b"%d" % number, b"") for number in range(first, first + 1_000)])
+    scene.buffer_bytes = 100 << 20
+    scene.roll()
+    compaction = scene.begin()
+    while compaction.keys.count < 25_000:
+        compaction.step(Effort(2_000), scene.now_wall_ms)
+
+    compaction.abandon()
+    counts = [compaction.keys.count]
+    while compaction.step(Effort(1), scene.now_wall_ms) != DONE:
+        counts.append(compaction.keys.count)
+
+    assert len(counts) > 2
+    assert compaction.keys.count == 0
+    assert not scene.log.compaction.is_under_way
+
+
+def test_compaction_leaves_producers_the_room_that_is_left(scene):
+    for number in range(100):
+        scene.append((b"k%d" % (number % 3), b"v" * 50))
+    scene.roll()
+    compaction = scene.begin()
+    scene.disk.capacity_bytes = scene.disk.used_bytes() + 1_000
+
+    with pytest.raises(StorageError, match="no room"):
+        while True:
+            compaction.step(Effort(50), scene.now_wall_ms)
+
+    assert not [name for name in scene.names() if name.endswith(".cleaned")]
