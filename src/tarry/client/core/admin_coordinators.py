@@ -137,7 +137,8 @@ def at_coordinators(
             yield Pause(failures, next(iter(reasons.values())))
         except TimedOut:
             for group_id, reason in reasons.items():
-                answers[group_id] = TimedOut(f"no answer about group {group_id} in time: {reason}")
+                late = "" if isinstance(reason, TimedOut) else "no answer in time: "
+                answers[group_id] = TimedOut(f"group {group_id}: {late}{reason}")
             return {group_id: answers[group_id] for group_id in wanted}
 
 
