@@ -572,3 +572,27 @@ def test_a_static_member_with_no_rebalance_timeout_keeps_nobody_but_itself_waiti
     assert hand.broker.next_due_ms() >= hand.now_ms + 100
     pass_time(hand, 11_000)
     assert member_ids(hand) == []
+
+
+def test_a_negative_rebalance_timeout_is_none_before_and_after_a_crash() -> None:
+    hand = broker_with_groups()
+    member, other = MemberByHand(hand), MemberByHand(hand)
+    other.client.send(api_keys.JOIN_GROUP, 9, static_join("other", 60_000))
+    hand.settle()
+    other.joined()
+    member.client.send(api_keys.JOIN_GROUP, 9, static_join("member", -1))
+    other.client.send(api_keys.JOIN_GROUP, 9, static_join("other", 60_000, other.member_id))
+    hand.settle()
+    member.joined()
+    other.joined()
+    other.send_sync(member.member_id)
+    hand.settle()
+    assert other.synced() == errors.NONE
+
+    live = hand.broker.coordinator.shards[0].group(GROUP).round.members
+    hand.crash()
+    hand.settle()
+    loaded = hand.broker.coordinator.shards[0].group(GROUP).round.members
+
+    assert live[member.member_id].rebalance_timeout_ms == 0
+    assert loaded[member.member_id].rebalance_timeout_ms == 0

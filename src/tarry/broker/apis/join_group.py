@@ -60,7 +60,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         protocols=tuple((each.name, each.metadata) for each in request.protocols),
         session_timeout_ms=timeout_ms,
         rebalance_timeout_ms=(
-            request.rebalance_timeout_ms if context.api_version >= 1 else timeout_ms
+            # A negative time is none; in a record -1 would mean the session's.
+            max(request.rebalance_timeout_ms, 0) if context.api_version >= 1 else timeout_ms
         ),
         must_know_id=context.api_version >= VERSION_OF_KNOWN_IDS,
         may_skip_assignment=context.api_version >= VERSION_OF_SKIPPED_ASSIGNMENTS,
