@@ -34,6 +34,11 @@ class MemberPlan:
         # Of 1,000 requests so many lose their answers.
         self.losses_per_mille = 20
 
+    @property
+    def is_hopeless(self) -> bool:
+        """Alone it can never sync in time."""
+        return self.rebalance_timeout_ms <= 1
+
 
 class GroupPlan:
     """One group."""
@@ -160,5 +165,8 @@ def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
         if is_static or random.randrange(5) < 2:
             # Two processes with one instance id take each other's place.
             member.instance_id = f"{name}-i{random.randrange(number + 1)}"
+        if random.randrange(15) == 0:
+            # Nobody can rejoin as fast; such a member is dead when all is to become Stable.
+            member.rebalance_timeout_ms = random.randrange(2)
         group.members.append(member)
     return group

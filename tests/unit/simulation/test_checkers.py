@@ -331,6 +331,37 @@ def test_a_request_that_waits_longer_than_it_may_is_found() -> None:
     assert "has waited 20000 ms" in history.violations[0]
 
 
+def test_a_request_that_is_to_be_answered_by_the_tick_has_no_longer() -> None:
+    history = History()
+    checker = LivenessChecker(history)
+    join = waiting_fetch()
+    join.slack_ms = 1
+
+    checker.after_turn([OneSocket(join)], 0)
+    checker.after_turn([OneSocket(join)], 10_001)
+    silent = list(history.violations)
+    checker.after_turn([OneSocket(join)], 10_002)
+
+    assert silent == []
+    assert "may wait 10000 ms and has waited 10002 ms" in history.violations[0]
+
+
+def test_a_request_that_a_stop_of_the_broker_begins_anew_is_counted_from_there() -> None:
+    forgiven = History()
+    join = waiting_fetch()
+    join.is_stall_forgiven = True
+    counted = History()
+
+    for history, head in ((forgiven, join), (counted, waiting_fetch())):
+        checker = LivenessChecker(history)
+        checker.after_turn([OneSocket(head)], 0)
+        checker.after_turn([OneSocket(head)], 9_000, 1)
+        checker.after_turn([OneSocket(head)], 18_000, 1)
+
+    assert forgiven.violations == []
+    assert "has waited 18000 ms" in counted.violations[0]
+
+
 def test_a_fetch_that_sleeps_on_acknowledged_records_is_found() -> None:
     history = History()
     history.acknowledged_ends[PLACE] = 6

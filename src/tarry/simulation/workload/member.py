@@ -232,7 +232,7 @@ class Member(Mortal):
     def _sync(self, joined: JoinGroupResponse) -> Steps[bool]:
         if self._is_chance(self.plan.pauses_per_mille):
             yield from self._groups.pause(
-                self.stage.random.randrange(2 * self.plan.rebalance_timeout_ms)
+                self.stage.random.randrange(2 * max(1, self.plan.rebalance_timeout_ms))
             )
         if self._is_chance(self.plan.hauntings_per_mille):
             yield from self._send_commit()

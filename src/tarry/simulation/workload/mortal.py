@@ -62,7 +62,7 @@ class Mortal(ScriptedActor):
 
     def _ask_once(self, question: Question) -> Steps[Outcome]:
         """Ask, and perhaps lose the connection or die while the answer is awaited."""
-        if self.stage.is_still:
+        if self.stage.is_still or (self.stage.is_quiet and self.plan.is_hopeless):
             raise ProcessDied
         if self._is_chance(self.plan.losses_per_mille):
             loss_ms = self.stage.random.randrange(question.wait_ms // 2 + 30)
