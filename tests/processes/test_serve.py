@@ -235,7 +235,7 @@ def test_a_server_properties_of_kafka_serves_with_one_warning(make_broker: MakeB
     assert (broker.directory / "kraft-combined-logs").is_dir()
     warnings = [line for line in broker.log().splitlines() if " WARNING " in line]
     assert len(warnings) == 1
-    for name in ("process.roles", "num.io.threads", "transaction.state.log", "CONTROLLER"):
+    for name in ("process.roles", "num.io.threads", "CONTROLLER"):
         assert name in warnings[0]
 
 
