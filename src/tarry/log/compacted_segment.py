@@ -64,10 +64,10 @@ class CompactedSegment:
                 return False
             index_bytes: i64 = self.log.config.segment_index_bytes
             mine = self.segment.indexes
-            theirs = source.loaded()
-            if mine.offsets.count + theirs.offsets.count >= index_bytes // 8:
+            theirs = source.indexes
+            if mine.offsets.count + theirs.offset_entries() >= index_bytes // 8:
                 return False
-            if mine.times.count + theirs.times.count >= index_bytes // 12:
+            if mine.times.count + theirs.time_entries() >= index_bytes // 12:
                 return False
         self.sources.append(source)
         self.source_bytes += source.size

@@ -90,6 +90,14 @@ class SegmentIndexes:
             self.saved_offsets = min(self.saved_offsets, offset_entries)
             self.saved_times = min(self.saved_times, time_entries)
 
+    def offset_entries(self) -> i64:
+        """How many there are, in memory or in the file."""
+        return self.offsets.count if self.are_loaded else self.saved_offsets
+
+    def time_entries(self) -> i64:
+        """The same for the time index."""
+        return self.times.count if self.are_loaded else self.saved_times
+
     def last_position(self) -> i64:
         """Where the newest indexed batch begins; 0 if there is none."""
         count = self.offsets.count
