@@ -110,7 +110,14 @@ class JavaGroups:
 class JavaMember:
     """A member in the JVM; to kill it is to kill the JVM."""
 
-    def __init__(self, name: str, watch: Watch, program: JavaGroups, words: list[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        watch: Watch,
+        program: JavaGroups,
+        words: list[str],
+        more_settings: dict[str, str] | None = None,
+    ) -> None:
         address, group, topic, assignor, session_ms, heartbeat_ms = words
         self.name = name
         self.watch = watch
@@ -129,6 +136,7 @@ class JavaMember:
             "enable.auto.commit": "false",
             "auto.offset.reset": "earliest",
             "reconnect.backoff.max.ms": "200",
+            **(more_settings or {}),
         }
         program.ask("join", member=self.key, topic=topic, settings=settings)
 
