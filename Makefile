@@ -5,7 +5,7 @@ ARGS ?=
 
 BIN := .venv/bin
 
-.PHONY: help setup environment serve test quick check bench bench-timer bench-purgatory bench-groups dist clean
+.PHONY: help setup environment serve test quick check bench bench-timer bench-purgatory bench-groups bench-compaction dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-timer      the timers beside Kafka's, Netty's, the JDK's, asyncio's; ARGS=--quick"
 	@echo "make bench-purgatory  the purgatory beside Kafka's; ARGS=--short"
 	@echo "make bench-groups     heartbeats, joins and commits of groups beside Kafka's; ARGS=--quick"
+	@echo "make bench-compaction 1 GB compacted: time, longest turn, memory"
 	@echo "make dist     dist/: a pure wheel, and one compiled for this Python and platform"
 	@echo "make clean    remove what was built, .venv too; data stays"
 
@@ -52,6 +53,9 @@ bench-purgatory: setup
 
 bench-groups: setup
 	@$(BIN)/python bench/groups.py $(ARGS)
+
+bench-compaction: setup
+	@$(BIN)/python bench/compaction.py $(ARGS)
 
 # A pure wheel, which runs everywhere, and a compiled one for this interpreter and platform.
 dist: environment
