@@ -8,6 +8,7 @@ all the work, and what it waits for is a ready descriptor or the broker's next d
 from __future__ import annotations
 
 import logging
+import os
 import random
 from collections.abc import Callable
 from typing import Final, Protocol
@@ -63,6 +64,8 @@ class Machine:
         keep_freed_memory()
         descriptors = raise_descriptor_limit()
         self.directory = HeldDirectory(settings.log_directory)
+        # Clients far away are told it too (DescribeLogDirs): not as seen from where we started.
+        settings.log_directory = os.path.abspath(self.directory.path)
         self.reactor = Reactor(make_poller())
         self.wake = Wake()
         self.reactor.add(self.wake.read_descriptor, READABLE, self.wake)
