@@ -13,12 +13,14 @@ from group_user import (
     group_broker,
     pass_time,
     stable_group,
+    waiting_in,
 )
 
 from tarry.base import errors
 from tarry.group.placement import partition_of_group
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -304,3 +306,47 @@ def test_a_disk_that_fails_to_read_once_keeps_only_the_groups_of_its_partition()
     codes = [user.describe(group).error_code for group in (first, second)]
 
     assert codes == [errors.COORDINATOR_NOT_AVAILABLE, errors.NONE]
+
+
+# --- What happens meanwhile.
+
+
+def test_a_topic_that_is_deleted_while_it_is_loaded_leaves_nothing(hand: BrokerByHand) -> None:
+    hand.crash()
+    user = GroupUser(hand)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)], timeout_ms=5_000)
+    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    loading = [shard.error_code for shard in hand.broker.coordinator.shards]
+
+    hand.settle()
+    user.answers()
+
+    assert loading == [LOADING]
+    assert user.group_ids() == []
+    assert user.find().error_code == errors.NONE
+    assert user.commit({0: 1}) == [errors.NONE]
+    assert user.all_offsets() == {(ORDERS, 0): 1}
+    pass_time(hand, 60_000)
+    assert waiting_in(hand) == {}
+
+
+@pytest.mark.parametrize("turns", range(0, 16, 3))
+@pytest.mark.parametrize("end", ["stop", "power"])
+def test_a_loading_that_is_broken_off_begins_again_at_the_next_start(
+    hand: BrokerByHand, turns: int, end: str
+) -> None:
+    hand.crash()
+    for _ in range(turns):
+        hand.turn()
+
+    if end == "stop":
+        hand.stop()
+    else:
+        hand.disk.crash()
+    hand.start()
+    hand.settle()
+
+    user = GroupUser(hand)
+    assert user.offset() == 7
+    assert user.state() == "Stable"
+    assert user.offset("filler") == 199
