@@ -47,7 +47,7 @@ log = logging.getLogger("tarry.client")
 # An iteration waits without an end, in polls of this length.
 ITERATION_SECONDS: Final = 3_600
 
-# Between two records of an iteration the core is turned at least this often.
+# Between two records of an iteration the core is turned this often.
 TICK_MS: Final = 50
 
 
@@ -259,31 +259,14 @@ class Consumer(PlacesReader):
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Record after record, without an end until `wakeup`; each is finished when the next one
         is asked for."""
-        while True:
-            handed_out = self._hand_out(None)
-            if handed_out is None:
-                return
-            ticked_ms = monotonic_ms()
-            while not handed_out.is_over:
-                record = handed_out.next_record()
-                if record is None:
-                    break
-                yield record
-                if monotonic_ms() - ticked_ms >= TICK_MS or self._core.membership.has_event:
-                    break
+        while (handed_out := self._hand_out(None)) is not None:
+            yield from handed_out.records(monotonic_ms() + TICK_MS)
 
     def batches(self, max_records: int | None = None) -> Iterator[RecordGroup]:
         """Records of one partition at a time, without an end until `wakeup`; finished when the
         next ones are asked for."""
-        while True:
-            handed_out = self._hand_out(max_records)
-            if handed_out is None:
-                return
-            while not handed_out.is_over and not self._core.membership.has_event:
-                group = handed_out.next_group()
-                if group is None:
-                    break
-                yield group
+        while (handed_out := self._hand_out(max_records)) is not None:
+            yield from handed_out.batches(monotonic_ms() + TICK_MS)
 
     def _hand_out(self, max_records: int | None) -> HandedOut | None:
         """What the next poll brings, to be yielded one by one; None after a `wakeup`."""

@@ -6,23 +6,43 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from tarry.client.core.consumer import ConsumerCore, RecordGroup
+from tarry.client.sync.driver import monotonic_ms
 from tarry.records.record import Record
 
 
 class ConsumerRecord:
-    """A record with the partition it came from."""
+    """A record with the partition it came from.  Looks its fields up when they are asked for:
+    copying all of them costs more than the one or two that a loop reads."""
 
-    __slots__ = ("headers", "key", "offset", "partition", "timestamp", "topic", "value")
+    __slots__ = ("_record", "partition", "topic")
 
     def __init__(self, topic: str, partition: int, record: Record) -> None:
         self.topic = topic
         self.partition = partition
-        self.offset = record.offset
-        self.timestamp = record.timestamp
-        self.key = record.key
-        self.value = record.value
-        self.headers = record.headers
+        self._record = record
+
+    @property
+    def offset(self) -> int:
+        return self._record.offset
+
+    @property
+    def timestamp(self) -> int:
+        return self._record.timestamp
+
+    @property
+    def key(self) -> bytes | None:
+        return self._record.key
+
+    @property
+    def value(self) -> bytes | None:
+        return self._record.value
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self._record.headers
 
     def __repr__(self) -> str:
         return f"ConsumerRecord({self.topic} [{self.partition}] at {self.offset}, {self.value!r})"
@@ -39,29 +59,30 @@ class HandedOut:
         self._current = 0
         self.is_over = False
 
-    def next_record(self) -> ConsumerRecord | None:
-        """None when everything was yielded."""
+    def records(self, until_ms: int) -> Iterator[ConsumerRecord]:
+        """One by one, until the time is up or they were given back: then it is time for a poll."""
         while self.group < len(self.groups):
             topic, partition, records = self.groups[self.group]
-            if self.record < len(records):
-                record = records[self.record]
-                self._current = self.record
-                self.record += 1
-                return ConsumerRecord(topic, partition, record)
+            for place, record in enumerate(records):
+                self._current = place
+                self.record = place + 1
+                yield ConsumerRecord(topic, partition, record)
+                if self.is_over or monotonic_ms() >= until_ms:
+                    return
             self.group += 1
             self.record = 0
-        return None
 
-    def next_group(self) -> RecordGroup | None:
-        """The same, a group at a time; not to be mixed with records."""
-        if self.record > 0:
+    def batches(self, until_ms: int) -> Iterator[RecordGroup]:
+        """The same, a group at a time."""
+        while self.group < len(self.groups):
+            group = self.groups[self.group]
+            self._current = 0
+            self.record = len(group.records)
+            yield group
+            if self.is_over or monotonic_ms() >= until_ms:
+                return
             self.group += 1
-        if self.group >= len(self.groups):
-            return None
-        group = self.groups[self.group]
-        self.record = len(group.records)
-        self._current = 0
-        return group
+            self.record = 0
 
     def give_back(self, core: ConsumerCore) -> None:
         """To the core what was not yielded, from the last on, so that the order stays; what was
