@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from confluent_face import confluent_kafka, missing
 from group_broker import GROUP_TEXTS, IS_KAFKA, GroupBroker
+from group_laws import value_of
 from group_members import HEARTBEAT_MS, SESSION_MS
 from group_scene_of_clients import Scene
 from java_face import JavaError
@@ -161,6 +162,24 @@ def test_log_directories_tell_the_size_of_every_partition(ask, make_scene, group
         directory = group_broker.data / f"{scene.topic}-{partition}"
         on_disk = sum(path.stat().st_size for path in directory.glob("*.log"))
         assert sizes[f"{scene.topic}-{partition}"] == on_disk
+
+
+def test_a_member_hears_of_new_partitions_and_reads_them(
+    ask, make_scene, group_broker, java_groups
+):
+    scene = make_scene(group_broker.address)
+    member = join(scene, java_groups, group_broker.address, **{"metadata.max.age.ms": "300"})
+
+    ask("create partitions", topic=scene.topic, count=4)
+    scene.partitions = 4
+    scene.wait_until_shared_by(member)
+    # The scene's own producer still believes that there are two.
+    producer = confluent_kafka.Producer({"bootstrap.servers": group_broker.address})
+    producer.produce(scene.topic, value_of(3, 0), partition=3)
+    producer.flush()
+    scene.watch.wait_until(lambda: (3, 0) in scene.all_read(), scene.told)
+
+    assert scene.all_read()[3, 0] == value_of(3, 0)
 
 
 @pytest.mark.skipif(IS_KAFKA, reason="what Kafka serves is not ours to test")
