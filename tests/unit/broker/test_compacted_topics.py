@@ -306,16 +306,31 @@ def test_after_a_crash_the_log_is_still_compact_and_goes_on():
     assert kept(again) == [11, 13, 15, 17, 18, 19]
 
 
-def test_a_step_is_bounded():
-    """However much there is to do, each turn does a little of it."""
+def steps_until_clean(after_ms: int) -> int:
+    """Turns that a compaction takes when they come so far apart."""
     operator = someone_with(segment_ms=str(DAY_MS), segment_bytes=str(1 << 20))
     for number in range(30):
         operator.produce(keyed(*[(b"k%d" % at, b"v" * 50) for at in range(1_000)], time=number))
     log = operator.hand.broker.topics[ORDERS].partitions[0].log
     turns = 0
     while log.compaction.cleaned_offset == 0:
-        operator.hand.turn(*operator.hand.disk.complete_flushes(), after_ms=1)
+        operator.hand.turn(*operator.hand.disk.complete_flushes(), after_ms=after_ms)
         turns += log.compaction.is_under_way
+    return turns
+
+
+def test_compaction_gives_way_when_turns_come_late():
+    """They do when there is other work; then not every one of them does a step."""
+    turns = steps_until_clean(1)
+
+    busy_turns = steps_until_clean(12)
+
+    assert busy_turns > turns
+
+
+def test_a_step_is_bounded():
+    """However much there is to do, each turn does a little of it."""
+    turns = steps_until_clean(1)
 
     # 2 x 17,000 records at least, one unit each.
     assert turns > 34_000 // STEP_UNITS

@@ -11,11 +11,12 @@ from tarry.base.errors import StorageError
 from tarry.log.compaction import DONE
 from tarry.log.effort import Effort
 from tarry.log.flaw import Flaw
-from tarry.records.batch import DELETE_HORIZON_BIT, decode_batch_header
+from tarry.records.batch import DELETE_HORIZON_BIT, decode_batch_header, with_log_append_time
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
 from tarry.wire.compression import NAMES
 from tarry.wire.crc32c import crc32c
+from tarry.wire.reader import window_of
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -554,3 +555,35 @@ def test_compaction_leaves_producers_the_room_that_is_left(scene):
             compaction.step(Effort(50), scene.now_wall_ms)
 
     assert not [name for name in scene.names() if name.endswith(".cleaned")]
+
+
+@pytest.mark.parametrize("timestamp", [-(1 << 62), (1 << 62) + 5])
+def test_a_tombstone_whose_time_is_absurd_stays_as_it_is(scene, timestamp):
+    """No horizon can be set that its time could be told from."""
+    scene.append((b"a", None), (b"b", b"1"), timestamp=timestamp)
+    scene.append((b"b", b"2"))
+    scene.roll()
+
+    scene.compact()
+
+    scene.check_records()
+    assert scene.places()[0] == (0, b"a")
+
+
+@pytest.mark.parametrize("codec", range(len(NAMES)), ids=NAMES)
+def test_records_of_a_batch_with_the_brokers_time_keep_it(scene, codec):
+    builder = BatchBuilder()
+    for key, value in ((b"a", None), (b"b", b"1"), (b"c", b"1")):
+        builder.append(7_000, key, value)
+    window = window_of(builder.build(codec))
+    stamped = with_log_append_time(window, decode_batch_header(window.data, 0), 9_000)
+    scene.log.append_bytes(stamped.data, 0, scene.now_wall_ms)
+    scene.append((b"b", b"2"))
+    scene.roll()
+
+    scene.compact()
+
+    records = scene.records()[:2]
+    assert [(record.offset, record.timestamp) for record in records] == [(0, 9_000), (2, 9_000)]
+    header, _ = next(scene.batches())
+    assert header.is_log_append_time
