@@ -132,6 +132,11 @@ def waiting_in(hand: BrokerByHand) -> dict[str, tuple[int, int]]:
     }
 
 
+def delayed_in(hand: BrokerByHand) -> dict[str, int]:
+    """What waits, by purgatory, zeros left out."""
+    return {name: count for name, (count, _) in waiting_in(hand).items() if count}
+
+
 class GroupUser(User):
     """One connection, and short words for what is asked about groups."""
 

@@ -324,6 +324,42 @@ def test_after_a_crash_a_new_topic_of_the_same_name_has_no_old_offsets(flushes: 
 # --- By request.
 
 
+def test_groups_are_deleted_each_by_its_own_state() -> None:
+    hand = group_broker()
+    user = GroupUser(hand)
+    stable_group(hand)
+    user.commit({0: 7}, "others")
+
+    codes = user.delete_groups("others", READERS, "nobody")
+
+    assert codes == [errors.NONE, errors.NON_EMPTY_GROUP, errors.GROUP_ID_NOT_FOUND]
+    assert user.group_ids() == [READERS]
+    assert user.all_offsets("others") == {}
+    assert user.state("others") == "Dead"
+
+
+def test_a_group_that_is_named_twice_is_deleted_once() -> None:
+    user = GroupUser(group_broker())
+    user.commit({0: 7})
+
+    assert user.delete_groups(READERS, READERS) == [errors.NONE]
+    assert user.delete_groups(READERS) == [errors.GROUP_ID_NOT_FOUND]
+
+
+def test_a_deleted_group_may_come_back_with_nothing() -> None:
+    hand = group_broker()
+    user = GroupUser(hand)
+    (member,) = stable_group(hand)
+    member.commit_as_member({0: 7})
+    member.leave()
+    user.delete_groups()
+
+    (again,) = stable_group(hand)
+
+    assert again.generation_id == 1
+    assert again.offset() == -1
+
+
 @pytest.mark.parametrize("what", ["group", "offsets"])
 @pytest.mark.parametrize("flushes", range(4))
 def test_what_was_deleted_does_not_come_back_after_a_crash(what: str, flushes: int) -> None:

@@ -476,37 +476,3 @@ def test_offsets_of_a_group_of_another_kind_are_deleted_when_it_is_empty(
     empty = user.delete_offsets(0)
 
     assert (working, empty) == ([errors.NON_EMPTY_GROUP], [errors.NONE])
-
-
-# --- DeleteGroups.
-
-
-def test_groups_are_deleted_each_by_its_own_state(hand: BrokerByHand, user: GroupUser) -> None:
-    stable_group(hand)
-    user.commit({0: 7}, "others")
-
-    codes = user.delete_groups("others", READERS, "nobody")
-
-    assert codes == [errors.NONE, errors.NON_EMPTY_GROUP, errors.GROUP_ID_NOT_FOUND]
-    assert user.group_ids() == [READERS]
-    assert user.all_offsets("others") == {}
-    assert user.state("others") == "Dead"
-
-
-def test_a_group_that_is_named_twice_is_deleted_once(user: GroupUser) -> None:
-    user.commit({0: 7})
-
-    assert user.delete_groups(READERS, READERS) == [errors.NONE]
-    assert user.delete_groups(READERS) == [errors.GROUP_ID_NOT_FOUND]
-
-
-def test_a_deleted_group_may_come_back_with_nothing(hand: BrokerByHand, user: GroupUser) -> None:
-    (member,) = stable_group(hand)
-    member.commit_as_member({0: 7})
-    member.leave()
-    user.delete_groups()
-
-    (again,) = stable_group(hand)
-
-    assert again.generation_id == 1
-    assert again.offset() == -1

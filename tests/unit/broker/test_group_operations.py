@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 
 import pytest
-from broker_user import ORDERS
 from group_user import (
     READERS,
     SESSION_MS,
     GroupUser,
     Member,
     commit_codes,
+    delayed_in,
     group_broker,
     pass_time,
     pass_time_without_disk,
@@ -21,14 +21,11 @@ from group_user import (
 )
 
 from tarry.base import errors
-from tarry.base.doors import disconnected, stop_requested
 from tarry.base.probe import Probe
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from tarry.protocol.messages.join_group import JoinGroupResponse
 from tarry.protocol.messages.offset_delete import OffsetDeleteResponse
 from tarry.protocol.messages.sync_group import SyncGroupResponse
-from tarry.simulation.by_hand import BrokerByHand
 
 REMOVED = re.compile(
     r"group (?P<group>\S+): member (?P<member>\S+?)( \(instance (?P<instance>\S+)\))?"
@@ -53,11 +50,6 @@ def beat(members: list[Member], ms: int) -> None:
         for member in members:
             member.heartbeat()
         ms -= step_ms
-
-
-def delayed(hand: BrokerByHand) -> dict[str, int]:
-    """What waits, by purgatory, zeros left out."""
-    return {name: count for name, (count, _) in waiting_in(hand).items() if count}
 
 
 # --- DelayedJoin.
@@ -119,7 +111,7 @@ def test_a_round_has_one_join_operation_however_many_join() -> None:
     counts = []
     for member in newcomers:
         member.send_join()
-        counts.append(delayed(hand)["Join"])
+        counts.append(delayed_in(hand)["Join"])
     for member in members:
         member.send_join()
     hand.settle()
@@ -174,7 +166,7 @@ def test_an_id_that_was_given_out_holds_the_join_phase_until_its_session_ends() 
 
     assert early == []
     assert member.take_join().error_code == errors.NONE
-    assert delayed(hand) == {"Sync": 1, "Heartbeat": 2}
+    assert delayed_in(hand) == {"Sync": 1, "Heartbeat": 2}
 
 
 # --- DelayedSync.
@@ -192,7 +184,7 @@ def test_the_sync_operation_holds_the_round_after_the_leaders_answer() -> None:
     leader.send_sync()
     hand.settle()
     answered = leader.answer(SyncGroupResponse)
-    waiting = delayed(hand)["Sync"]
+    waiting = delayed_in(hand)["Sync"]
     late = other.sync()
 
     assert answered.error_code == errors.NONE
@@ -245,7 +237,7 @@ def test_a_rebalance_ends_the_sync_operation_of_the_generation_before() -> None:
     hand.settle()
 
     assert other.answer(SyncGroupResponse).error_code == errors.REBALANCE_IN_PROGRESS
-    assert delayed(hand) == {"Join": 1, "Heartbeat": 3}
+    assert delayed_in(hand) == {"Join": 1, "Heartbeat": 3}
     assert "Sync" not in waiting_in(hand)
 
 
@@ -386,7 +378,7 @@ def test_a_commit_times_out_while_the_disk_hangs_and_counts_once_it_is_durable()
     early = user.answers()
     pass_time_without_disk(hand, 1)
     (late,) = user.answers()
-    waiting = delayed(hand)
+    waiting = delayed_in(hand)
     hand.settle()
 
     assert early == []
@@ -449,159 +441,3 @@ def test_joins_and_syncs_do_not_time_out_with_the_disk() -> None:
     assert early == ([], [])
     assert leader.answer(SyncGroupResponse).error_code == errors.NONE
     assert other.answer(SyncGroupResponse).error_code == errors.NONE
-
-
-# --- Nothing is left.
-
-
-def test_nothing_is_left_when_all_members_have_left() -> None:
-    hand = group_broker()
-    members = stable_group(hand, 3)
-    newcomer = Member(hand)
-    newcomer.get_id()
-
-    for member in (*members, newcomer):
-        assert member.leave() == errors.NONE
-
-    assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.shards[0].operations == {}
-
-
-def test_nothing_is_left_when_all_members_have_died_in_different_phases() -> None:
-    hand = group_broker()
-    stable_group(hand, 3, "stable")
-    joining = stable_group(hand, 2, "joining")
-    joining[0].send_join()
-    syncing = stable_group(hand, 2, "syncing")
-    for member in syncing:
-        member.send_join()
-    hand.settle()
-    Member(hand, "pending").get_id()
-    Member(hand, "first").send_join()
-
-    pass_time(hand, 400_000)
-
-    assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.shards[0].operations == {}
-
-
-def test_nothing_is_left_after_a_group_was_deleted() -> None:
-    hand = group_broker()
-    (member,) = stable_group(hand)
-    member.commit_as_member({0: 7})
-    member.leave()
-    pending = Member(hand)
-    pending.get_id()
-
-    deleted = member.delete_groups()
-
-    assert deleted == [errors.NONE]
-    assert member.group_ids() == []
-    assert waiting_in(hand) == {}
-
-
-def test_a_join_whose_peer_is_gone_ends_with_its_round_and_leaves_nothing() -> None:
-    hand = group_broker()
-    goes, stays = stable_group(hand, 2)
-    goes.send_join()
-    hand.turn(disconnected(goes.client.connection_id))
-
-    stays.send_join()
-    hand.settle()
-    joined = stays.take_join()
-    waiting = delayed(hand)
-    pass_time(hand, 100_000)
-
-    assert (joined.error_code, joined.generation_id) == (errors.NONE, 3)
-    assert waiting == {"Sync": 1, "Heartbeat": 2}
-    assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.waiting == 0
-
-
-def test_a_sync_and_a_commit_whose_peers_are_gone_leave_nothing() -> None:
-    hand = group_broker()
-    leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
-    other.send_sync()
-    committer = GroupUser(hand)
-    committer.send_commit({0: 7}, "simple")
-
-    hand.turn(
-        disconnected(other.client.connection_id), disconnected(committer.client.connection_id)
-    )
-    leader.sync()
-    for member in (leader, Member(hand)):
-        member.member_id, member.leader_id = other.member_id, ""
-        member.leave()
-    pass_time(hand, 100_000)
-
-    assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.waiting == 0
-
-
-def test_a_hundred_rounds_leave_what_one_leaves() -> None:
-    hand = group_broker()
-    (member,) = stable_group(hand)
-
-    for _ in range(100):
-        stabilize(member)
-
-    assert delayed(hand) == {"Heartbeat": 1}
-    assert waiting_in(hand) == {"Heartbeat": (1, 1)}
-    assert hand.broker.coordinator.waiting == 0
-
-
-def test_a_commit_on_its_way_is_answered_before_a_clean_stop_ends() -> None:
-    hand = group_broker()
-    user = GroupUser(hand)
-    user.send_commit({0: 7})
-
-    hand.turn(stop_requested())
-    before = (user.answers(), hand.broker.is_stopped)
-    hand.settle()
-
-    assert before == ([], False)
-    (answer,) = user.answers()
-    assert commit_codes(answer) == [errors.NONE]
-    hand.start()
-    hand.settle()
-    assert GroupUser(hand).offset() == 7
-
-
-def test_groups_that_are_named_in_a_loop_are_forgotten_with_their_ids() -> None:
-    hand = group_broker()
-    shard = hand.broker.coordinator.shards[0]
-    for number in range(1_000):
-        asking = Member(hand, f"group-{number}")
-        asking.get_id()
-        hand.turn(disconnected(asking.client.connection_id))
-    before = len(shard.groups.by_id)
-
-    pass_time(hand, SESSION_MS)
-
-    assert before == 1_000
-    assert shard.groups.by_id == {}
-    assert shard.operations == {}
-    assert waiting_in(hand) == {}
-
-
-def test_a_clean_stop_tells_who_waits_to_look_for_another_coordinator() -> None:
-    hand = group_broker()
-    waiting, _ = stable_group(hand, 2)
-    waiting.send_join()
-
-    hand.stop()
-
-    assert waiting.answer(JoinGroupResponse).error_code == errors.NOT_COORDINATOR
-    hand.start()
-    hand.settle()
-    user = GroupUser(hand)
-    assert [(each.group_id, each.group_state) for each in user.list_groups().groups] == [
-        (READERS, "Stable")
-    ]
-    assert user.commit({0: 1}, "others") == [errors.NONE]
-    assert user.all_offsets("others") == {(ORDERS, 0): 1}
