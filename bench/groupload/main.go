@@ -112,7 +112,6 @@ func settle(ms []*member) (time.Time, float64) {
 // heartbeats lets members of many groups beat in their own rhythm.
 func heartbeats() map[string]any {
 	ms := make([]*member, *members)
-	// Connected in turn: a burst of ten thousand would not fit the broker's backlog.
 	for i := range ms {
 		ms[i] = newMember(*address, fmt.Sprintf("%s-%d", *prefix, i%*groups))
 	}
@@ -148,6 +147,7 @@ func join() map[string]any {
 	ms := make([]*member, *members)
 	for i := range ms {
 		ms[i] = newMember(*address, *prefix)
+		ms[i].received = 0
 	}
 	used, begin := cpuSeconds(*pid), time.Now()
 	stable, usedThen := settle(ms)

@@ -19,6 +19,7 @@ const (
 	heartbeat       = 12
 	leaveGroup      = 13
 	syncGroup       = 14
+	apiVersions     = 18
 	createTopics    = 19
 )
 
@@ -100,10 +101,14 @@ type connection struct {
 	received int64
 }
 
+// dial returns once the broker has taken the connection: a burst of thousands that only the kernel
+// has answered overflows the broker's backlog, and each that does waits for a second.
 func dial(address string) *connection {
 	conn, err := net.Dial("tcp", address)
 	check(err)
-	return &connection{Conn: conn, reader: bufio.NewReaderSize(conn, 512)}
+	c := &connection{Conn: conn, reader: bufio.NewReaderSize(conn, 512)}
+	c.ask(plain(apiVersions, 0).bytes())
+	return c
 }
 
 // ask sends a frame and waits for its answer, which is good until the next one.
