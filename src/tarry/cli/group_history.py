@@ -15,6 +15,9 @@ from tarry.base.errors import error_name
 from tarry.cli.tables import count_of, print_table, seconds_text
 from tarry.client.core.admin_memory import GroupMemory, GroupNote
 
+# In a large group each member has a line of its own; JSON has all of them.
+LINES_MAX: Final = 12
+
 # How the story of a rebalance ended.
 UNDER_WAY: Final = "under way"
 STABLE: Final = "stable"
@@ -23,6 +26,7 @@ EMPTY: Final = "empty"
 NONE: Final = "no rebalance"
 
 REBALANCE_BEGAN: Final = "RebalanceBegan"
+ROUND_CHANGED: Final = "RoundChanged"
 GENERATION_BEGAN: Final = "GenerationBegan"
 BECAME_STABLE: Final = "BecameStable"
 BECAME_EMPTY: Final = "BecameEmpty"
@@ -46,11 +50,13 @@ class Rebalance:
     def add(self, note: GroupNote) -> None:
         self.notes.append(note)
         generation_id = note.fields.get("generation_id")
-        if note.kind == REBALANCE_BEGAN:
+        if note.kind in (REBALANCE_BEGAN, ROUND_CHANGED):
             self.state = UNDER_WAY
             if self.generation_before is None:
                 self.generation_before = generation_id
         elif note.kind in (GENERATION_BEGAN, BECAME_STABLE, BECAME_EMPTY):
+            # The notes before it may be forgotten.
+            self.state = UNDER_WAY
             self.generation = generation_id
         if note.kind == BECAME_STABLE:
             self.state = STABLE
@@ -109,7 +115,7 @@ def print_history(memory: GroupMemory, rebalances: list[Rebalance], count: int) 
         return
     rows: list[list[object]] = []
     for one in rebalances[-count:]:
-        cells = _lines(one) or [("", one.state)]
+        cells = _shortened(_lines(one)) or [("", one.state)]
         first = [time_text(one.began_ms), _generations(one), _stood(one)]
         rows.append([*first, *cells[0]])
         rows.extend(["", "", "", *more] for more in cells[1:])
@@ -136,6 +142,14 @@ def _stood(one: Rebalance) -> str:
     if one.stood_ms is not None:
         return seconds_text(one.stood_ms)
     return "since then" if one.state == UNDER_WAY else "-"
+
+
+def _shortened(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
+    """How it began and how it ended."""
+    if len(lines) <= LINES_MAX:
+        return lines
+    left_out = len(lines) - (LINES_MAX - 1)
+    return [*lines[: LINES_MAX - 2], ("", f"... {left_out} more, with --json"), lines[-1]]
 
 
 def _lines(one: Rebalance) -> list[tuple[str, str]]:

@@ -333,6 +333,38 @@ def test_the_story_in_json_keeps_every_note(tarry: CommandRunner, cluster: Group
     assert last["rebalances"] == told["rebalances"][-1:]
 
 
+def test_a_rebalance_whose_beginning_is_forgotten_is_told_from_where_it_is_known(
+    tarry: CommandRunner, cluster: GroupCluster
+) -> None:
+    """The broker keeps the last hundred notes of a group."""
+    cluster.tarry_notes = {"billing": STORY[1:4], "audit": STORY[2:4]}
+    cluster.group("audit")
+
+    changed = tarry.json("groups why billing")["rebalances"]
+    began = tarry.json("groups why audit")["rebalances"]
+
+    assert [(one["state"], one["generation_before"]) for one in changed] == [("stable", 0)]
+    assert [(one["state"], one["generation_before"]) for one in began] == [("stable", None)]
+    assert [one["generation"] for one in (*changed, *began)] == [1, 1]
+
+
+def test_a_rebalance_of_many_members_is_told_in_few_lines(
+    tarry: CommandRunner, cluster: GroupCluster
+) -> None:
+    joined = [
+        note("RoundChanged", number, generation_id=0, reason=f"member m-{number} joined")
+        for number in range(40)
+    ]
+    cluster.tarry_notes = {"billing": [STORY[0], *joined, *generation(3_100, 1, 41)]}
+
+    lines = tarry.ok("groups why billing").splitlines()
+
+    assert len(lines) == 1 + 12
+    assert lines[-2].strip() == "... 31 more, with --json"
+    assert "41 members joined" in lines[-1]
+    assert "member m-8 joined" in lines[-3]
+
+
 def test_kinds_of_notes_that_this_client_does_not_know_are_told_by_their_reason(
     tarry: CommandRunner, cluster: GroupCluster
 ) -> None:
