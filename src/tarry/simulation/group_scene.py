@@ -167,6 +167,6 @@ def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
             member.instance_id = f"{name}-i{random.randrange(number + 1)}"
         if random.randrange(15) == 0:
             # Nobody can rejoin as fast; such a member is dead when all is to become Stable.
-            member.rebalance_timeout_ms = random.randrange(2)
+            member.rebalance_timeout_ms = random.randrange(3) - 1
         group.members.append(member)
     return group

@@ -125,7 +125,8 @@ class Coordinator:
         for partition in hosted.partitions[len(self.shards) :]:
             shard = Shard(self, partition)
             self.shards.append(shard)
-            if partition.log.log_start_offset >= partition.high_watermark:
+            log = partition.log
+            if log.flaw_offset < 0 and log.log_start_offset >= partition.high_watermark:
                 shard.error_code = errors.NONE
             else:
                 self._chores.append(Loader(shard))

@@ -56,6 +56,9 @@ class Loader(Chore):
         shard = self.shard
         if shard.partition.is_closed:
             return True
+        if shard.partition.log.flaw_offset >= 0:
+            # The log ends at its flaw: what was committed before would pass for the newest.
+            raise CorruptData(shard.partition.log.flaw_reason)
         if not self._is_read:
             self._is_read = self._read()
             return False
