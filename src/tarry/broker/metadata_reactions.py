@@ -26,7 +26,8 @@ from tarry.cluster.records import (
 )
 from tarry.cluster.state import DeletedTopic, TopicState
 from tarry.cluster.topic_names import is_internal
-from tarry.cluster.topic_settings import log_config
+from tarry.cluster.topic_settings import log_config, topic_value
+from tarry.log.config import LogConfig
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
 from tarry.partition.topic import HostedTopic
@@ -218,25 +219,41 @@ class MetadataReactions:
         topic = self.broker.cluster.topics_by_id.get(topic_id)
         hosted = self.broker.topics_by_id.get(topic_id)
         if topic is not None and hosted is not None:
-            self._reconfigure(topic, hosted)
+            self._reconfigure(topic, hosted, {})
 
     def reconfigure_broker(self) -> None:
         """Settings of the broker changed: so does what stands behind every topic's."""
         broker = self.broker
         take_over_changes(broker.settings, broker.cluster)
         expiration_ms = broker.settings.producer_id_expiration_ms
+        made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
         for hosted in broker.topics_by_id.values():
             topic = broker.cluster.topics_by_id.get(hosted.topic_id)
             if topic is None:
                 continue
-            self._reconfigure(topic, hosted)
+            self._reconfigure(topic, hosted, made)
             for partition in hosted.partitions:
                 partition.producers.expiration_ms = expiration_ms
 
-    def _reconfigure(self, topic: TopicState, hosted: HostedTopic) -> None:
-        broker = self.broker
+    def _reconfigure(
+        self,
+        topic: TopicState,
+        hosted: HostedTopic,
+        made: dict[tuple[tuple[str, str], ...], LogConfig],
+    ) -> None:
+        """`made`: what settings came to already, so that ten thousand topics are soon done."""
+        settings, configs = self.broker.settings, topic.configs
+        has_jitter = topic_value("segment.jitter.ms", configs, settings) != 0
+        key = tuple(configs.items())
+        config = made.get(key)
+        if config is None:
+            config = log_config(configs, settings)
+            made[key] = config
         for partition in hosted.partitions:
-            partition.reconfigure(log_config(topic.configs, broker.settings, broker.random))
+            if has_jitter:
+                # Each log has its own, so that not all of them roll at once.
+                config = log_config(configs, settings, self.broker.random)
+            partition.reconfigure(config)
 
     def give_up(self, deleted: DeletedTopic) -> None:
         """The topic is gone: wake who waits for it, rename its directories, remove them."""

@@ -7,7 +7,7 @@ came before it began; who comes later waits for the next, which then begins at o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tarry.base.limits import COMPLETIONS_PER_TURN_MAX
 from tarry.partition.state import Partition, PartitionKey
@@ -16,6 +16,9 @@ from tarry.timer.entry import TimerEntry
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
+
+# So soon a round is tried again that left a deletion out, instead of after the usual seconds.
+RETRY_MS: Final = 1_000
 
 
 class RecordDeletions:
@@ -37,7 +40,7 @@ class RecordDeletions:
         log.coming_start_offset = max(log.coming_start_offset, offset)
         self._waiting[partition] = None
         self._is_round_due = True
-        self._hasten()
+        self._hasten(1)
 
     def on_step(self, *, is_round_over: bool) -> None:
         """Recovery points are on disk, some or all of a round: who waits for them looks again."""
@@ -46,8 +49,10 @@ class RecordDeletions:
             if partition.is_closed or log.log_start_offset >= log.coming_start_offset:
                 del self._waiting[partition]
             self.touch(partition)
-        if is_round_over and self._is_round_due and self._waiting:
-            self._hasten()
+        if is_round_over and self._waiting:
+            # One that should have been in this round was left out: the disk refused, or its tail
+            # was just being filled.
+            self._hasten(1 if self._is_round_due else RETRY_MS)
 
     def on_round_begun(self) -> None:
         """What was requested until now is part of this round, or has to wait for a next one."""
@@ -73,8 +78,10 @@ class RecordDeletions:
                 return
             del self._keys[key]
 
-    def _hasten(self) -> None:
+    def _hasten(self, in_ms: int) -> None:
         # As a duty of the timer, which comes when the turn's tails are written: a log with a tail
         # gets no recovery point.
-        if self.checkpoints is not None:
-            self.broker.timer.reschedule(self.checkpoints, self.broker.now_ms + 1)
+        checkpoints = self.checkpoints
+        due_ms = self.broker.now_ms + in_ms
+        if checkpoints is not None and due_ms < checkpoints.deadline_ms:
+            self.broker.timer.reschedule(checkpoints, due_ms)

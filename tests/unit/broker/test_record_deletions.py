@@ -195,6 +195,23 @@ def test_a_deletion_that_the_disk_does_not_take_times_out_and_may_be_asked_again
     assert someone.delete_records((0, 4)) == [(4, errors.NONE)]
 
 
+def test_a_deletion_that_a_round_had_to_leave_out_is_in_the_next_a_second_later(
+    someone: Operator,
+) -> None:
+    someone.hand.disk.fail_writes(1, "recovery-points")
+    send(someone, (0, 4))
+    someone.hand.turn(after_ms=1)
+    someone.hand.settle()
+    early = someone.answers()
+
+    for _ in range(3):
+        someone.hand.turn(after_ms=400)
+        someone.hand.settle()
+
+    assert early == []
+    assert deleted(someone.answers()[0]) == [(4, errors.NONE)]
+
+
 def test_a_deletion_without_time_still_gets_the_answer_of_one_that_went_well(
     someone: Operator,
 ) -> None:
