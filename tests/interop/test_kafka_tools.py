@@ -10,6 +10,7 @@ import pytest
 from kafka_server import TOOLS_POM, KafkaUnavailable, java_command
 
 from broker_process import BrokerProcess
+from raw_client import RawClient, one_batch
 
 RunTool = Callable[..., str]
 
@@ -81,3 +82,50 @@ def test_kafka_configs_and_broker_api_versions_read_the_broker(run_tool):
     assert "log.segment.bytes=1073741824" in configs
     assert "Produce(0): 0 to 13 [usable: 13]" in versions
     assert "Fetch(1): 4 to 18 [usable: 18]" in versions
+
+
+def test_kafka_configs_changes_topics_and_brokers(run_tool, shared_broker):
+    configs = "kafka.admin.ConfigCommand"
+    topic = ["--entity-type", "topics", "--entity-name", "changed"]
+    broker = ["--entity-type", "brokers", "--entity-name", "1"]
+    every = ["--entity-type", "brokers", "--entity-default"]
+    with RawClient(shared_broker.port) as client:
+        client.create_topic("changed", segment_ms="5")
+
+    both = ["--add-config", "cleanup.policy=[compact,delete]", "--delete-config", "segment.ms"]
+    run_tool(configs, "--alter", *topic, *both)
+    run_tool(configs, "--alter", *every, "--add-config", "log.retention.ms=7200000")
+    run_tool(configs, "--alter", *broker, "--add-config", "log.retention.ms=3600000")
+    told_of_topic = run_tool(configs, "--describe", *topic)
+    told_of_broker = run_tool(configs, "--describe", *broker)
+
+    assert "cleanup.policy=compact,delete" in told_of_topic
+    assert "segment.ms" not in told_of_topic
+    assert "log.retention.ms=3600000" in told_of_broker
+    assert (
+        "DYNAMIC_BROKER_CONFIG:log.retention.ms=3600000, "
+        "DYNAMIC_DEFAULT_BROKER_CONFIG:log.retention.ms=7200000" in told_of_broker
+    )
+
+
+def test_kafkas_tools_grow_a_topic_delete_its_records_and_tell_its_size(
+    run_tool, shared_broker, tmp_path
+):
+    with RawClient(shared_broker.port) as client:
+        client.create_topic("shrunk")
+        for _ in range(20):
+            client.produce(one_batch(b"x"), "shrunk")
+    offsets = tmp_path / "offsets.json"
+    asked = {"topic": "shrunk", "partition": 0, "offset": 7}
+    offsets.write_text(json.dumps({"partitions": [asked], "version": 1}))
+
+    run_tool(f"{TOOLS}.TopicCommand", "--alter", "--topic", "shrunk", "--partitions", "3")
+    deleted = run_tool(f"{TOOLS}.DeleteRecordsCommand", "--offset-json-file", str(offsets))
+    told = run_tool(f"{TOOLS}.LogDirsCommand", "--describe", "--topic-list", "shrunk")
+
+    assert "partition: shrunk-0\tlow_watermark: 7" in deleted
+    (directory,) = json.loads(told.splitlines()[-1])["brokers"][0]["logDirs"]
+    sizes = {each["partition"]: each["size"] for each in directory["partitions"]}
+    assert sorted(sizes) == ["shrunk-0", "shrunk-1", "shrunk-2"]
+    assert sizes["shrunk-0"] > 0 == sizes["shrunk-1"]
+    assert directory["error"] is None
