@@ -62,6 +62,8 @@ class GroupReading(Listener):
         self.printed = 0
         # Behind the last record that was written, of the partitions that are ours.
         self._written: dict[At, int] = {}
+        # Of which records were handed out: their positions may be ahead of what was written.
+        self._handed_out: dict[At, None] = {}
         self._committed: dict[At, int] = {}
         self._commit_due = 0.0
         # Where a partition ended when it became ours; there is its end without `follow`.
@@ -99,6 +101,8 @@ class GroupReading(Listener):
     def _step(self) -> bool:
         """One poll; whether it brought anything."""
         groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
+        for group in groups:
+            self._handed_out[group.topic, group.partition] = None
         for group in groups:
             self._print(group)
         self._close_done()
@@ -211,14 +215,26 @@ class GroupReading(Listener):
         self._is_settled = False
         for place in places:
             self._written.pop(place, None)
+            self._handed_out.pop(place, None)
             self._committed.pop(place, None)
             self._bounds.pop(place, None)
+
+    def _read_up_to(self) -> dict[At, int]:
+        """Behind what was written; where nothing came yet, where reading began.  That counts as
+        well: whoever began at the end goes on from there and not from a later end."""
+        offsets = dict(self._written)
+        for place in self.consumer.assignment():
+            if place not in self._handed_out:
+                begin = self.consumer.position(*place)
+                if begin >= 0:
+                    offsets[place] = begin
+        return offsets
 
     def _commit(self, *, is_last: bool = False) -> None:
         """Commit what was written.  A rebalance puts it off; at the end it is told."""
         news = {
             place: offset
-            for place, offset in self._written.items()
+            for place, offset in self._read_up_to().items()
             if self._committed.get(place) != offset
         }
         if not news or not self.limits.commits:

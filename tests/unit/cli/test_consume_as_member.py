@@ -89,6 +89,15 @@ def test_partitions_without_a_commit_begin_where_the_offset_says(
     assert printed(result) == ["a2", "a3"]
 
 
+def test_whoever_began_at_the_end_goes_on_from_there(consume: Any, cluster: MemberCluster) -> None:
+    nothing = consume("--offset end")
+    cluster.topics["orders"].logs[1].add(b"b3")
+    since_then = consume("--offset end")
+
+    assert printed(nothing) == []
+    assert printed(since_then) == ["b3"]
+
+
 def test_the_assignor_is_what_was_asked(consume: Any, cluster: MemberCluster) -> None:
     for name in ("range", "roundrobin", "cooperative-sticky"):
         result = consume(f"--no-commit --assignor {name}")
