@@ -1,19 +1,19 @@
-"""`tarry groups`: see consumer groups, and change what they have committed."""
+"""`tarry groups`: see consumer groups, and change what they have committed.
+
+The larger commands have modules of their own: `group_describe`, `group_reset`.
+"""
 
 from __future__ import annotations
 
-import sys
-import time
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
 import click
 
+from tarry.cli.group_describe import NO_GROUPS, describe_command
 from tarry.cli.group_reset import reset_command
 from tarry.cli.running import (
     EXIT_FAILED,
     GuessingGroup,
-    Seconds,
     bootstrap_option,
     client_arguments,
     confirm,
@@ -24,12 +24,10 @@ from tarry.cli.running import (
     timeout_option,
     yes_option,
 )
-from tarry.cli.tables import print_json, print_json_line, print_table
+from tarry.cli.tables import print_json, print_table
 
 if TYPE_CHECKING:
-    from tarry.cli.group_look import GroupLook
-    from tarry.client.errors import ClientError
-    from tarry.client.sync.admin import Admin
+    pass
 
 EXAMPLES: Final = """
 \b
@@ -51,9 +49,8 @@ def groups() -> None:
     """List, describe, explain, reset and delete consumer groups."""
 
 
+groups.add_command(describe_command)
 groups.add_command(reset_command)
-
-NO_GROUPS: Final = "there are no groups; join one with: tarry consume TOPIC --group NAME"
 
 # --- list
 
@@ -126,145 +123,6 @@ def list_command(
             for one in found
         ]
         print_table(["group", "state", "type", "protocol", "coordinator"], rows)
-
-
-# --- describe
-
-DESCRIBE_EXAMPLES: Final = """
-\b
-Examples:
-  tarry groups describe billing              committed offsets, lag, who reads what
-  tarry groups describe billing --members    a line a member
-  tarry groups describe --all --state        a line a group
-  tarry groups describe billing --watch      again and again; Ctrl-C ends
-  tarry groups describe billing --watch 30 --json    a line of JSON every 30 s
-
-\b
-Lag is the number of offsets between what is committed and the end of the partition.
-"""
-
-
-@groups.command("describe", epilog=DESCRIBE_EXAMPLES)
-@click.argument("names", nargs=-1, metavar="[GROUP]...")
-@bootstrap_option
-@settings_option
-@timeout_option
-@click.option("--all", "all_groups", is_flag=True, help="All groups.")
-@click.option("--state", "only_state", is_flag=True, help="Only a line a group.")
-@click.option("--members", "by_member", is_flag=True, help="A line a member, with what it has.")
-@click.option(
-    "--watch",
-    type=Seconds(),
-    is_flag=False,
-    flag_value="2",
-    metavar="[SECONDS]",
-    help="Again after so many seconds (2), until Ctrl-C.",
-)
-@json_option
-@quietly
-def describe_command(
-    names: tuple[str, ...],
-    *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
-    all_groups: bool,
-    only_state: bool,
-    by_member: bool,
-    watch: float | None,
-    as_json: bool,
-) -> None:
-    """Show groups: members, what they have committed, how far they are behind."""
-    from tarry.client.sync.admin import Admin
-
-    if all_groups == bool(names):
-        raise click.UsageError("name groups, or say --all")
-    if only_state and by_member:
-        raise click.UsageError("--state and --members exclude each other")
-    shape = "state" if only_state else "members" if by_member else "offsets"
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        if watch is None:
-            if not _show(admin, names, timeout, shape, as_json=as_json):
-                sys.exit(EXIT_FAILED)
-            return
-        _watch(admin, names, timeout, shape, seconds=watch, as_json=as_json)
-
-
-def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_json: bool) -> bool:
-    """Print the groups once; whether all of them were there."""
-    looks, refused = _looks(admin, names, timeout)
-    if as_json:
-        print_json([look.as_json() for look in looks])
-    elif looks:
-        _print_looks(looks, shape)
-    elif not refused:
-        click.echo(NO_GROUPS, err=True)
-    for error in refused:
-        click.echo(f"tarry: {error}", err=True)
-    return not refused
-
-
-def _looks(
-    admin: Admin, names: Iterable[str], timeout: float
-) -> tuple[list[GroupLook], list[ClientError]]:
-    from tarry.cli.group_look import look_at_groups
-
-    wanted = list(names) or [one.group_id for one in admin.list_groups(timeout=timeout)]
-    return look_at_groups(admin, wanted, timeout)
-
-
-def _print_looks(looks: list[GroupLook], shape: str) -> None:
-    if shape == "state":
-        titles = ["group", "state", "protocol", "assignor", "members", "lag", "coordinator"]
-        print_table(titles, [look.state_row() for look in looks])
-        return
-    for number, look in enumerate(looks):
-        if number:
-            click.echo()
-        look.print_head()
-        if shape == "members" or not look.is_of_consumers:
-            look.print_members()
-        else:
-            look.print_offsets()
-
-
-# As terminals take it: to the top left corner, and nothing below it.
-CLEAR: Final = "\x1b[H\x1b[2J"
-
-
-def _watch(
-    admin: Admin,
-    names: tuple[str, ...],
-    timeout: float,
-    shape: str,
-    *,
-    seconds: float,
-    as_json: bool,
-) -> None:
-    """Print the groups again and again.  What goes wrong for a while is told and survived."""
-    from tarry.client.errors import ClientError
-
-    while True:
-        try:
-            if as_json:
-                looks, refused = _looks(admin, names, timeout)
-                print_json_line(
-                    {
-                        "at_ms": time.time_ns() // 1_000_000,
-                        "groups": [look.as_json() for look in looks],
-                        "errors": [str(error) for error in refused],
-                    }
-                )
-            else:
-                click.echo(CLEAR if sys.stdout.isatty() else "", nl=False)
-                click.echo(time.strftime("%Y-%m-%d %H:%M:%S"))
-                _show(admin, names, timeout, shape, as_json=False)
-        except ClientError as error:
-            if not error.is_retriable:
-                raise
-            click.echo(f"tarry: waiting: {error}", err=True)
-        sys.stdout.flush()
-        time.sleep(seconds)
 
 
 # --- why

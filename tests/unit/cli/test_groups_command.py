@@ -10,7 +10,7 @@ from scripted_cluster import ScriptedCluster, Seen
 from scripted_groups import GroupCluster
 
 from tarry.base import errors
-from tarry.cli import groups as groups_module
+from tarry.cli import group_describe
 from tarry.protocol import api_keys
 
 
@@ -204,6 +204,27 @@ def test_groups_that_are_not_there_fail_after_the_others_were_shown(tarry: Comma
     assert result.stderr == "tarry: group nope does not exist (GROUP_ID_NOT_FOUND)\n"
 
 
+def test_all_groups_are_those_that_can_be_shown_and_are_still_there(
+    tarry: CommandRunner, cluster: GroupCluster
+) -> None:
+    cluster.group("newer").group_type = "consumer"
+    cluster.group("short-lived", coordinator_id=2)
+
+    def gone_meanwhile(cluster: ScriptedCluster, seen: Seen) -> Any:
+        assert isinstance(cluster, GroupCluster)
+        del cluster.groups["short-lived"]
+        cluster.rule(api_keys.DESCRIBE_GROUPS, None)
+        return cluster.default(seen)
+
+    cluster.rule(api_keys.DESCRIBE_GROUPS, gone_meanwhile)
+
+    result = tarry.run("groups describe --all --state")
+
+    assert result.exit_code == 0
+    assert [line.split()[0] for line in result.stdout.splitlines()] == ["group", "billing"]
+    assert result.stderr == "left out, being of newer kinds than classic: newer\n"
+
+
 def test_watching_goes_on_through_what_passes_and_ends_with_ctrl_c(
     tarry: CommandRunner, cluster: GroupCluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,7 +240,7 @@ def test_watching_goes_on_through_what_passes_and_ends_with_ctrl_c(
         else:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(groups_module.time, "sleep", wait)
+    monkeypatch.setattr(group_describe.time, "sleep", wait)
 
     result = tarry.run("groups describe --all --watch 7 --json -m 1")
 

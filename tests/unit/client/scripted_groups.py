@@ -79,6 +79,7 @@ class Group:
     def __init__(self, coordinator_id: int) -> None:
         self.coordinator_id = coordinator_id
         self.state = "Empty"
+        self.group_type = "classic"
         self.protocol_type = "consumer"
         self.protocol = "range"
         self.members: list[DescribedGroupMember] = []
@@ -160,7 +161,7 @@ class GroupCluster(ScriptedCluster):
         )
 
     def _state_fields(self, one: Group, version: int) -> list[str]:
-        return [one.state, "classic"] if version >= 5 else [one.state] if version == 4 else []
+        return [one.state, one.group_type] if version >= 5 else [one.state] if version == 4 else []
 
     def _describe_groups(self, seen: Seen) -> DescribeGroupsResponse:
         answer = DescribeGroupsResponse()

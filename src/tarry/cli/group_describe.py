@@ -1,0 +1,179 @@
+"""`tarry groups describe`: who reads what and how far behind, once or again and again."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tarry.cli.running import (
+    EXIT_FAILED,
+    Seconds,
+    bootstrap_option,
+    client_arguments,
+    json_option,
+    quietly,
+    settings_option,
+    timeout_option,
+)
+from tarry.cli.tables import print_json, print_json_line, print_table
+
+if TYPE_CHECKING:
+    from tarry.cli.group_look import GroupLook
+    from tarry.client.errors import ClientError
+    from tarry.client.sync.admin import Admin
+
+# The one kind of group whose members DescribeGroups shows; it says so itself in ListGroups 5.
+CLASSIC: Final = "classic"
+
+NO_GROUPS: Final = "there are no groups; join one with: tarry consume TOPIC --group NAME"
+
+EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups describe billing              committed offsets, lag, who reads what
+  tarry groups describe billing --members    a line a member
+  tarry groups describe --all --state        a line a group
+  tarry groups describe billing --watch      again and again; Ctrl-C ends
+  tarry groups describe billing --watch 30 --json    a line of JSON every 30 s
+
+\b
+Lag is the number of offsets between what is committed and the end of the partition.
+"""
+
+
+@click.command("describe", epilog=EXAMPLES)
+@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@bootstrap_option
+@settings_option
+@timeout_option
+@click.option("--all", "all_groups", is_flag=True, help="All groups.")
+@click.option("--state", "only_state", is_flag=True, help="Only a line a group.")
+@click.option("--members", "by_member", is_flag=True, help="A line a member, with what it has.")
+@click.option(
+    "--watch",
+    type=Seconds(),
+    is_flag=False,
+    flag_value="2",
+    metavar="[SECONDS]",
+    help="Again after so many seconds (2), until Ctrl-C.",
+)
+@json_option
+@quietly
+def describe_command(
+    names: tuple[str, ...],
+    *,
+    bootstrap: str,
+    client_settings: tuple[str, ...],
+    timeout: float,
+    all_groups: bool,
+    only_state: bool,
+    by_member: bool,
+    watch: float | None,
+    as_json: bool,
+) -> None:
+    """Show groups: members, what they have committed, how far they are behind."""
+    from tarry.client.sync.admin import Admin
+
+    if all_groups == bool(names):
+        raise click.UsageError("name groups, or say --all")
+    if only_state and by_member:
+        raise click.UsageError("--state and --members exclude each other")
+    shape = "state" if only_state else "members" if by_member else "offsets"
+    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+        if watch is None:
+            if not _show(admin, names, timeout, shape, as_json=as_json):
+                sys.exit(EXIT_FAILED)
+            return
+        _watch(admin, names, timeout, shape, seconds=watch, as_json=as_json)
+
+
+def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_json: bool) -> bool:
+    """Print the groups once; whether all of them were there."""
+    looks, refused = _looks(admin, names, timeout)
+    if as_json:
+        print_json([look.as_json() for look in looks])
+    elif looks:
+        _print_looks(looks, shape)
+    elif not refused:
+        click.echo(NO_GROUPS, err=True)
+    for error in refused:
+        click.echo(f"tarry: {error}", err=True)
+    return not refused
+
+
+def _looks(
+    admin: Admin, names: Iterable[str], timeout: float
+) -> tuple[list[GroupLook], list[ClientError]]:
+    """The named groups, or all, and why some cannot be shown."""
+    from tarry.base.errors import GROUP_ID_NOT_FOUND
+    from tarry.cli.group_look import look_at_groups
+
+    wanted = list(names)
+    if wanted:
+        return look_at_groups(admin, wanted, timeout)
+    listed = admin.list_groups(timeout=timeout)
+    newer = [one.group_id for one in listed if one.group_type not in ("", CLASSIC)]
+    if newer:
+        click.echo(f"left out, being of newer kinds than classic: {', '.join(newer)}", err=True)
+    wanted = [one.group_id for one in listed if one.group_id not in newer]
+    looks, refused = look_at_groups(admin, wanted, timeout)
+    # A group may go between the list and the look at it.
+    return looks, [one for one in refused if getattr(one, "code", 0) != GROUP_ID_NOT_FOUND]
+
+
+def _print_looks(looks: list[GroupLook], shape: str) -> None:
+    if shape == "state":
+        titles = ["group", "state", "protocol", "assignor", "members", "lag", "coordinator"]
+        print_table(titles, [look.state_row() for look in looks])
+        return
+    for number, look in enumerate(looks):
+        if number:
+            click.echo()
+        look.print_head()
+        if shape == "members" or not look.is_of_consumers:
+            look.print_members()
+        else:
+            look.print_offsets()
+
+
+# As terminals take it: to the top left corner, and nothing below it.
+CLEAR: Final = "\x1b[H\x1b[2J"
+
+
+def _watch(
+    admin: Admin,
+    names: tuple[str, ...],
+    timeout: float,
+    shape: str,
+    *,
+    seconds: float,
+    as_json: bool,
+) -> None:
+    """Print the groups again and again.  What goes wrong for a while is told and survived."""
+    from tarry.client.errors import ClientError
+
+    while True:
+        try:
+            if as_json:
+                looks, refused = _looks(admin, names, timeout)
+                print_json_line(
+                    {
+                        "at_ms": time.time_ns() // 1_000_000,
+                        "groups": [look.as_json() for look in looks],
+                        "errors": [str(error) for error in refused],
+                    }
+                )
+            else:
+                click.echo(CLEAR if sys.stdout.isatty() else "", nl=False)
+                click.echo(time.strftime("%Y-%m-%d %H:%M:%S"))
+                _show(admin, names, timeout, shape, as_json=False)
+        except ClientError as error:
+            if not error.is_retriable:
+                raise
+            click.echo(f"tarry: waiting: {error}", err=True)
+        sys.stdout.flush()
+        time.sleep(seconds)
