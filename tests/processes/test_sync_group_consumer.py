@@ -13,7 +13,13 @@ import pytest
 
 from broker_process import BrokerProcess, wait_until
 from tarry.client.core.admin_calls import NewTopic
-from tarry.client.errors import CommitFailed, ConcurrentUse, NotSubscribed, TimedOut
+from tarry.client.errors import (
+    CommitFailed,
+    ConcurrentUse,
+    GroupFailed,
+    NotSubscribed,
+    TimedOut,
+)
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.handed_out import ConsumerRecord
@@ -286,6 +292,39 @@ def test_a_static_member_that_comes_back_is_given_what_it_had(make: Any, topic: 
     take(again, 1)
 
     assert again.group.generation_id == generation_id
+
+
+def test_of_two_with_one_instance_id_the_first_is_fenced(make: Any, topic: str) -> None:
+    teller = Teller()
+    settings = {"group_instance_id": "i1", "heartbeat_interval_ms": 100}
+    first = make(topic, listener=teller, **settings)
+    take(first, 1)
+    second = make(**settings)
+    take(second, 1)
+
+    def failure() -> str:
+        try:
+            first.poll(0.02)
+        except GroupFailed as error:
+            return str(error)
+        return ""
+
+    sentence = wait_until(failure, "the first to be fenced")
+
+    assert "joined as group.instance.id=i1" in sentence
+    assert teller.told[-1] == ("lost", places(topic))
+    assert second.group.state == "Stable"
+
+
+def test_partitions_that_are_added_are_read(broker: BrokerProcess, make: Any, topic: str) -> None:
+    consumer = make(metadata_max_age_ms=100)
+    take(consumer, 6)
+    with Admin(bootstrap_servers=broker.address) as admin:
+        admin.create_partitions(topic, 3)
+
+    wait_until(lambda: consumer.poll(0.02) or len(consumer.assignment()) == 3, "the third")
+
+    assert sorted(consumer.assignment()) == [(topic, 0), (topic, 1), (topic, 2)]
 
 
 def test_a_pattern_finds_its_topics(make: Any, topic: str) -> None:

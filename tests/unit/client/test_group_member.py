@@ -184,6 +184,21 @@ def test_what_is_committed_is_not_committed_again() -> None:
     assert scene.committed == 4
 
 
+def test_an_automatic_commit_that_fails_is_told_in_the_log(caplog: Any) -> None:
+    scene = joined(auto_commit_interval_ms=100)
+    core = scene.core
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.OFFSET_METADATA_TOO_LARGE]
+    scene.cluster.run_until(lambda: core.has_records)
+    core.take(4)
+
+    scene.poll(500)
+    scene.poll(500)
+    scene.poll(500)
+
+    assert "an automatic commit failed" in caplog.text
+    assert scene.committed == 4
+
+
 def test_records_that_are_given_back_come_again_in_their_order() -> None:
     scene = joined()
     core = scene.core

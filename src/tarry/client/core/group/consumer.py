@@ -60,7 +60,7 @@ class GroupConsumerCore(ConsumerCore):
         self.committed_offsets.is_joining = self._is_joining
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
-        self._metadata_seen = -1
+        self._last_auto: Commit | None = None
 
     @property
     def has_group(self) -> bool:
@@ -175,9 +175,22 @@ class GroupConsumerCore(ConsumerCore):
         if not self.has_group:
             return
         self.membership.begin_poll()
+        self._look_at_auto_commit()
         if self._is_auto_due and self.committer.is_idle:
             self._is_auto_due = False
-            self.begin_auto_commit(now_ms)
+            self._last_auto = self.begin_auto_commit(now_ms)
+
+    def _look_at_auto_commit(self) -> None:
+        """Nobody waited for it, so a failure has to be told here; the next one takes it along."""
+        last = self._last_auto
+        if last is not None and last.is_done:
+            self._last_auto = None
+            if last.error is not None:
+                log.warning(
+                    "group %s: an automatic commit failed: %s",
+                    self.consumer_settings.group_id,
+                    last.error,
+                )
 
     def finish_handed_out(self) -> None:
         for position in self.fetcher.positions.values():

@@ -21,7 +21,9 @@ class Topics:
         self.pattern: re.Pattern[str] | None = None
         self._group_topics: list[str] = []
         self._snapshot: dict[str, int] = {}
+        # The metadata that the snapshot and the pattern were last compared with.
         self._seen_version = -1
+        self._matched_version = -1
         self._pattern_since = 0
 
     @property
@@ -48,6 +50,7 @@ class Topics:
         self.metadata.wants_all = True
         self.metadata.is_wanted = pattern.search
         self._pattern_since = self.metadata.version
+        self._matched_version = -1
         self.subscribed = []
 
     def follow_group(self, names: Sequence[str]) -> None:
@@ -74,20 +77,27 @@ class Topics:
         return len(topic.partitions) if topic is not None else 0
 
     def change(self, *, is_leader: bool) -> str:
-        """Why the newest metadata asks for a new round; empty if it does not.  Cheap while there
-        is none."""
+        """Why the newest metadata asks for a new round; empty if it does not."""
+        return self._new_match() or (self._growth() if is_leader else "")
+
+    def _new_match(self) -> str:
+        version = self.metadata.version
+        if self.pattern is None or version == self._matched_version or not self.is_known:
+            return ""
+        self._matched_version = version
+        find = self.pattern.search
+        matching = [name for name in self.metadata.all_topics if find(name)]
+        if matching == self.subscribed:
+            return ""
+        self.subscribed = matching
+        return f"{len(matching)} topics match the pattern now"
+
+    def _growth(self) -> str:
         if self.metadata.version == self._seen_version:
             return ""
-        if self.pattern is not None and self.is_known:
-            match = self.pattern.search
-            matching = [name for name in self.metadata.all_topics if match(name)]
-            if matching != self.subscribed:
-                self.subscribed = matching
-                return f"{len(matching)} topics match the pattern now"
-        if is_leader:
-            for name, count in self._snapshot.items():
-                now = self._count(name)
-                if now != count:
-                    return f"topic {name} has {now} partitions, not {count}"
-            self._seen_version = self.metadata.version
+        for name, count in self._snapshot.items():
+            now = self._count(name)
+            if now != count:
+                return f"topic {name} has {now} partitions, not {count}"
+        self._seen_version = self.metadata.version
         return ""
