@@ -5,7 +5,7 @@ The larger commands have modules of their own: `group_describe`, `group_reset`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import click
 
@@ -25,9 +25,6 @@ from tarry.cli.running import (
     yes_option,
 )
 from tarry.cli.tables import print_json, print_table
-
-if TYPE_CHECKING:
-    pass
 
 EXAMPLES: Final = """
 \b
