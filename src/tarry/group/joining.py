@@ -40,6 +40,7 @@ from tarry.group.state import (
     Member,
     Protocol,
 )
+from tarry.group.subscriptions import topics_of_subscription
 from tarry.group.transitions import Draft, Moment
 
 # What of a client's or instance's name goes into a member id, so that a record can hold it.
@@ -253,10 +254,24 @@ def _rejoin(group: GroupState, request: JoinRequest, moment: Moment) -> Decision
     updated = _updated(member, request)
     draft.update_member(updated, request.ticket)
     draft.hear(updated)
+    if now.phase == PREPARING_REBALANCE and not _wants_other(member, updated):
+        # Everybody rejoins in a rebalance, with what it owns in its metadata: that is no news.
+        draft.maybe_complete_join()
+        return draft.finish()
     # A leader asks for a rebalance by joining: the topics' partitions may have changed.
     what = f"{_name(member)} joined again" if is_same else f"{_name(member)} changed"
     draft.rebalance_or_complete_join(_because(what, request))
     return draft.finish()
+
+
+def _wants_other(member: Member, updated: Member) -> bool:
+    """Whether it supports other protocols than before, or reads other topics."""
+    if [name for name, _ in member.protocols] != [name for name, _ in updated.protocols]:
+        return True
+    return any(
+        topics_of_subscription(before) != topics_of_subscription(after)
+        for (_, before), (_, after) in zip(member.protocols, updated.protocols, strict=True)
+    )
 
 
 def _updated(member: Member, request: JoinRequest) -> Member:

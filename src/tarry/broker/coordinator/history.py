@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tarry.group")
 
-NOTES_PER_GROUP_MAX: Final = 100
+NOTES_PER_GROUP_MAX: Final = 200
 NOTES_MAX: Final = 20_000
 
 # A note is kept with so much of each text and so many members' ids: names are as long as clients
