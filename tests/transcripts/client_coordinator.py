@@ -21,6 +21,11 @@ from tarry.client.core.group.consumer_protocol import (
     encode_subscription,
 )
 from tarry.protocol import api_keys
+from tarry.protocol.messages.describe_groups import (
+    DescribedGroup,
+    DescribedGroupMember,
+    DescribeGroupsResponse,
+)
 from tarry.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tarry.protocol.messages.heartbeat import HeartbeatResponse
 from tarry.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -46,6 +51,7 @@ NAMES = {
     api_keys.LEAVE_GROUP: "LeaveGroup",
     api_keys.OFFSET_COMMIT: "OffsetCommit",
     api_keys.OFFSET_FETCH: "OffsetFetch",
+    api_keys.DESCRIBE_GROUPS: "DescribeGroups",
 }
 
 # A broker makes up a member's id, and wants it said, from this version on (KIP-394).
@@ -81,6 +87,7 @@ class ClientCoordinator:
             api_keys.LEAVE_GROUP: self.leave,
             api_keys.OFFSET_COMMIT: self.commit,
             api_keys.OFFSET_FETCH: self.fetch_offsets,
+            api_keys.DESCRIBE_GROUPS: self.describe_group,
         }
         for key, handler in handlers.items():
             cluster.rule(key, self._rule(NAMES[key], handler))
@@ -139,6 +146,8 @@ class ClientCoordinator:
                 for index in topic.partition_indexes
             ]
             return places_text(places)
+        if name == "DescribeGroups":
+            return str(request.groups[0])
         return str(request.coordinator_keys[0])
 
     def find(self, request: Any, code: int, seen: Seen) -> FindCoordinatorResponse:
@@ -211,6 +220,13 @@ class ClientCoordinator:
                 answer.partitions.append(OffsetFetchResponsePartitions(index, offset))
             group.topics.append(answer)
         return OffsetFetchResponse(groups=[group])
+
+    def describe_group(self, request: Any, code: int, seen: Seen) -> DescribeGroupsResponse:
+        members = [DescribedGroupMember(name) for name in self.others]
+        group = DescribedGroup(
+            code, None, request.groups[0], "Stable", "consumer", "roundrobin", members
+        )
+        return DescribeGroupsResponse(groups=[group])
 
 
 def who(request: Any) -> str:

@@ -12,6 +12,7 @@ from tarry.client.core.group.consumer_protocol import encode_assignment
 from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys
+from tarry.protocol.messages.describe_groups import DescribeGroupsResponse
 from tarry.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tarry.protocol.messages.heartbeat import HeartbeatResponse
 from tarry.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -58,6 +59,7 @@ class GroupScene:
             api_keys.LEAVE_GROUP: self._leave,
             api_keys.OFFSET_COMMIT: self._commit,
             api_keys.OFFSET_FETCH: self._fetch_offsets,
+            api_keys.DESCRIBE_GROUPS: lambda cluster, seen: DescribeGroupsResponse(),
         }.items():
             self.cluster.rule(key, answer)
         given = {"bootstrap_servers": "10.0.0.1:9092", "group_id": "g", **settings}

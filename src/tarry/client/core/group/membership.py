@@ -424,7 +424,8 @@ class Membership:
         self._drop(f"{api}: {error_name(code)}", forget_id=False)
         self.state = FAILED
         names = ", ".join(one.name for one in self.assignors)
-        self.failure = GroupFailed(code, refusal_text(self.settings, code, names))
+        text = refusal_text(self.settings, code, names, self.round.others_have)
+        self.failure = GroupFailed(code, text)
 
     def _on_unfound(self, code: int, message: str, now_ms: int) -> None:
         """No broker names a coordinator, and none ever will."""

@@ -7,9 +7,13 @@ from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE
 from tarry.client.settings import ConsumerSettings
 
 
-def refusal_text(settings: ConsumerSettings, code: int, assignor_names: str) -> str:
+def refusal_text(
+    settings: ConsumerSettings, code: int, assignor_names: str, others_have: str
+) -> str:
     """One sentence; the code stands behind it."""
     group_id = settings.group_id
+    offered = f"{PROTOCOL_TYPE} ({assignor_names})"
+    has = f"the group has {others_have}" if others_have else "what the group has is not told"
     return {
         errors.GROUP_AUTHORIZATION_FAILED: (
             f"client {settings.client_id} may not use group {group_id}; its principal needs READ"
@@ -22,8 +26,8 @@ def refusal_text(settings: ConsumerSettings, code: int, assignor_names: str) -> 
             f"group {group_id} has as many members as group.max.size of its broker allows"
         ),
         errors.INCONSISTENT_GROUP_PROTOCOL: (
-            f"the members of group {group_id} have no protocol in common with {PROTOCOL_TYPE} "
-            f"({assignor_names}); give all of them one partition.assignment.strategy"
+            f"no protocol of this member is one of group {group_id}'s: it offers {offered}, {has}; "
+            "give all members one partition.assignment.strategy"
         ),
         errors.INVALID_GROUP_ID: f"{group_id!r} is no name for a group",
         errors.INVALID_SESSION_TIMEOUT: (

@@ -26,6 +26,11 @@ from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
+from tarry.protocol.messages.describe_groups import (
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    decode_describe_groups_response,
+)
 from tarry.protocol.messages.join_group import (
     JoinGroupRequestProtocol,
     JoinGroupResponse,
@@ -36,6 +41,10 @@ from tarry.wire.reader import MalformedData
 
 JOIN: Final = (api_keys.JOIN_GROUP, decode_join_group_response)
 SYNC: Final = (api_keys.SYNC_GROUP, decode_sync_group_response)
+DESCRIBE: Final = (api_keys.DESCRIBE_GROUPS, decode_describe_groups_response)
+
+# Who is refused anyway does not wait long to hear what the group has.
+DESCRIBE_MS_MAX: Final = 5_000
 
 # A join is answered when the slowest member has come: the broker's wait, and time to answer.
 SPARE_MS: Final = 5_000
@@ -86,6 +95,8 @@ class Round:
         # The members that the leader assigns to as soon as it knows their topics.
         self._members: list[GroupMember] | None = None
         self._protocol_name = ""
+        # What the members of a group that has no use for ours agreed on; empty if not known.
+        self.others_have = ""
 
     def abandon(self) -> None:
         """Whatever is answered from now on is about the past."""
@@ -142,6 +153,8 @@ class Round:
         )
         if code == errors.MEMBER_ID_REQUIRED:
             owner.on_member_id(response.member_id, now_ms)
+        elif code == errors.INCONSISTENT_GROUP_PROTOCOL:
+            self._ask_what_others_have(now_ms)
         elif code != errors.NONE:
             owner.on_refused("JoinGroup", code, now_ms)
         elif is_strange:
@@ -150,6 +163,35 @@ class Round:
             joined = Joined(response)
             owner.on_generation(joined)
             self._go_on(joined, response, now_ms)
+
+    def _ask_what_others_have(self, now_ms: int) -> None:
+        """For the text of the refusal, which comes with or without an answer."""
+        self.abandon()
+        attempt, group_id = self._attempt, self._settings.group_id
+
+        def build(version: int) -> Message:
+            return DescribeGroupsRequest([group_id])
+
+        def refuse(now_ms: int) -> None:
+            if attempt == self._attempt and self.owner is not None:
+                self.owner.on_refused("JoinGroup", errors.INCONSISTENT_GROUP_PROTOCOL, now_ms)
+
+        def when_answered(response: Any, now_ms: int) -> None:
+            assert isinstance(response, DescribeGroupsResponse)
+            for group in response.groups:
+                if group.error_code == errors.NONE and group.members:
+                    protocol = group.protocol_data or "none yet"
+                    count = len(group.members)
+                    noun = "member" if count == 1 else "members"
+                    self.others_have = f"{group.protocol_type} ({protocol}), {count} {noun}"
+            refuse(now_ms)
+
+        def when_failed(error: ClientError, now_ms: int) -> None:
+            refuse(now_ms)
+
+        timeout_ms = min(self._settings.request_timeout_ms, DESCRIBE_MS_MAX)
+        exchange = GroupExchange(DESCRIBE, timeout_ms, build, when_answered, when_failed)
+        self.coordinator.send(exchange, now_ms)
 
     def _go_on(self, joined: Joined, response: JoinGroupResponse, now_ms: int) -> None:
         self._protocol_name = joined.protocol_name
