@@ -23,6 +23,9 @@ from tarry.records.batch import BatchHeader
 _CHUNKS_MAX: Final = 256
 _CHUNK_BYTES_MAX: Final = 256 * 1024
 
+# Segments that one swap takes out: each has three files, and all go in one turn.
+SOURCES_MAX: Final = 50
+
 
 class CompactedSegment:
     """What takes the place of `sources`, which follow each other."""
@@ -56,6 +59,8 @@ class CompactedSegment:
 
     def try_take(self, source: Segment, end_offset: i64) -> bool:
         """Whether `source`, whose offsets end before `end_offset`, has room here as well."""
+        if len(self.sources) >= SOURCES_MAX:
+            return False
         if self.sources:
             base_offset = self.segment.base_offset
             if self.segment.size + source.size > min(i64(self.log.config.segment_bytes), INT32_MAX):

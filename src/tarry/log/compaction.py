@@ -27,7 +27,7 @@ from tarry.log.compaction_checkpoint import (
     TEMPORARY_SUFFIX,
     CompactionCheckpoint,
 )
-from tarry.log.effort import BATCH_UNITS, KIB_UNITS, Effort
+from tarry.log.effort import BATCH_UNITS, KIB_UNITS, SOURCE_UNITS, Effort
 from tarry.log.key_map import KeyMap
 from tarry.log.log import Log
 from tarry.log.segment import Segment
@@ -220,6 +220,7 @@ class Compaction:
             return None
         walk = self._walk
         if walk is None:
+            effort.spend(SOURCE_UNITS)
             position: i64 = 0
             if self._phase == _MAPPING and source.base_offset < self.end_offset:
                 position = source.find(self.end_offset, source.written_size)
@@ -269,8 +270,10 @@ class Compaction:
 
     def _end_of(self, index: i64) -> i64:
         """Where the segment behind a source begins: there is one, since the last one stays."""
-        segments = self.log.segments
-        return segments[segments.index(self._sources[index]) + 1].base_offset
+        if index + 1 < len(self._sources):
+            return self._sources[index + 1].base_offset
+        log = self.log
+        return log.segments[log.segment_index(self._sources[index].base_offset) + 1].base_offset
 
     def _copy(self, effort: Effort) -> i64:
         """Copy one batch, or as much of it as the effort allows; a flush to wait for, or GO_ON."""
@@ -400,7 +403,7 @@ class Compaction:
         segment.cover(output.row())
         segment.has_file = True
         segment.has_gaps = True
-        first = log.segments.index(output.sources[0])
+        first = log.segment_index(output.sources[0].base_offset)
         log.segments[first : first + len(output.sources)] = [segment]
         for source in output.sources:
             log.files.forget(source)

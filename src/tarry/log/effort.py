@@ -15,6 +15,8 @@ STEP_UNITS: Final = 2_500
 
 RECORD_UNITS: Final = 1
 BATCH_UNITS: Final = 2
+# To find, open and leave a segment.
+SOURCE_UNITS: Final = 100
 # To read, check, copy and write.
 KIB_UNITS: Final = 1
 # To open and to compress a KiB, by the slowest codec.
