@@ -405,11 +405,19 @@ class Membership:
             self._fail(code, "OffsetCommit", now_ms)
 
     def _drop(self, reason: str, *, forget_id: bool) -> None:
-        """The coordinator gave us up: what was owned is someone else's."""
-        log.warning(
-            "group %s: member %s lost generation %d: %s",
-            self.settings.group_id, self.member_id, self.generation_id, reason,
-        )  # fmt: skip
+        """The coordinator gave us up."""
+        if self.generation_id >= 0:
+            log.warning(
+                "group %s: member %s lost generation %d: %s",
+                self.settings.group_id,
+                self.member_id,
+                self.generation_id,
+                reason,
+            )
+        self._forget(reason, forget_id=forget_id)
+
+    def _forget(self, reason: str, *, forget_id: bool) -> None:
+        """No generation, and what was owned is someone else's."""
         self.round.abandon()
         self.ownership.lose()
         self.generation_id = GENERATION_UNKNOWN
@@ -454,12 +462,12 @@ class Membership:
             self.settings.group_id, limit_ms, self.member_id,
         )  # fmt: skip
         self.leave(f"no poll for {limit_ms} ms", now_ms)
-        self._drop(f"no poll for {limit_ms} ms", forget_id=True)
+        self._forget(f"no poll for {limit_ms} ms", forget_id=True)
 
     def _leave_now(self, now_ms: int) -> None:
         self._is_leaving = False
         self.leave("the subscription ended", now_ms)
-        self._drop("the subscription ended", forget_id=True)
+        self._forget("the subscription ended", forget_id=True)
         self.join_reason = ""
 
     def leave(self, reason: str, now_ms: int, *, even_static: bool = False) -> None:
