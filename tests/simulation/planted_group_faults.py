@@ -9,7 +9,9 @@ import sys
 from collections.abc import Callable
 
 from tarry.base import errors
+from tarry.broker.coordinator import loader
 from tarry.broker.coordinator import shard as shards
+from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.shard import Shard
 from tarry.group import joining, membership, offsets, outcomes
 from tarry.group.appends import Append, AssignmentAppend, OffsetsAppend, TombstonesAppend
@@ -185,8 +187,6 @@ def forget_sessions_in_a_restart() -> None:
         decision.heartbeats = []
         return decision
 
-    from tarry.broker.coordinator import loader
-
     honest = loader.decide_load
     loader.decide_load = decide_load
 
@@ -196,6 +196,17 @@ def end_a_join_phase_with_the_first_who_rejoins() -> None:
         return len(self.joins) > 0 and not self.pending_members
 
     Round.has_everyone_joined = has_everyone_joined
+
+
+def serve_the_groups_of_a_damaged_log() -> None:
+    def step(self: Loader) -> bool:
+        if self.shard.partition.log.flaw_offset < 0:
+            return honest(self)
+        self.shard.error_code = errors.NONE
+        return True
+
+    honest = Loader.step
+    Loader.step = step
 
 
 FAULTS: dict[str, Callable[[], None]] = {
@@ -218,6 +229,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         remove_members_for_the_brokers_own_absence,
         forget_sessions_in_a_restart,
         end_a_join_phase_with_the_first_who_rejoins,
+        serve_the_groups_of_a_damaged_log,
     )
 }
 

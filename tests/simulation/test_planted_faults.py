@@ -60,6 +60,7 @@ GROUPS = (
     "remove_members_for_the_brokers_own_absence",
     "forget_sessions_in_a_restart",
     "end_a_join_phase_with_the_first_who_rejoins",
+    "serve_the_groups_of_a_damaged_log",
 )
 
 FAULTS = [*(("records", name) for name in RECORDS), *(("groups", name) for name in GROUPS)]

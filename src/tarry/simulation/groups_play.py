@@ -65,8 +65,9 @@ class GroupsPlay(Play):
             + _UNREST_MS
         )
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
         self._stage = stage
+        self._disk = disk
         self._history = GroupHistory(stage.network.turn_times_ms)
         self._history.has_size_limit = self._scene.group_size_max > 0
         if self._scene.retention_minutes:
@@ -77,7 +78,7 @@ class GroupsPlay(Play):
         self._admin = Admin(stage, "admin", self._scene.topics, pause_ms_max=pause_ms_max)
         self._group_admin = GroupAdmin(self._groups, "group-admin", self._scene.groups)
         self._rounds = RoundChecker()
-        self._replay: LogReplay | None = None
+        self._replay = LogReplay(disk, self._history, self._is_topic_deleted)
 
     def begin(self) -> None:
         self._admin.start()
@@ -100,9 +101,8 @@ class GroupsPlay(Play):
             self._stage.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
 
     def _fail_a_write(self) -> None:
-        if self._broker is not None and not self._stage.is_quiet:
-            assert isinstance(self._broker.disk, SimulatedDisk)
-            self._broker.disk.fail_writes(1, OFFSETS_TOPIC)
+        if not self._stage.is_quiet:
+            self._disk.fail_writes(1, OFFSETS_TOPIC)
 
     def actors(self) -> list[Actor]:
         return [self._admin, self._group_admin, *self._simple, *self._members]
@@ -160,15 +160,14 @@ class GroupsPlay(Play):
 
     # --- What the world tells.
 
+    def on_start(self) -> None:
+        has_read_faults = any(fault.kind == READ_FAULT for fault in self.faults.faults)
+        if has_read_faults and not self._stage.is_quiet and self._random.randrange(2) == 0:
+            # Recovery cannot read the groups' log, or loading cannot.
+            self._disk.fail_reads(1, OFFSETS_TOPIC)
+
     def on_life_begins(self, broker: Broker) -> None:
         self._broker = broker
-        if self._replay is None:
-            assert isinstance(broker.disk, SimulatedDisk)
-            self._replay = LogReplay(broker.disk, self._history, self._is_topic_deleted)
-        has_read_faults = any(fault.kind == READ_FAULT for fault in self.faults.faults)
-        if has_read_faults and not self._stage.is_quiet and self._random.randrange(3) == 0:
-            # What recovery could read its loading may not.
-            self._replay.disk.fail_reads(1, OFFSETS_TOPIC)
         self._replay.on_life_begins()
         self._rounds.on_life_begins()
 
@@ -183,7 +182,6 @@ class GroupsPlay(Play):
         self._rounds.on_stall()
 
     def after_turn(self, broker: Broker) -> None:
-        assert self._replay is not None
         violations = self._stage.history.violations
         violations += self._replay.after_turn(broker, self._stage.network.turn)
         violations += self._rounds.after_turn(broker)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from random import Random
 
 from tarry.broker.broker import Broker
+from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import FaultPlan
 from tarry.simulation.workload.actor import Actor, ScriptedActor
 from tarry.simulation.workload.stage import Stage
@@ -25,8 +26,8 @@ class Play:
         # With the faults over, all is at rest within this time.
         self.quiet_ms_max = 60_000
 
-    def enter(self, stage: Stage) -> None:
-        """There is a stage now."""
+    def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
+        """There is a stage now, and a disk for the broker."""
         raise NotImplementedError
 
     def begin(self) -> None:
@@ -54,6 +55,9 @@ class Play:
         raise NotImplementedError
 
     # --- What the world tells.
+
+    def on_start(self) -> None:
+        """A broker is about to be started."""
 
     def on_life_begins(self, broker: Broker) -> None:
         """A broker has started and has had no turn yet."""

@@ -6,6 +6,7 @@ from random import Random
 
 from tarry.broker.broker import Broker
 from tarry.simulation.checkers import check_history
+from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import draw_faults, without_loss_of_power
 from tarry.simulation.play import Play
 from tarry.simulation.scene import draw_scene
@@ -34,7 +35,7 @@ class RecordsPlay(Play):
         self._readers: list[Reader] = []
         self._operators: list[Operator] = []
 
-    def enter(self, stage: Stage) -> None:
+    def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
         self._stage = stage
         stage.codecs = self._scene.codecs
         self._admin = Admin(

@@ -61,7 +61,7 @@ class World:
         self.network.conditions.delay_ms_max = self.faults.delay_ms_max
         self.network.conditions.pieces_per_mille = self.faults.pieces_per_mille
         self.stage = Stage(self.clock, self.network, self.random, self.trace)
-        self.play.enter(self.stage)
+        self.play.enter(self.stage, self.disk)
         self.broker: Broker | None = None
         self._start_broker = start
         self._broker_random = Random(seed ^ 0x5EED)
@@ -242,6 +242,7 @@ class World:
             self.disk.crash_after(self.random.randrange(30))
         self.stage.life += 1
         self._had_turn = False
+        self.play.on_start()
         is_clean_start = self._is_clean_start
         self._is_clean_start = False
         try:
