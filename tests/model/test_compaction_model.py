@@ -92,5 +92,5 @@ class CompactionModel(RuleBasedStateMachine):
         scene.check_producers()
 
 
-CompactionModel.TestCase.settings = settings(max_examples=40, stateful_step_count=30)
+CompactionModel.TestCase.settings = settings(max_examples=100, stateful_step_count=30)
 TestCompaction = CompactionModel.TestCase

@@ -22,8 +22,8 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from compaction_scene import DIRECTORY, CompactionScene
 
-SEEDS = 80
-BLOCK = 20
+SEEDS = 160
+BLOCK = 40
 
 
 class Life(CompactionScene):
