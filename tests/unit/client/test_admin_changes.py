@@ -179,6 +179,29 @@ def test_each_partition_has_its_own_outcome(admin: Admin, cluster: GroupCluster)
     assert "t [1] ends before offset 9" in str(refused)
 
 
+@pytest.mark.parametrize(
+    ("code", "sentence"),
+    [
+        (errors.POLICY_VIOLATION, "t [0] is compacted"),
+        (errors.INVALID_TOPIC_EXCEPTION, "t [0] is the broker's own"),
+        (errors.TOPIC_AUTHORIZATION_FAILED, "the records of t [0] were not deleted"),
+    ],
+)
+def test_why_records_stay_is_a_sentence(
+    admin: Admin, cluster: GroupCluster, code: int, sentence: str
+) -> None:
+    def refuse(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        answer.topics[0].partitions[0].error_code = code
+        return answer
+
+    cluster.script(api_keys.DELETE_RECORDS, refuse)
+
+    done = admin.delete_records({("t", 0): 0})
+
+    assert sentence in str(done["t", 0])
+
+
 def test_a_partition_without_leader_is_given_up_in_time(
     admin: Admin, cluster: GroupCluster
 ) -> None:

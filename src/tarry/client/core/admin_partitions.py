@@ -7,9 +7,11 @@ from typing import Any, Final
 
 from tarry.base.errors import (
     ERRORS,
+    INVALID_TOPIC_EXCEPTION,
     LEADER_NOT_AVAILABLE,
     NONE,
     OFFSET_OUT_OF_RANGE,
+    POLICY_VIOLATION,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tarry.client.core.admin_brokers import ClusterView, View
@@ -106,6 +108,10 @@ class DeleteRecords(Call):
         where = f"{place[0]} [{place[1]}]"
         if code == OFFSET_OUT_OF_RANGE:
             sentence = f"{where} ends before offset {self.offsets.get(place)}"
+        elif code == POLICY_VIOLATION:
+            sentence = f"{where} is compacted; its cleanup.policy must hold delete as well"
+        elif code == INVALID_TOPIC_EXCEPTION:
+            sentence = f"{where} is the broker's own, and only it deletes there"
         else:
             sentence = f"the records of {where} were not deleted"
         return BrokerError(code, sentence)
