@@ -13,7 +13,7 @@ from mypy_extensions import i64
 from tarry.base.errors import CorruptData
 from tarry.log.effort import COMPRESSED_KIB_UNITS, KIB_UNITS, OPENED_KIB_UNITS, Effort
 from tarry.log.key_map import KeyMap
-from tarry.log.record_scan import RecordScan, Retiming, latest_timestamp
+from tarry.log.record_scan import RecordScan, Retiming, can_retime, latest_timestamp
 from tarry.records.batch import CODEC_MASK, HEADER_SIZE, BatchHeader
 from tarry.records.rebuild import RebuiltBatch, has_delete_horizon
 from tarry.wire.compression import compress
@@ -126,7 +126,12 @@ class BatchCompaction:
         assert scan is not None
         if not scan.try_keep(rules.keys, rules.drops_tombstones(header), effort):
             return False
-        must_retime = scan.has_tombstone and not has_delete_horizon(header)
+        must_retime = (
+            scan.has_tombstone
+            and not has_delete_horizon(header)
+            # Else its tombstones stay for ever: what they stand against must not come back.
+            and can_retime(header, scan, rules.horizon_ms)
+        )
         self.dropped_count = scan.dropped_count
         self.keyless_count = scan.keyless_count
         self._step = _DONE

@@ -13,6 +13,7 @@ from typing import Final
 from librt.strings import BytesWriter
 from mypy_extensions import i64
 
+from tarry.log.config import INT64_MAX
 from tarry.log.effort import RECORD_UNITS, Effort
 from tarry.log.key_map import KeyMap
 from tarry.records.batch import NO_TIMESTAMP, BatchHeader
@@ -52,6 +53,7 @@ class RecordScan:
         self.kept_count: i64 = 0
         self.dropped_count: i64 = 0
         self.keyless_count: i64 = 0
+        self.timestamp_delta_min: i64 = 0
         self.timestamp_delta_max: i64 = 0
         self.has_tombstone = False
         self._run_start: i64 = _NO_RUN
@@ -101,6 +103,8 @@ class RecordScan:
             self._run_start = self.record_start
         if self.kept_count == 0 or self.timestamp_delta > self.timestamp_delta_max:
             self.timestamp_delta_max = self.timestamp_delta
+        if self.kept_count == 0 or self.timestamp_delta < self.timestamp_delta_min:
+            self.timestamp_delta_min = self.timestamp_delta
         self.kept_count += 1
         if self.is_tombstone:
             self.has_tombstone = True
@@ -151,14 +155,24 @@ class RecordScan:
         self.records_left -= 1
 
 
+def can_retime(header: BatchHeader, scan: RecordScan, new_base_timestamp: i64) -> bool:
+    """Whether the times of what stays can be told relative to another base."""
+    shift = int(header.base_timestamp) - int(new_base_timestamp)
+    return (
+        int(scan.timestamp_delta_min) + shift >= -_DELTA_MAX
+        and int(scan.timestamp_delta_max) + shift <= _DELTA_MAX
+    )
+
+
 class Retiming:
-    """Records whose times become relative to another base; all else stays as it is."""
+    """Records whose times become relative to another base; all else stays as it is.
+
+    Only where `can_retime` says so.
+    """
 
     def __init__(self, data: bytes, base_timestamp: i64, new_base_timestamp: i64) -> None:
         self.data = data
         self.position: i64 = 0
-        if base_timestamp < -_DELTA_MAX or base_timestamp > _DELTA_MAX:
-            raise MalformedData(f"a base timestamp of {base_timestamp}")
         self.shift: i64 = base_timestamp - new_base_timestamp
         self._records = BytesWriter()
 
@@ -176,8 +190,6 @@ class Retiming:
             attributes = data[position : position + 1]
             delta, position = read_varlong(data, position + 1, record_end)
             delta += self.shift
-            if delta < -_DELTA_MAX or delta > _DELTA_MAX:
-                raise MalformedData(f"a timestamp of {delta} ms from the batch's base")
             write_varint(records, 1 + varint_size(delta) + record_end - position)
             records.write(attributes)
             write_varlong(records, delta)
@@ -193,5 +205,6 @@ def latest_timestamp(header: BatchHeader, scan: RecordScan) -> i64:
     """The largest timestamp of what stays."""
     if header.is_log_append_time:
         return header.max_timestamp
-    latest: i64 = header.base_timestamp + scan.timestamp_delta_max
-    return max(latest, NO_TIMESTAMP)
+    # A batch that was never opened may say what does not fit.
+    latest = int(header.base_timestamp) + int(scan.timestamp_delta_max)
+    return min(max(latest, NO_TIMESTAMP), INT64_MAX)

@@ -10,6 +10,10 @@ import pytest
 
 from tarry.log.compacted_segment import SOURCES_MAX
 from tarry.log.effort import SOURCE_UNITS, STEP_UNITS
+from tarry.records.batch import HEADER_SIZE, decode_batch_header
+from tarry.records.builder import BatchBuilder
+from tarry.records.rebuild import RebuiltBatch
+from tarry.wire.compression import GZIP
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
@@ -51,3 +55,43 @@ def test_a_swap_takes_out_only_so_many_segments(scene):
     swaps = [before - after for before, after in pairwise(counts)]
     assert max(swaps) == SOURCES_MAX - 1
     assert len(scene.log.segments) == 300 // SOURCES_MAX + 1
+
+
+@pytest.mark.parametrize("timestamp", [-(1 << 62), (1 << 63) - 2])
+def test_what_was_deleted_does_not_come_back_from_a_batch_with_impossible_times(scene, timestamp):
+    """Its own tombstone cannot get a delete horizon, yet what is outdated in it has to go."""
+    scene.append((b"deleted", b"old"), (b"gone before", None), timestamp=timestamp)
+    scene.append((b"deleted", None))
+    scene.roll()
+
+    for _ in range(2):
+        scene.compact()
+        scene.now_wall_ms += 10 * scene.config.delete_retention_ms
+        scene.append((b"another", b"value"))
+        scene.roll()
+    scene.compact()
+
+    keys = [key for _, key in scene.places()]
+    assert b"deleted" not in keys
+    assert b"gone before" in keys
+    scene.check_records()
+
+
+def test_times_that_no_number_holds_do_not_stop_compaction(scene):
+    """A batch that was never opened was believed what its header says."""
+    builder = BatchBuilder()
+    builder.append(0, b"a", b"1")
+    builder.append(1 << 62, b"b", b"1")
+    sent = builder.build(GZIP)
+    rebuilt = RebuiltBatch(decode_batch_header(sent, 0))
+    rebuilt.base_timestamp = 3 << 61
+    rebuilt.record_count = 2
+    rebuilt.content = sent[HEADER_SIZE:]
+    scene.log.append_bytes(rebuilt.encode(), 0, scene.now_wall_ms)
+    scene.append((b"a", b"2"))
+    scene.roll()
+
+    scene.compact()
+
+    header, _ = next(scene.batches())
+    assert (header.record_count, header.max_timestamp) == (1, (1 << 63) - 1)
