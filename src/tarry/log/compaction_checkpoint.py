@@ -65,7 +65,8 @@ class CompactionCheckpoint:
         rows: list[SegmentRow] = []
         for row in self.rows:
             other = known.get(row.base_offset)
-            rows.append(row if other is None or other.size != row.size else other)
+            # Of the same size it may still be what was compacted: 247 bytes became other 247.
+            rows.append(other if other is not None and _is_same(row, other) else row)
         later = [row for row in checkpoint.segments if row.base_offset >= self.end_offset]
         if not later:
             base = self.end_offset
@@ -74,6 +75,16 @@ class CompactionCheckpoint:
         while len(rows) > 1 and rows[1].base_offset <= checkpoint.log_start_offset:
             del rows[0]
         return rows
+
+
+def _is_same(row: SegmentRow, other: SegmentRow) -> bool:
+    """Whether both rows are of the same batches."""
+    return (
+        row.size == other.size
+        and row.max_timestamp == other.max_timestamp
+        and row.max_timestamp_offset == other.max_timestamp_offset
+        and row.modified_wall_ms == other.modified_wall_ms
+    )
 
 
 def decode_compaction(content: bytes) -> CompactionCheckpoint | None:

@@ -82,6 +82,18 @@ def test_below_its_end_the_newer_file_says_which_segments_there_are():
     ]
 
 
+def test_a_segment_of_the_same_size_is_not_taken_for_the_same():
+    point = LogCheckpoint(DIRECTORY, "")
+    point.segments = [SegmentRow([0, 100, 5, 3, 7, 0, 0]), row(500)]
+    checkpoint = CompactionCheckpoint()
+    checkpoint.end_offset = 500
+    checkpoint.rows = [SegmentRow([0, 100, 9, 8, 7, 0, 0])]
+
+    rows = checkpoint.covered_rows(point)
+
+    assert (rows[0].max_timestamp, rows[0].max_timestamp_offset) == (9, 8)
+
+
 def test_segments_below_the_log_start_do_not_come_back():
     point = LogCheckpoint(DIRECTORY, "")
     point.log_start_offset = 350
