@@ -21,9 +21,9 @@ class Scene(History):
         self.group = group
         self.watch = Watch()
         settings = {"bootstrap.servers": address, "log_level": 0}
-        admin = confluent_admin.AdminClient(settings)
+        self.admin = confluent_admin.AdminClient(settings)
         wanted = confluent_admin.NewTopic(topic, partitions)
-        admin.create_topics([wanted])[topic].result(STEP_SECONDS_MAX)
+        self.admin.create_topics([wanted])[topic].result(STEP_SECONDS_MAX)
         self.producer = confluent_kafka.Producer({**settings, **PRODUCER_SETTINGS})
         # It asks for the group's commits and never joins.
         self.asker = confluent_kafka.Consumer(
@@ -68,6 +68,15 @@ class Scene(History):
         self.watch.wait_until(
             lambda: any(event.what == "left" for event in tuple(member.events)), self.told
         )
+
+    def wait_until_empty(self) -> None:
+        """The broker knows that all have left: librdkafka ends without waiting for that."""
+        self.watch.wait_until(lambda: self.state() == "EMPTY", self.told)
+
+    def state(self) -> str:
+        asked = self.admin.describe_consumer_groups([self.group])[self.group]
+        state: str = asked.result(STEP_SECONDS_MAX).state.name
+        return state
 
     def committed(self) -> list[int]:
         asked = [

@@ -71,7 +71,7 @@ def test_a_group_is_listed_described_changed_and_deleted(admin, scene, group_bro
     assert admin.offsets(scene.group, scene.topic) == {0: 5, 1: 5, 2: 5}
 
     member.leave()
-    scene.wait_until_gone(member)
+    scene.wait_until_empty()
     assert admin.describe(scene.group) == Described("Empty", [])
 
     with contextlib.suppress(NotImplementedError):

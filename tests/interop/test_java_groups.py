@@ -80,6 +80,7 @@ def join(scene: Scene, program: JavaGroups, address: str, **settings: str) -> Ja
 def leave(scene: Scene, member: JavaMember) -> None:
     member.leave()
     scene.wait_until_gone(member)
+    scene.wait_until_empty()
 
 
 def test_javas_admin_client_describes_resets_and_deletes(
@@ -119,7 +120,8 @@ def test_a_static_member_is_removed_by_its_instance(ask, make_scene, group_broke
     member = join(scene, java_groups, group_broker.address, **settings)
 
     named = ask("describe group", group=scene.group)["members"][0]
-    leave(scene, member)
+    member.leave()
+    scene.wait_until_gone(member)
     # A static member says nothing when it goes.
     stays = ask("describe group", group=scene.group)["members"][0]
     ask("remove member", group=scene.group, instance="instance-1")
