@@ -58,7 +58,8 @@ class GroupsPlay(Play):
         self._members: list[Member] = []
         self._simple: list[SimpleConsumer] = []
         groups = self._scene.groups
-        self.quiet_ms_max = (
+        # Within this time all groups are Stable, whatever else is still under way.
+        self._stable_ms_max = (
             max(group.session_timeout_ms_max for group in groups)
             + max(group.rebalance_timeout_ms_max for group in groups)
             + self._scene.initial_delay_ms
@@ -78,6 +79,7 @@ class GroupsPlay(Play):
         self._admin = Admin(stage, "admin", self._scene.topics, pause_ms_max=pause_ms_max)
         self._group_admin = GroupAdmin(self._groups, "group-admin", self._scene.groups)
         self._rounds = RoundChecker()
+        self._stable_due_ms = -1
         self._replay = LogReplay(disk, self._history, self._is_topic_deleted)
 
     def begin(self) -> None:
@@ -122,7 +124,7 @@ class GroupsPlay(Play):
             and self._group_admin.is_done
             and all(simple.is_done for simple in self._simple)
             and all(member.is_done or member.is_settled for member in self._members)
-            and not any(self._unrest_of(group, broker) for group in self._scene.groups)
+            and not any(self._unrests(broker))
         )
 
     def complaints(self) -> list[str]:
@@ -132,10 +134,7 @@ class GroupsPlay(Play):
             if not member.is_done and not member.is_settled
         ]
         if self._broker is not None:
-            for group in self._scene.groups:
-                unrest = self._unrest_of(group, self._broker)
-                if unrest:
-                    sentences.append(unrest)
+            sentences += [sentence for sentence in self._unrests(self._broker) if sentence]
         return sentences
 
     _broker: Broker | None = None
@@ -185,9 +184,26 @@ class GroupsPlay(Play):
         violations = self._stage.history.violations
         violations += self._replay.after_turn(broker, self._stage.network.turn)
         violations += self._rounds.after_turn(broker)
+        violations += self._late_unrest(broker)
+
+    def _late_unrest(self, broker: Broker) -> list[str]:
+        """With the faults over, and in a life of the broker after that, the time is limited."""
+        stage = self._stage
+        if not stage.is_quiet or stage.is_still:
+            return []
+        if self._stable_due_ms < 0:
+            self._stable_due_ms = stage.clock.now_ms + self._stable_ms_max
+        if stage.clock.now_ms < self._stable_due_ms:
+            return []
+        return [sentence for sentence in self._unrests(broker) if sentence]
+
+    def _unrests(self, broker: Broker) -> list[str]:
+        """Every group that is not Stable with those who live, a sentence each or ""."""
+        return [self._unrest_of(group, broker) for group in self._scene.groups]
 
     def on_life_ends(self) -> None:
         self._broker = None
+        self._stable_due_ms = -1
         self._history.last_turns.append(self._stage.network.turn)
 
     def on_collected(self, broker: Broker) -> None:

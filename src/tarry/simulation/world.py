@@ -75,6 +75,7 @@ class World:
         self._stop_deadline_ms = 0
         self._had_turn = False
         self._is_clean_start = False
+        self._damaged: list[str] = []
         self._may_disk_fail = any(fault.kind in faults.OF_THE_DISK for fault in self.faults.faults)
 
     def run(self) -> list[str]:
@@ -274,10 +275,12 @@ class World:
         return True
 
     def _check_clean_start(self, broker: Broker) -> None:
-        """After a clean stop nothing is scanned."""
+        """After a clean stop nothing is scanned, but for what could not be read before."""
         for hosted in broker.topics.values():
             for partition in hosted.partitions:
                 report = partition.log.recovery_report
+                if partition.name in self._damaged:
+                    continue
                 if report.scanned_bytes or report.torn_bytes:
                     self.stage.history.violate(
                         f"{report.scanned_bytes} bytes of {partition.name} were scanned after a "
@@ -318,6 +321,12 @@ class World:
             return
         self._note("the broker stopped cleanly")
         self._is_clean_start = True
+        self._damaged = [
+            partition.name
+            for hosted in broker.topics.values()
+            for partition in hosted.partitions
+            if partition.log.flaw_offset >= 0
+        ]
         is_power = self._end_after_stop == faults.POWER_AFTER_CLEAN
         self._forget_broker(faults.POWER if is_power else faults.KILL)
         self._plan_start()

@@ -66,27 +66,25 @@ class LogReplay:
         self._history = history
         self._is_topic_deleted = is_topic_deleted
         self._replicas: dict[int, _Replica] = {}
-        # The live groups that were seen last, to know when one ceases to exist.
-        self._known: dict[tuple[int, str], GroupState] = {}
-        self._is_new_life = True
+        # By partition: the live groups that were seen last, to know when one ceases to exist.
+        self._known: dict[int, dict[str, GroupState]] = {}
+        # Partitions whose groups were loaded in this life.
+        self._followed: dict[int, None] = {}
         # How often a replica was made from a whole log, for tests of this checker.
         self.replays = 0
 
     def on_life_begins(self) -> None:
         """Nothing of the broker before is there any more but its log."""
         self._replicas = {}
-        self._is_new_life = True
+        self._followed = {}
 
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
         """What is wrong now."""
-        shards = broker.coordinator.shards
-        if any(shard.error_code != errors.NONE for shard in shards):
-            return []
         sentences: list[str] = []
-        for index, shard in enumerate(shards):
-            sentences += self._follow(index, shard, turn)
-        if shards:
-            self._note_ends(shards, turn)
+        for index, shard in enumerate(broker.coordinator.shards):
+            if shard.error_code == errors.NONE:
+                sentences += self._follow(index, shard, turn)
+                self._note_ends(index, shard, turn)
         return sentences
 
     def _follow(self, index: int, shard: Shard, turn: int) -> list[str]:
@@ -183,18 +181,15 @@ class LogReplay:
                     if record is not None:
                         yield record, found.timestamp
 
-    def _note_ends(self, shards: list[Shard], turn: int) -> None:
-        live = {
-            (index, group_id): group
-            for index, shard in enumerate(shards)
-            for group_id, group in shard.groups.by_id.items()
-        }
-        for key, group in self._known.items():
-            now = live.get(key)
-            if now is None or (now is not group and not self._is_new_life):
-                self._history.ends.setdefault(key[1], []).append(turn)
-        self._known = live
-        self._is_new_life = False
+    def _note_ends(self, index: int, shard: Shard, turn: int) -> None:
+        is_same_life = index in self._followed
+        self._followed[index] = None
+        live = shard.groups.by_id
+        for group_id, group in self._known.get(index, {}).items():
+            now = live.get(group_id)
+            if now is None or (now is not group and is_same_life):
+                self._history.ends.setdefault(group_id, []).append(turn)
+        self._known[index] = dict(live)
 
 
 def _has_only_grown(before: list[tuple[int, int]], now: list[tuple[int, int]]) -> bool:
