@@ -7,6 +7,7 @@ import itertools
 import re
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -31,18 +32,18 @@ KEEPER = "tarry-keeper"
 
 Place = tuple[str, int]
 
+BROKER_TEXTS = {
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "500",
+    "offsets.topic.num.partitions": "2",
+}
+
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
     process = BrokerProcess(tmp_path_factory.mktemp("broker"))
-    process.start(
-        {
-            "auto.create.topics.enable": "false",
-            "group.initial.rebalance.delay.ms": "0",
-            "group.min.session.timeout.ms": "500",
-            "offsets.topic.num.partitions": "2",
-        }
-    )
+    process.start(BROKER_TEXTS)
     yield process
     process.close()
 
@@ -440,6 +441,39 @@ def test_another_member_hears_of_a_rebalance_while_a_reader_works(make: Any, top
 
     assert [what for what, _ in teller.told] == ["assigned"]
     assert sorted(slow.assignment()) == places(topic)
+
+
+def test_a_broker_that_comes_back_while_a_reader_works_still_knows_him(tmp_path: Path) -> None:
+    broker = BrokerProcess(tmp_path)
+    broker.start(BROKER_TEXTS)
+    try:
+        with Admin(bootstrap_servers=broker.address) as admin:
+            admin.create_topics([NewTopic("t", 2)])
+        write(broker, "t", 3)
+        teller = Teller()
+        with Consumer(
+            "t",
+            listener=teller,
+            bootstrap_servers=broker.address,
+            group_id="g",
+            auto_offset_reset="earliest",
+            heartbeat_interval_ms=100,
+        ) as consumer:
+            take(consumer, 1)
+            before = consumer.group
+            broker.kill()
+            wait_until(lambda: consumer.group.state == "Finding", "the keeper to hear of it")
+            lost_ms = confirmed_ms(consumer)
+            broker.start()
+            # Nobody polls meanwhile.
+            wait_until(lambda: confirmed_ms(consumer) > lost_ms, "a heartbeat at the new broker")
+            rest = take(consumer, 5)
+
+        assert len(rest) == 5
+        assert before.generation_id == consumer.group.generation_id
+        assert [what for what, _ in teller.told] == ["assigned"]
+    finally:
+        broker.close()
 
 
 def keepers() -> int:

@@ -19,7 +19,7 @@ from tarry.client.core.events import ClientEvent, Close, Connect, Resolve, Resol
 from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.consumer_protocol import Place
-from tarry.client.core.group.events import ASSIGNED, REVOKED, GroupEvent
+from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys
@@ -71,7 +71,7 @@ class Told(NamedTuple):
 
 
 class World:
-    """`run` to the end of the seed; `offences` afterwards."""
+    """`run` to the end of the seed."""
 
     def __init__(self, seed: int, member_type: type[Member] | None = None) -> None:
         self.random = Random(seed)
@@ -296,9 +296,11 @@ class Member:
         self._heard: list[ClientEvent] = []
         self._busy_until_ms = 0
         self._is_in_poll = False
+        self._is_closed = False
         self._event: GroupEvent | None = None
         self._commit: Commit | None = None
         self._due_ms = -1
+        self._kept_ms = -1
 
     def make_core(self) -> GroupConsumerCore:
         settings: dict[str, Any] = {
@@ -331,10 +333,23 @@ class Member:
         self.latency_ms = 0
 
     def wake(self) -> None:
-        if not self.is_dead and self.world.now_ms >= self.stopped_until_ms:
+        now_ms = self.world.now_ms
+        if self.is_dead or now_ms < self.stopped_until_ms:
+            return
+        is_working = now_ms < self._busy_until_ms
+        due_ms = self.core.keeper_due_ms
+        if not is_working or (due_ms is not None and due_ms <= now_ms):
             self._turn()
-            if self.world.now_ms >= self._busy_until_ms:
-                self._use()
+        if not is_working and not self._is_closed:
+            self._use()
+        self._wake_keeper()
+
+    def _wake_keeper(self) -> None:
+        """While the user works, only what the keeper is there for brings a turn about."""
+        due_ms = self.core.keeper_due_ms
+        if due_ms is not None and due_ms > self.world.now_ms != self._kept_ms:
+            self._kept_ms = self.world.now_ms
+            self.world.later(due_ms - self.world.now_ms, self.wake)
 
     def _turn(self) -> None:
         world = self.world
@@ -439,59 +454,8 @@ class Member:
     def leave(self) -> None:
         """A close: a last commit, a leave, then nothing more."""
         core, world = self.core, self.world
+        self._is_closed = True
         core.now_ms = world.now_ms
         core.leave("the consumer was closed", even_static=True)
         self._turn()
         world.later(1_000, self.die)
-
-
-def offences(world: World) -> list[str]:
-    """What must not be, as sentences."""
-    found = list(world.strange_commits)
-    for place, end in world.written.items():
-        found += _skipped(world, place, end)
-        found += _taken_back(world, place)
-    living = [member for member in world.members.values() if not member.is_dead]
-    owned = sorted(place for member in living for place in member.core.membership.owned)
-    if living and owned != sorted(world.written):
-        found.append(f"at the end {owned} are read")
-    return found
-
-
-def _skipped(world: World, place: Place, end: int) -> list[str]:
-    """Every record is handed out, and nobody begins behind what was."""
-    reached = 0
-    for one in world.handed_out:
-        if one.place != place:
-            continue
-        if one.first > reached:
-            return [f"{one} skips what lies behind {reached}"]
-        reached = max(reached, one.last + 1)
-    if reached < end and any(not member.is_dead for member in world.members.values()):
-        return [f"{place} was handed out up to {reached}, not {end}"]
-    return []
-
-
-def _taken_back(world: World, place: Place) -> list[str]:
-    """When another member has read on, the old one reads no more before it is assigned anew; and
-    who is assigned a partition begins at or behind what was committed before."""
-    reader = ""
-    assigned: dict[str, int] = {}
-    begun: dict[str, int] = {}
-    fences: dict[str, int] = {}
-    moments: list[tuple[int, int, Any]] = [(one.now_ms, 0, one) for one in world.told]
-    moments += [(one.now_ms, 1, one) for one in world.handed_out if one.place == place]
-    moments.sort(key=lambda moment: moment[:2])
-    for number, (_, _, one) in enumerate(moments):
-        if isinstance(one, Told):
-            if one.kind == ASSIGNED and place in one.places:
-                assigned[one.member] = number
-                fences[one.member] = one.committed.get(place, 0)
-            continue
-        if one.member != reader and begun.get(one.member, -1) >= assigned.get(one.member, -1):
-            return [f"{one} reads on although {reader} has it"]
-        if begun.get(one.member, -1) < assigned[one.member] and one.first < fences[one.member]:
-            return [f"{one} begins before the commit of {fences[one.member]}"]
-        reader = one.member
-        begun[one.member] = number
-    return []

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from group_client_world import Member, World, offences
+from group_client_laws import offences
+from group_client_world import Member, World
 
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.lookup import LATEST
 
 # A planted mistake is to be found within so many seeds.
-SEEDS_MAX = 10
+SEEDS_MAX = 30
 
 
 @pytest.mark.parametrize("seed", range(1, 9))
@@ -56,19 +55,6 @@ class Hasty(Member):
         return core
 
 
-class Shameless(Member):
-    """Commits what others own by now."""
-
-    def make_core(self) -> GroupConsumerCore:
-        core = super().make_core()
-
-        def leave_out_nothing(places: Any) -> list[Any]:
-            return []
-
-        vars(core.committer)["_not_owned"] = leave_out_nothing
-        return core
-
-
 class Careless(Member):
     """Begins anew at every assignment."""
 
@@ -78,13 +64,9 @@ class Careless(Member):
         return core
 
 
-@pytest.mark.parametrize(
-    ("mistake", "first_seed"),
-    # A doubt is rare: somebody has to be stopped with records in his hands.
-    [(Doubtless, 12), (Forgetful, 1), (Hasty, 1), (Shameless, 1), (Careless, 1)],
-)
-def test_a_planted_mistake_is_found(mistake: type[Member], first_seed: int) -> None:
-    for seed in range(first_seed, first_seed + SEEDS_MAX):
+@pytest.mark.parametrize("mistake", [Doubtless, Forgetful, Hasty, Careless])
+def test_a_planted_mistake_is_found(mistake: type[Member]) -> None:
+    for seed in range(1, SEEDS_MAX):
         world = World(seed, mistake)
         world.run()
         if offences(world):

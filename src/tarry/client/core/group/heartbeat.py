@@ -52,7 +52,7 @@ class Heartbeat:
         ramp_ms = min(RAMP_MS_FIRST, self._interval_ms)
         self._first_ms = ramp_ms if settings.heartbeat_ramp else self._interval_ms
         self._pause_ms = self._interval_ms
-        self._is_on = False
+        self.is_on = False
         self._task = Task(self._on_due)
 
     @property
@@ -62,18 +62,18 @@ class Heartbeat:
 
     def begin(self, now_ms: int) -> None:
         """A new generation: from the first pause on."""
-        self._is_on = True
+        self.is_on = True
         self._pause_ms = self._first_ms
         self._arm(now_ms + self._pause_ms)
 
     def beat_now(self, now_ms: int) -> None:
         """One as soon as none is under way, then in the rhythm that was."""
-        self._is_on = True
+        self.is_on = True
         self._arm(now_ms)
 
     def stop(self) -> None:
         """No more; what is under way is for its owner to judge."""
-        self._is_on = False
+        self.is_on = False
         self._tasks.cancel(self._task)
 
     def _arm(self, deadline_ms: int) -> None:
@@ -81,7 +81,7 @@ class Heartbeat:
             self._tasks.schedule(self._task, deadline_ms)
 
     def _on_due(self, now_ms: int) -> None:
-        if not self._is_on or self.in_flight or not self._owner.may_beat():
+        if not self.is_on or self.in_flight or not self._owner.may_beat():
             return
         self.in_flight = True
         self.sent_ms = now_ms
@@ -105,5 +105,5 @@ class Heartbeat:
 
     def _end(self, now_ms: int) -> None:
         self.in_flight = False
-        if self._is_on:
+        if self.is_on:
             self._arm(max(now_ms, self.sent_ms + self._pause_ms))

@@ -97,8 +97,11 @@ class Membership:
 
     @property
     def is_busy(self) -> bool:
-        """An answer of the coordinator is due that somebody should read."""
-        return self.heartbeat.in_flight or self.state in (JOINING, SYNCING)
+        """Something is under way that must not wait for the next poll: an answer of the
+        coordinator, or the search for the one that is to hear of us."""
+        if self.heartbeat.in_flight or self.state in (JOINING, SYNCING):
+            return True
+        return self.state == FINDING and self.generation_id >= 0
 
     @property
     def next_due_ms(self) -> int | None:
@@ -231,11 +234,18 @@ class Membership:
             # Told and given back in a poll, then here once more.
             return
         if not self.is_polled or not self.topics.is_known:
-            return
-        if now_ms < self._retry_at_ms:
+            self._keep_session(now_ms)
+        elif now_ms < self._retry_at_ms:
+            self._keep_session(now_ms)
             self.tasks.schedule_earlier(self._retry, self._retry_at_ms)
-            return
-        self._join(now_ms)
+        else:
+            self._join(now_ms)
+
+    def _keep_session(self, now_ms: int) -> None:
+        """A round that failed has to be begun anew, and that may take until the next poll: the
+        generation that is held must not end meanwhile."""
+        if self.generation_id >= 0 and not self.heartbeat.is_on:
+            self.heartbeat.beat_now(now_ms)
 
     def identity(self) -> requests.Identity:
         """Who asks the coordinator; without a subscription that is nobody in particular."""
@@ -251,6 +261,9 @@ class Membership:
             self.assignors, list(self.topics.subscribed), self.owned, self.ownership.generation_id
         )
         reason = self.join_reason
+        if now_ms - self.confirmed_ms > self.settings.session_timeout_ms:
+            # Nobody knows whether we are still a member: the round will tell.
+            self._has_gap = True
         self.state = JOINING
         self.join_reason = ""
         self.heartbeat.stop()
