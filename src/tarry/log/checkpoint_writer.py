@@ -60,6 +60,7 @@ class SavedLog:
         # Version of the epochs that were written, or -1 if the file has them already.
         self.epochs_version = -1
         self.written_bytes = log.written_bytes
+        self.swaps: int = log.compaction.swaps
         self.condemned: list[Segment] = []
         # The row is in the new file; if not, the log was given up or cut in the meantime.
         self.is_written = False
@@ -263,6 +264,7 @@ class CheckpointWriter:
                 continue
             self.rows[log.directory] = saved.row.encode()
             log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
+            log.recovery_point.swaps = saved.swaps
             condemned_before = len(log.condemned)
             log.advance_log_start_offset(saved.row.log_start_offset)
             for segment in saved.condemned + log.condemned[condemned_before:]:

@@ -415,6 +415,7 @@ class Compaction:
                 log.disk.begin_remove(path)
         log.compaction.cleaned_offset = checkpoint.cleaned_offset
         log.compaction.end_offset = checkpoint.end_offset
+        log.compaction.swaps += 1
         self.bytes_before += output.source_bytes
         self.bytes_after += output.size
         self._output = None

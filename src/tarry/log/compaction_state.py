@@ -15,6 +15,8 @@ class CompactionState:
         self.end_offset: i64 = 0
         # Of the last swap or attempt at one: it makes the names of new files unique.
         self.generation: i64 = 0
+        # Swaps of this life: a recovery point from before the last one says what is no more.
+        self.swaps: i64 = 0
         # It waits for the next recovery point.
         self.needs_recovery_point = False
         # Segments are being read: none of them may go.

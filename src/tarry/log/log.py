@@ -261,6 +261,7 @@ class Log:
             self.written_end_offset != point.offset
             or self.coming_start_offset != point.log_start_offset
             or self.leader_epochs.version != point.epochs_version
+            or self.compaction.swaps != point.swaps
         )
 
     @property

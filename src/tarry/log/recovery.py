@@ -178,6 +178,8 @@ class _Recovery:
             log.compaction.end_offset = found.end_offset
         elif self.compaction.is_damaged:
             logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
+            # The file that takes its place has to go on telling where gaps may be.
+            log.compaction.end_offset = self.gaps_end_offset
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self.files, self.directory, base_offset, self.config)

@@ -17,6 +17,8 @@ class RecoveryPoint:
         self.epochs_version = -1
         # The log's count of written bytes then.
         self.written_bytes = 0
+        # The log's count of swaps of compacted segments then.
+        self.swaps = 0
         # When a recovery point was tried last, whether it came about or not.
         self.tried_ms = 0
 

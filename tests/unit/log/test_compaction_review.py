@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from tarry.log.compacted_segment import SOURCES_MAX
-from tarry.log.effort import SOURCE_UNITS, STEP_UNITS
+from tarry.log.compaction_checkpoint import COMPACTION_FILE
+from tarry.log.effort import SOURCE_UNITS, STEP_UNITS, Effort
 from tarry.records.batch import HEADER_SIZE, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.rebuild import RebuiltBatch
@@ -17,7 +18,7 @@ from tarry.wire.compression import GZIP
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from compaction_scene import CompactionScene
+from compaction_scene import DIRECTORY, CompactionScene
 
 
 @pytest.fixture
@@ -95,3 +96,49 @@ def test_times_that_no_number_holds_do_not_stop_compaction(scene):
 
     header, _ = next(scene.batches())
     assert (header.record_count, header.max_timestamp) == (1, (1 << 63) - 1)
+
+
+def test_gaps_are_known_though_a_damaged_checkpoint_was_replaced_in_the_middle(scene):
+    """The first swap writes a new file, which must tell of the segments behind it as well."""
+    for number in range(400):
+        scene.append((b"%d" % (number if number % 10 == 0 else -1), bytes(100)))
+    scene.roll()
+    scene.compact()
+    scene.save_recovery_point()
+    scene.disk.flip_bit(f"{DIRECTORY}/{COMPACTION_FILE}", 10)
+    scene.disk.kill()
+    scene.open()
+    scene.append((b"0", b"last"))
+    scene.roll()
+
+    compaction = scene.begin()
+    while scene.log.compaction.swaps == 0:
+        flush_id = compaction.step(Effort(5), scene.now_wall_ms)
+        while flush_id >= 0:
+            assert scene.disk.complete_flush(flush_id).error == ""
+            flush_id = compaction.on_flushed()
+    scene.disk.kill()
+    scene.open()
+
+    scene.check_last_values()
+    assert scene.log.flaw_offset == -1
+
+
+def test_an_idle_log_gets_a_recovery_point_of_its_compacted_segments(scene):
+    """Else it stood and fell with one file, as long as nobody writes."""
+    scene.config.segment_bytes = 200
+    for number in range(20):
+        scene.append((b"k%d" % (number % 5), bytes(100)))
+    scene.roll()
+    scene.compact()
+    places = scene.places()
+
+    scene.save_recovery_point()
+    has_changed = scene.log.has_changed
+    scene.disk.flip_bit(f"{DIRECTORY}/{COMPACTION_FILE}", 10)
+    scene.disk.kill()
+    scene.open()
+
+    assert not has_changed
+    assert scene.log.flaw_offset == -1
+    assert scene.places() == places
