@@ -417,6 +417,18 @@ def test_a_reader_who_works_for_longer_than_a_session_stays_a_member(make: Any, 
     assert [what for what, _ in teller.told] == ["assigned"]
 
 
+def test_a_callback_that_takes_longer_than_a_session_loses_nothing(make: Any, topic: str) -> None:
+    def work(consumer: Consumer) -> None:
+        began_ms = confirmed_ms(consumer)
+        wait_until(lambda: confirmed_ms(consumer) > began_ms + 900, "heartbeats in a callback")
+
+    teller = Teller(work)
+    consumer = make(topic, listener=teller, session_timeout_ms=600, heartbeat_interval_ms=100)
+
+    assert len(take(consumer, 6)) == 6
+    assert [what for what, _ in teller.told] == ["assigned"]
+
+
 def test_a_reader_who_is_slower_than_the_poll_interval_loses_and_joins_again(
     make: Any, topic: str
 ) -> None:

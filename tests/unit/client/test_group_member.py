@@ -114,6 +114,18 @@ def test_a_commit_of_what_was_revoked_meanwhile_is_not_sent() -> None:
     assert commit.is_done
 
 
+def test_what_was_lost_is_not_committed_before_the_user_heard_of_it() -> None:
+    scene = joined(enable_auto_commit=False)
+    scene.codes[api_keys.HEARTBEAT] = [errors.UNKNOWN_MEMBER_ID]
+    scene.cluster.run_until(lambda: scene.core.membership.has_event)
+
+    commit = begin(scene, commit_of(3))
+    scene.cluster.run_for(1_000)
+
+    assert isinstance(commit.error, CommitFailed)
+    assert offsets_sent(scene) == []
+
+
 def test_a_commit_that_nobody_answers_ends_in_time() -> None:
     scene = joined(enable_auto_commit=False)
     scene.cluster.rule(api_keys.OFFSET_COMMIT, lambda cluster, seen: SILENCE)

@@ -223,6 +223,7 @@ class Consumer(PlacesReader):
             with driver.lock:
                 core.now_ms = monotonic_ms()
                 event = core.begin_event() if core.membership.has_event else None
+                self._keeper.look(core.now_ms)
             if event is None:
                 return
             try:

@@ -98,8 +98,12 @@ class Committer:
 
     def _not_owned(self, places: Iterable[Place]) -> list[Place]:
         membership = self.membership
-        if not membership.is_wanted:
+        if not membership.is_wanted and not membership.owned:
+            # Partitions that the user assigned himself.
             return []
+        if membership.generation_id < 0:
+            # Lost, although the user was not told yet: no one commits under a group's name alone.
+            return list(places)
         return [place for place in places if place not in membership.owned]
 
     def work(self, now_ms: int) -> None:

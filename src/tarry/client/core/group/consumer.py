@@ -299,7 +299,11 @@ class GroupConsumerCore(ConsumerCore):
     def keeper_due_ms(self) -> int | None:
         """When a heartbeat, or the limit of a poll, wants a turn although nobody polls; None while
         somebody does."""
-        return None if self.membership.is_polled else self.membership.next_due_ms
+        membership = self.membership
+        is_called_back = membership.ownership.event is not None
+        # In a callback the user works on something too.
+        is_driven = membership.is_polled and not is_called_back
+        return None if is_driven else membership.next_due_ms
 
     def close(self) -> None:
         self.coordinator.close()

@@ -492,4 +492,5 @@ class Membership:
         if self.state in (JOINING, SYNCING):
             self.round.abandon()
             self.coordinator.reopen(now_ms)
+        self.heartbeat.stop()
         self.leaving.send(self.identity(), reason, now_ms)
