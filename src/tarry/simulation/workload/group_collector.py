@@ -62,6 +62,8 @@ class GroupCollector(ScriptedActor):
             )
             if offsets is not None:
                 return
+            # The topic of the offsets may be gone: whoever looks for it makes it anew.
+            yield from self._ask(self._groups.find_coordinator(group))
             yield Pause(_RETRY_MS)
 
     def _describe(self, group: str) -> Steps[DescribedGroup]:
