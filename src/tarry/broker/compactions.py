@@ -164,7 +164,11 @@ class Compactions(TimerEntry):
         log = current.log
         if current.is_abandoned:
             return False
-        return log.is_closed or (log.flaw_offset >= 0 and not current.is_swap_begun)
+        if log.is_closed:
+            return True
+        # Also when nobody wants it any more: what is left of old values is to stay then.
+        is_for_nothing = log.flaw_offset >= 0 or not log.config.has_compaction
+        return is_for_nothing and not current.is_swap_begun
 
     def _fail(self, current: Compaction, error: StorageError) -> None:
         logger.warning(_CANNOT, self.current_name, error)

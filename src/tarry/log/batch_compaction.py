@@ -76,6 +76,11 @@ class BatchCompaction:
         except MalformedData as error:
             raise CorruptData(str(error)) from None
 
+    @property
+    def has_mapped(self) -> bool:
+        """Whether it was opened, so that some of its keys may be noted already."""
+        return self._scan is not None
+
     def try_compact(self, rules: KeepRules, effort: Effort) -> bool:
         """Find what stays as far as the effort goes; True when all of it is done."""
         try:

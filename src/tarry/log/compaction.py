@@ -200,10 +200,11 @@ class Compaction:
                 self.end_offset = batch.header.last_offset + 1
                 self._batch = None
         except CorruptData as error:
-            self._skip(batch.header, error)
+            self._skip(batch, error)
 
-    def _skip(self, header: BatchHeader, error: CorruptData) -> None:
+    def _skip(self, batch: BatchCompaction, error: CorruptData) -> None:
         """A batch cannot be opened: what was mapped of it counts for nothing."""
+        header = batch.header
         logger.warning(
             "%s: the batch at offset %d is kept as it is, it cannot be opened: %s",
             self.log.directory,
@@ -211,7 +212,10 @@ class Compaction:
             error,
         )
         self._unreadable[header.base_offset] = None
-        self._phase = _CLEARING
+        self._batch = None
+        self.end_offset = header.last_offset + 1
+        if batch.has_mapped:
+            self._phase = _CLEARING
 
     def _next_header(self, effort: Effort) -> BatchHeader | None:
         """The next batch of the source that is being read; `Flaw` if it is damaged."""

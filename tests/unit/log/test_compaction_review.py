@@ -142,3 +142,24 @@ def test_an_idle_log_gets_a_recovery_point_of_its_compacted_segments(scene):
     assert not has_changed
     assert scene.log.flaw_offset == -1
     assert scene.places() == places
+
+
+def test_batches_that_cannot_be_unfolded_do_not_begin_the_map_anew(scene):
+    """Nothing of them was noted; with many of them it would never come to an end."""
+    for number in range(20):
+        scene.append((b"k%d" % (number % 4), b"v"))
+        sent = BatchBuilder()
+        sent.append(0, b"k%d" % (number % 4), b"v")
+        garbage = RebuiltBatch(decode_batch_header(sent.build(GZIP), 0))
+        garbage.record_count = 1
+        garbage.content = b"nothing that gzip knows"
+        scene.log.append_bytes(garbage.encode(), 0, scene.now_wall_ms)
+    scene.roll()
+
+    compaction = scene.compact()
+
+    assert compaction.passes == 1
+    headers = [header for header, _ in scene.batches()]
+    assert sum(header.codec == GZIP for header in headers) == 20
+    readable = [header.base_offset for header in headers if header.codec != GZIP]
+    assert readable == [32, 34, 36, 38, 40]
