@@ -12,20 +12,25 @@ with all later ones up to there.
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from tarry.base.doors import Disk
-from tarry.log.checkpoint import LogCheckpoint, read_file
+from tarry.log.checkpoint import LogCheckpoint
 from tarry.log.listing import Listing
 from tarry.log.segment import LOG_SUFFIX, NO_TIMESTAMP, UNKNOWN_TIMESTAMP
 from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.segment_row import SegmentRow
 from tarry.wire.crc32c import crc32c
 
+logger = logging.getLogger("tarry.log")
+
 COMPACTION_FILE: Final = "compaction-checkpoint"
 TEMPORARY_SUFFIX: Final = ".tmp"
 # What a new file is called until its swap, behind the segment's suffix and the generation.
 CLEANED_SUFFIX: Final = ".cleaned"
+# Put behind the name of such a file when it cannot be known whether it counts.
+KEPT_SUFFIX: Final = "-kept"
 # Of no swap: a file that was replaced and is to be removed.
 REPLACED_GENERATION: Final = 0
 _FIRST_LINE: Final = "tarry compaction 1"
@@ -126,12 +131,17 @@ class FoundCompaction:
 
 
 def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
-    """Bring a swap that counts to its end and take away what belongs to none; before the start."""
+    """Bring a swap that counts to its end and take away what belongs to none; before the start.
+
+    `StorageError` if the checkpoint cannot be read now: nothing was changed, and another start may
+    succeed.
+    """
     found = FoundCompaction()
     checkpoint = None
     if listing.has(COMPACTION_FILE):
-        content = read_file(disk, f"{listing.directory}/{COMPACTION_FILE}")
-        checkpoint = decode_compaction(content) if content is not None else None
+        file = disk.open(f"{listing.directory}/{COMPACTION_FILE}")
+        checkpoint = decode_compaction(file.read(0, file.size))
+        file.close()
         found.checkpoint = checkpoint
         found.is_damaged = checkpoint is None
     left_over = [
@@ -150,9 +160,16 @@ def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
             disk.rename(path, path[: -len(suffix)])
     for name in left_over:
         is_ours = name.endswith(CLEANED_SUFFIX) or name == COMPACTION_FILE + TEMPORARY_SUFFIX
-        if is_ours and name not in renamed:
-            disk.remove(f"{listing.directory}/{name}")
-            found.has_changed = True
+        if not is_ours or name in renamed:
+            continue
+        path = f"{listing.directory}/{name}"
+        if found.is_damaged:
+            # Perhaps the only copy of what the damaged file named.
+            logger.warning("%s is kept as %s%s", path, name, KEPT_SUFFIX)
+            disk.rename(path, path + KEPT_SUFFIX)
+        else:
+            disk.remove(path)
+        found.has_changed = True
     if checkpoint is not None and _remove_replaced(disk, listing, checkpoint):
         found.has_changed = True
     if found.has_changed or renamed:

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from tarry.base.errors import StorageError
 from tarry.log.checkpoint import CHECKPOINT_FILE, LogCheckpoint
 from tarry.log.compaction_checkpoint import (
     COMPACTION_FILE,
     CompactionCheckpoint,
     decode_compaction,
 )
+from tarry.log.effort import Effort
 from tarry.log.segment_row import SegmentRow
 
 sys.path.insert(0, str(Path(__file__).parents[2]))
@@ -146,6 +148,52 @@ def test_a_damaged_compaction_checkpoint_makes_no_record_unreadable(scene, caplo
     scene.roll()
     scene.compact()
     scene.check_is_compact()
+
+
+def begin_swap(scene: CompactionScene) -> None:
+    """Compact until a new checkpoint counts whose files have no names yet."""
+    scene.append((b"k5", b"once more"))
+    scene.roll()
+    compaction = scene.begin()
+    while not compaction.is_swap_begun:
+        flush_id = compaction.step(Effort(50), scene.now_wall_ms)
+        while flush_id >= 0 and not compaction.is_swap_begun:
+            assert scene.disk.complete_flush(flush_id).error == ""
+            flush_id = compaction.on_flushed()
+    scene.disk.complete_flushes()
+
+
+def test_a_checkpoint_that_cannot_be_read_now_refuses_the_start_and_loses_nothing(scene):
+    begin_swap(scene)
+    places = scene.places()
+    names = scene.names()
+    scene.disk.kill()
+    scene.disk.fail_reads(1, COMPACTION_FILE)
+
+    with pytest.raises(StorageError):
+        scene.open()
+
+    assert scene.names() == names
+    scene.open()
+    assert scene.log.flaw_offset == -1
+    assert len(scene.places()) <= len(places)
+    scene.check_last_values()
+    assert not [name for name in scene.names() if name.endswith(".cleaned")]
+
+
+def test_files_that_a_damaged_checkpoint_may_have_named_are_kept(scene, caplog):
+    begin_swap(scene)
+    cleaned = [name for name in scene.names() if name.endswith(".cleaned")]
+    scene.disk.flip_bit(f"{DIRECTORY}/{COMPACTION_FILE}", 10)
+    scene.disk.kill()
+
+    scene.open()
+
+    assert cleaned
+    assert [f"{name}-kept" for name in cleaned] == [
+        name for name in scene.names() if "cleaned" in name
+    ]
+    assert "is kept as" in caplog.text
 
 
 def test_indexes_that_are_lost_are_made_anew(scene):
