@@ -133,6 +133,7 @@ def test_metadata_of_20_megabytes_is_the_logs_to_refuse() -> None:
     assert scene.error(ticket) == "UNKNOWN_SERVER_ERROR"
 
 
+@pytest.mark.interpreted
 def test_a_client_that_asks_for_ids_in_a_loop_fills_no_memory(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

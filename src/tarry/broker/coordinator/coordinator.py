@@ -10,6 +10,8 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
+from mypy_extensions import mypyc_attr
+
 from tarry.base import errors
 from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopics
 from tarry.broker.coordinator.history import History
@@ -32,6 +34,7 @@ OFFSETS_TOPIC: Final = "__consumer_offsets"
 MINUTE_MS: Final = 60_000
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Asked:
     """A request whose answer comes from a group.  A subclass knows the message."""
 
