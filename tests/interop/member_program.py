@@ -237,6 +237,7 @@ def run_tarry(membership: Membership, leaving: Leaving) -> None:
         enable_auto_commit=False,
         auto_offset_reset="earliest",
         reconnect_backoff_max_ms=200,
+        retry_backoff_max_ms=200,
         listener=Teller(),
     )
     is_refused = False
