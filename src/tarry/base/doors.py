@@ -63,7 +63,11 @@ class Disk(Protocol):
         """Unlink one small file, quiet if missing.  For large files use `begin_remove`."""
 
     def begin_remove(self, path: str) -> None:
-        """Remove a file or a whole directory tree outside the turn, in no event's order."""
+        """Remove a file or a whole directory tree outside the turn, in no event's order.
+
+        It is the file in the directory of now, whatever either is called when its time comes: a
+        topic that was made again in the meantime has files of the same names.
+        """
 
     def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
         """Begin to make these files' bytes and these directories' names durable.

@@ -146,6 +146,7 @@ class OsDisk:
             os.rename(self._full(old), self._full(new))
         except OSError as error:
             raise _storage_error(old, error) from None
+        self._flusher.renamed(self._full(old), self._full(new))
 
     def remove(self, path: str) -> None:
         try:

@@ -87,6 +87,14 @@ class _Flush:
             self.done(self)
 
 
+class _Removal:
+    """A file or a tree to be removed, wherever its directory is called by then."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.is_done = False
+
+
 class Flusher:
     """The workers, started when first needed."""
 
@@ -96,7 +104,9 @@ class Flusher:
         self._wake = wake
         self._flush_one = flush_one
         self._jobs: SimpleQueue[tuple[_Flush, Sequence[Flushable]] | None] = SimpleQueue()
-        self._removals: SimpleQueue[str | None] = SimpleQueue()
+        self._removals: SimpleQueue[_Removal | None] = SimpleQueue()
+        # Those that may still be waiting, oldest first, by the directory that they are in.
+        self._waiting: dict[str, deque[_Removal]] = {}
         self._ended: deque[_Flush] = deque()
         self._workers: list[threading.Thread] = []
         self._remover: threading.Thread | None = None
@@ -128,7 +138,20 @@ class Flusher:
         """Remove a file or a tree; what cannot be removed is a line in the log."""
         if self._remover is None:
             self._remover = _start("tarry-remover", self._remove_files)
-        self._removals.put(path)
+        removal = _Removal(path)
+        waiting = self._waiting.setdefault(os.path.dirname(path), deque())
+        while waiting and waiting[0].is_done:
+            waiting.popleft()
+        waiting.append(removal)
+        self._removals.put(removal)
+
+    def renamed(self, old: str, new: str) -> None:
+        """A directory was renamed: what is to be removed from it is not its successor's."""
+        waiting = self._waiting.pop(old, deque())
+        for removal in waiting:
+            removal.path = f"{new}/{os.path.basename(removal.path)}"
+        if waiting and not waiting[-1].is_done:
+            self._waiting[new] = waiting
 
     def close(self, timeout_s: float) -> None:
         """Wait for what was begun, at most so long; nothing can be begun after."""
@@ -178,13 +201,14 @@ class Flusher:
 
     def _remove_files(self) -> None:
         while True:
-            path = self._removals.get()
-            if path is None:
+            removal = self._removals.get()
+            if removal is None:
                 return
             try:
-                _remove(path)
+                _remove(removal.path)
             except OSError as error:
-                logger.warning("%s cannot be removed: %s", path, reason_of(error))
+                logger.warning("%s cannot be removed: %s", removal.path, reason_of(error))
+            removal.is_done = True
 
 
 def _remove(path: str) -> None:

@@ -117,7 +117,8 @@ class SimulatedDisk:
         self._root = DirectoryNode()
         self._flushes: dict[int, _Flush] = {}
         self._flush_id = 0
-        self._removals: list[str] = []
+        # The directory that was meant, whatever it is called later, and the name in it.
+        self._removals: list[tuple[DirectoryNode, str]] = []
         self._write_faults: list[_Fault] = []
         self._flush_faults: list[_Fault] = []
         self._read_faults: list[_Fault] = []
@@ -183,7 +184,8 @@ class SimulatedDisk:
 
     def begin_remove(self, path: str) -> None:
         self.step(path)
-        self._removals.append(path)
+        if self._find(path) is not None:
+            self._removals.append(self._parent(path))
         if not self.defers_removals:
             self.complete_removals()
 
@@ -248,9 +250,8 @@ class SimulatedDisk:
         """Do the removals that were begun; only a world that set `defers_removals` needs it."""
         removals = self._removals
         self._removals = []
-        for path in removals:
-            if self._find(path) is not None:
-                directory, name = self._parent(path)
+        for directory, name in removals:
+            if name in directory.entries:
                 directory.unlink(name)
         return len(removals)
 

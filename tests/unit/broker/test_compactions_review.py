@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from admin_user import TOPIC
+from broker_user import ORDERS
 from test_compacted_topics import (
     begin_compaction,
     kept,
+    keyed,
     make_compact,
+    pass_time,
     someone_with,
     write_twice,
 )
@@ -36,3 +39,23 @@ def test_a_topic_that_is_to_be_compacted_again_is():
     make_compact(operator)
 
     assert kept(operator) == [1, 3, 5, 7, 8, 9]
+
+
+def test_a_late_removal_of_old_segments_leaves_a_topic_made_again_alone():
+    """The thread that removes may be busy with something large for minutes."""
+    operator = someone_with(cleanup_policy="delete", retention_ms="2000")
+    disk = operator.hand.disk
+    write_twice(operator)
+    disk.defers_removals = True
+    pass_time(operator, 20_000)
+    operator.delete()
+    operator.hand.settle()
+    operator.create(ORDERS)
+    for number in range(3):
+        operator.produce(keyed((b"k", b"%d" % number)))
+
+    assert disk.complete_removals() > 10
+    operator.hand.crash()
+    operator.client = operator.hand.connect()
+
+    assert kept(operator) == [0, 1, 2]
