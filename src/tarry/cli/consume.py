@@ -12,6 +12,7 @@ from tarry.cli.running import (
     bootstrap_option,
     client_arguments,
     fail,
+    orderly_sigterm,
     quietly,
     settings_option,
     timeout_option,
@@ -182,7 +183,8 @@ def _read_as_member(
     from tarry.cli.group_reading import GroupLimits, GroupReading
     from tarry.client.sync.consumer import Consumer
 
-    with Consumer(settings) as consumer:
+    # Its partitions would stand still for a session time-out if it went without a word.
+    with orderly_sigterm(), Consumer(settings) as consumer:
         reading = GroupReading(consumer, topic, renderer, sys.stdout.buffer, timeout)
         reading.run(GroupLimits(*limits))
 

@@ -68,6 +68,8 @@ def parse_partitions(text: str) -> list[int]:
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
             raise BadPlace(f"{part!r} is no partition; write numbers such as 0,2-4")
+        if int(last or first) < int(first):
+            raise BadPlace(f"{part!r} goes down and names no partition; write {last}-{first}")
         for number in range(int(first), int(last or first) + 1):
             found[number] = None
     return list(found)

@@ -1,6 +1,7 @@
 """How commands of the client end: in a sentence, and quietly when nobody listens any more.
 
-Exit codes: 0 done, 1 the cluster or the data said no, 2 wrong usage, 130 interrupted.
+Exit codes: 0 done, 1 the cluster or the data said no, 2 wrong usage, 130 interrupted, 143
+terminated.
 """
 
 from __future__ import annotations
@@ -8,8 +9,11 @@ from __future__ import annotations
 import errno
 import functools
 import os
+import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Any, Final, NoReturn, ParamSpec
 
 import click
@@ -19,6 +23,7 @@ from tarry.base.errors import InvalidSetting, TarryError
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
+EXIT_TERMINATED: Final = 143
 
 SECONDS_MAX: Final = 7 * 24 * 3600
 
@@ -37,6 +42,9 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             sys.stdout.flush()
         except BrokenPipeError:
             forget_stdout()
+        except Terminated:
+            forget_stdout()
+            sys.exit(EXIT_TERMINATED)
         except KeyboardInterrupt:
             forget_stdout()
             sys.exit(EXIT_INTERRUPTED)
@@ -51,6 +59,29 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             fail(f"the output cannot be written: {error.strerror}")
 
     return run
+
+
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where it ends what runs as Ctrl-C does."""
+
+
+@contextmanager
+def orderly_sigterm() -> Iterator[None]:
+    """Within it SIGTERM is Ctrl-C, for what must not just vanish; a second one ends it at once."""
+    if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
+        # Ignored by whoever started us, or ours already.
+        yield
+        return
+    signal.signal(signal.SIGTERM, _terminate)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+
+
+def _terminate(number: int, frame: FrameType | None) -> None:
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    raise Terminated
 
 
 def fail(sentence: str, code: int = EXIT_FAILED) -> NoReturn:

@@ -68,7 +68,7 @@ def test_partitions_are_numbers_and_ranges() -> None:
     assert parse_partitions("0,2-4, 3,9") == [0, 2, 3, 4, 9]
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1-x"])
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1-x", "3-1"])
 def test_what_is_no_partition_is_refused(text: str) -> None:
     with pytest.raises(BadPlace):
         parse_partitions(text)
