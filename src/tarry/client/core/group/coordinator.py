@@ -33,6 +33,9 @@ log = logging.getLogger("tarry.client")
 
 KEY_TYPE_GROUP: Final = 0
 
+# Who was found so short a time ago and is no coordinator: brokers do not agree yet.
+FOUND_JUST_NOW_MS: Final = 1_000
+
 # From this version on several keys are asked for at once.
 VERSION_WITH_KEYS: Final = 4
 VERSION_WITH_KEY_TYPE: Final = 1
@@ -53,6 +56,7 @@ class Coordinator:
         self._connection: Connection | None = None
         self._is_in_flight = False
         self._failures = 0
+        self._found_ms = -FOUND_JUST_NOW_MS
         self._retry_at_ms = 0
         self._retry = wake_up()
 
@@ -100,6 +104,10 @@ class Coordinator:
         self._connection = None
         old.when_lost = None
         self.connections.release(old, reason, now_ms)
+        if now_ms - self._found_ms < FOUND_JUST_NOW_MS:
+            self._pause(now_ms)
+        else:
+            self._failures = 0
         if self.when_lost is not None:
             self.when_lost(reason, now_ms)
 
@@ -124,10 +132,10 @@ class Coordinator:
 
     # --- Answers
 
-    def on_found(self, broker_id: int, address: Address) -> None:
+    def on_found(self, broker_id: int, address: Address, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = None
-        self._failures = 0
+        self._found_ms = now_ms
         self._open(broker_id, address)
         log.info("group %s: the coordinator is broker %d at %s", self.group_id, broker_id, address)
 
@@ -177,7 +185,7 @@ class _FindCoordinator(Exchange):
             answer = response.coordinators[0]
         if answer.error_code == NONE:
             address = Address(answer.host, int(answer.port))
-            self.coordinator.on_found(int(answer.node_id), address)
+            self.coordinator.on_found(int(answer.node_id), address, now_ms)
         else:
             message = answer.error_message or ""
             self.coordinator.on_refused(int(answer.error_code), message, now_ms)

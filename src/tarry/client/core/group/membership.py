@@ -187,23 +187,21 @@ class Membership:
         if self._turned_ms >= 0 and gap_ms > self.settings.session_timeout_ms and self.owned:
             self._has_gap = True
         self._turned_ms = now_ms
-        if self.failure is not None:
+        if self.failure is not None or self.ownership.is_lost:
             return
-        if self.ownership.event is not None or self.ownership.is_lost:
-            return
+        is_telling = self.ownership.event is not None
         if self._is_leaving:
             self.ownership.to_give = list(self.owned)
-            if not self.owned:
+            if not self.owned and not is_telling:
                 self._leave_now(now_ms)
-            return
-        if not self.is_wanted:
-            return
-        if not self.coordinator.is_known:
+        elif self.is_wanted and not self.coordinator.is_known:
             self.state = FINDING
             self.coordinator.want(now_ms)
-            return
-        self._look_at_topics()
-        self._advance(now_ms)
+        elif self.is_wanted and is_telling:
+            self._keep_session(now_ms)
+        elif self.is_wanted:
+            self._look_at_topics()
+            self._advance(now_ms)
 
     def _look_at_topics(self) -> None:
         change = self.topics.change(is_leader=self.is_leader and self.state == STABLE)
@@ -211,10 +209,7 @@ class Membership:
             self.want_join(change)
 
     def _advance(self, now_ms: int) -> None:
-        if self.state == FINDING and self.generation_id >= 0 and not self.join_reason:
-            # The generation is still held as far as we know: the first heartbeat tells.
-            self.state = STABLE
-            self.heartbeat.beat_now(now_ms)
+        self._keep_session(now_ms)
         if self.state in (UNJOINED, FINDING):
             self._prepare(self.join_reason or "the member is new")
         if self.state == STABLE and self.join_reason and self.ownership.target is None:
@@ -230,21 +225,22 @@ class Membership:
 
     def _join_if_ready(self, now_ms: int) -> None:
         self.ownership.to_give = self._to_give_before_join()
-        if self.ownership.to_give:
-            # Told and given back in a poll, then here once more.
+        if self.ownership.to_give or not self.is_polled or not self.topics.is_known:
+            # Here once more when a poll has told, and given back.
             return
-        if not self.is_polled or not self.topics.is_known:
-            self._keep_session(now_ms)
-        elif now_ms < self._retry_at_ms:
-            self._keep_session(now_ms)
+        if now_ms < self._retry_at_ms:
             self.tasks.schedule_earlier(self._retry, self._retry_at_ms)
         else:
             self._join(now_ms)
 
     def _keep_session(self, now_ms: int) -> None:
-        """A round that failed has to be begun anew, and that may take until the next poll: the
-        generation that is held must not end meanwhile."""
-        if self.generation_id >= 0 and not self.heartbeat.is_on:
+        """A generation that is held must not end while its coordinator moves, or a round has to be
+        begun anew: that may take until the next poll.  The first heartbeat tells."""
+        if self.generation_id < 0 or self.state not in (FINDING, PREPARING):
+            return
+        if self.state == FINDING:
+            self.state = PREPARING if self.join_reason else STABLE
+        if not self.heartbeat.is_on:
             self.heartbeat.beat_now(now_ms)
 
     def identity(self) -> requests.Identity:
@@ -313,13 +309,11 @@ class Membership:
             self._fail(code, api, now_ms)
         elif reaction == reactions.FIND:
             self.coordinator.lose(reason, now_ms)
-        elif reaction == reactions.DROP_MEMBER:
-            self._drop(reason, forget_id=True)
-        elif reaction == reactions.DROP_GENERATION:
-            self._drop(reason, forget_id=False)
-        elif reaction == reactions.RETRY and self.state == SYNCING:
-            self._rejoin(reason)
-            self._pause(now_ms)
+        elif reaction in (reactions.DROP_MEMBER, reactions.DROP_GENERATION):
+            self._drop(reason, forget_id=reaction == reactions.DROP_MEMBER)
+            if self._failures > 0:
+                self._pause(now_ms)
+            self._failures += 1
         else:
             if reaction == reactions.FAIL:
                 self.error = self._refusal(api, code)
