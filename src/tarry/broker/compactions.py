@@ -28,6 +28,10 @@ logger = logging.getLogger("tarry.broker")
 PAUSE_MS: Final = 1
 # The same when the broker has much else to do: compaction still gets a tenth of its time.
 PAUSE_MS_MAX: Final = 20
+# The wall clock moved so much more or less than the monotonic one: it was set.
+CLOCK_JUMP_MS: Final = 3_600_000
+# So long such a clock is not asked whether a tombstone has had its time: it may be set back.
+CLOCK_DISTRUST_MS: Final = 300_000
 # Partitions looked at in one step: 2 ms.
 LOOKED_AT_MAX: Final = 200
 
@@ -47,6 +51,9 @@ class Compactions(TimerEntry):
         self._dirtiest: tuple[Partition, Cleanable] | None = None
         # Logs that the disk refused since the last pause: not tried again at once.
         self._refused: dict[Partition, None] = {}
+        self._checked_ms = broker.now_ms + broker.stalled_ms
+        self._checked_wall_ms = broker.now_wall_ms
+        self._trusted_from_ms = self._checked_ms
         broker.timer.add(self)
 
     def expire(self) -> None:
@@ -61,6 +68,9 @@ class Compactions(TimerEntry):
 
     def _look(self) -> None:
         if self._to_look_at is None:
+            if not self._can_trust_calendar():
+                self._again_in(self._backoff_ms())
+                return
             self._to_look_at = [
                 partition
                 for hosted in self.broker.topics.values()
@@ -81,6 +91,22 @@ class Compactions(TimerEntry):
             return
         self._begin(*self._dirtiest)
         self._again_in(PAUSE_MS)
+
+    def _can_trust_calendar(self) -> bool:
+        """Whether the wall clock has run evenly for some time, as retention asks it to."""
+        broker = self.broker
+        now_ms = broker.now_ms + broker.stalled_ms
+        jump_ms = (broker.now_wall_ms - self._checked_wall_ms) - (now_ms - self._checked_ms)
+        self._checked_ms = now_ms
+        self._checked_wall_ms = broker.now_wall_ms
+        if abs(jump_ms) > CLOCK_JUMP_MS:
+            self._trusted_from_ms = now_ms + CLOCK_DISTRUST_MS
+            logger.warning(
+                "the wall clock jumped by %d s; compaction waits for %d s",
+                jump_ms // 1000,
+                CLOCK_DISTRUST_MS // 1000,
+            )
+        return now_ms >= self._trusted_from_ms
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log

@@ -5,6 +5,7 @@ from __future__ import annotations
 from admin_user import TOPIC
 from broker_user import ORDERS
 from test_compacted_topics import (
+    DAY_MS,
     begin_compaction,
     kept,
     keyed,
@@ -13,6 +14,8 @@ from test_compacted_topics import (
     someone_with,
     write_twice,
 )
+
+from tarry.broker.compactions import CLOCK_DISTRUST_MS
 
 
 def test_compaction_ends_when_the_topic_is_to_keep_everything():
@@ -59,3 +62,25 @@ def test_a_late_removal_of_old_segments_leaves_a_topic_made_again_alone():
     operator.client = operator.hand.connect()
 
     assert kept(operator) == [0, 1, 2]
+
+
+def test_a_clock_that_is_wrong_for_a_minute_takes_no_tombstone():
+    operator = someone_with(delete_retention_ms="60000")
+    operator.produce(keyed((b"deleted", b"value")))
+    operator.produce(keyed((b"deleted", None), time=10))
+    write_twice(operator, time=100)
+    make_compact(operator)
+    before = kept(operator)
+
+    operator.hand.now_wall_ms += 2 * DAY_MS
+    write_twice(operator, time=2 * DAY_MS)
+    pass_time(operator, 30_000)
+    operator.hand.now_wall_ms -= 2 * DAY_MS
+    pass_time(operator, 10_000)
+    during = kept(operator)
+    pass_time(operator, CLOCK_DISTRUST_MS)
+    write_twice(operator, time=60 * 60_000)
+    make_compact(operator)
+
+    assert before[0] == during[0] == 1
+    assert kept(operator)[0] > 1
