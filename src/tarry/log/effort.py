@@ -21,7 +21,7 @@ SOURCE_UNITS: Final = 100
 KIB_UNITS: Final = 1
 # To open and to compress a KiB, by the slowest codec.
 OPENED_KIB_UNITS: Final = 4
-COMPRESSED_KIB_UNITS: Final = 15
+COMPRESSED_KIB_UNITS: Final = 40
 
 
 class Effort:
