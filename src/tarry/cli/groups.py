@@ -26,6 +26,19 @@ from tarry.cli.running import (
 )
 from tarry.cli.tables import print_json, print_table
 
+# Those of Kafka, of all its kinds of groups.
+STATES: Final = (
+    "Empty",
+    "PreparingRebalance",
+    "CompletingRebalance",
+    "Stable",
+    "Dead",
+    "Assigning",
+    "Reconciling",
+    "NotReady",
+)
+TYPES: Final = ("classic", "consumer", "share", "streams")
+
 EXAMPLES: Final = """
 \b
 A group is several consumers that share the partitions of topics; what it has
@@ -86,6 +99,8 @@ def list_command(
     as_json: bool,
 ) -> None:
     """List the groups of all brokers with their states."""
+    states = tuple(_known(one, STATES, "state") for one in states)
+    types = tuple(_known(one, TYPES, "type") for one in types)
     from tarry.client.sync.admin import Admin
 
     with Admin(client_arguments(bootstrap, client_settings)) as admin:
@@ -120,6 +135,14 @@ def list_command(
             for one in found
         ]
         print_table(["group", "state", "type", "protocol", "coordinator"], rows)
+
+
+def _known(word: str, words: tuple[str, ...], what: str) -> str:
+    """A word as Kafka spells it: a broker finds no group for one that it does not know."""
+    for known in words:
+        if known.lower() == word.lower():
+            return known
+    raise click.UsageError(f"{word!r} is no {what} of a group; take one of {', '.join(words)}")
 
 
 # --- why

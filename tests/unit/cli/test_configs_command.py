@@ -43,6 +43,13 @@ def test_settings_that_nobody_set_are_said_so_on_stderr(tarry: CommandRunner) ->
     assert "nothing is set for topic orders; --all shows the defaults" in result.stderr
 
 
+def test_a_broker_that_is_not_there_is_refused_with_those_that_are(tarry: CommandRunner) -> None:
+    result = tarry.run("configs get --broker 9 -m 1")
+
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "there is no broker 9; the cluster has 1, 2" in result.stderr
+
+
 def test_settings_are_explained_without_the_marks_of_html(tarry: CommandRunner) -> None:
     assert tarry.ok("configs get --topic orders retention.ms --explain") == (
         "retention.ms = 604800000\n"

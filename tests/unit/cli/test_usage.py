@@ -57,6 +57,8 @@ NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
         (configs, ["set", "--topic", "t"], "Missing argument"),
         (configs, ["unset", "--brokers"], "Missing argument"),
         (configs, ["ste", "--brokers"], "did you mean set?"),
+        (groups, ["list", "--state", "Asleep"], "is no state of a group; take one of Empty,"),
+        (groups, ["list", "--type", "new"], "is no type of a group; take one of classic,"),
         (groups, ["describe"], "name groups, or say --all"),
         (groups, ["describe", "g", "--all"], "name groups, or say --all"),
         (groups, ["describe", "g", "--state", "--members"], "exclude each other"),

@@ -144,8 +144,16 @@ class _Attempts:
         if reason is None and unreachable:
             self.finish(None, TimedOut(unreachable))
         else:
-            because = f": {reason}" if reason is not None else ""
+            because = f": {reason}" if reason is not None else self._stranger()
             self.finish(None, TimedOut(f"no answer within the time given{because}"))
+
+    def _stranger(self) -> str:
+        """Why nobody was asked, if a broker was to be asked that the cluster does not have."""
+        target, brokers = self.call.target, self.owner.metadata.brokers
+        if target < 0 or not brokers or target in brokers:
+            return ""
+        known = ", ".join(f"{broker_id}" for broker_id in sorted(brokers))
+        return f": there is no broker {target}; the cluster has {known}"
 
     def finish(self, result: Any, error: ClientError | None) -> None:
         call = self.call
