@@ -119,9 +119,9 @@ class ClientCoordinator:
             said = decode_subscription(protocol.metadata)
             owned = f" owning {places_text(said.owned)}" if said.owned else ""
             names = ", ".join(one.name for one in request.protocols)
-            return (
-                f"{who(request)} for {', '.join(said.topics)}{owned} by {names} ({request.reason})"
-            )
+            reason = f" ({request.reason})" if request.reason else ""
+            wanted = ", ".join(said.topics)
+            return f"{who(request)} for {wanted}{owned} by {names}{reason}"
         if name == "SyncGroup":
             given = "; ".join(
                 f"{one.member_id}: {places_text(decode_assignment(one.assignment))}"

@@ -71,6 +71,8 @@ class Membership:
         self.ownership = Ownership()
         # Why a join is needed; empty if none is.
         self.join_reason = ""
+        self._round_reason = ""
+        self._was_member = False
         self.is_polled = False
         self.failure: GroupFailed | None = None
         self.error: ClientError | None = None
@@ -256,7 +258,7 @@ class Membership:
         protocols = requests.protocols_of(
             self.assignors, list(self.topics.subscribed), self.owned, self.ownership.generation_id
         )
-        reason = self.join_reason
+        self._round_reason = self.join_reason
         if now_ms - self.confirmed_ms > self.settings.session_timeout_ms:
             # Nobody knows whether we are still a member: the round will tell.
             self._has_gap = True
@@ -264,15 +266,18 @@ class Membership:
         self.join_reason = ""
         self.heartbeat.stop()
         self.tasks.cancel(self._session)
-        self.round.join(protocols, reason, now_ms)
+        # That somebody is new needs no reason: `groups why` shows what is said here.
+        self.round.join(protocols, self._round_reason if self._was_member else "", now_ms)
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
+        """The same join once more, with the id that the coordinator gave."""
         self.member_id = member_id
-        self.join_reason = "the coordinator gave the member its id"
+        self.join_reason = self._round_reason
         self._join(now_ms)
 
     def on_generation(self, joined: Joined) -> None:
         self._failures = 0
+        self._was_member = True
         self.member_id = joined.member_id
         self.generation_id = joined.generation_id
         self.protocol_name = joined.protocol_name
@@ -476,6 +481,7 @@ class Membership:
         self.leave("the subscription ended", now_ms)
         self._forget("the subscription ended", forget_id=True)
         self.join_reason = ""
+        self._was_member = False
 
     def leave(self, reason: str, now_ms: int, *, even_static: bool = False) -> None:
         """Tell the coordinator, without waiting for its answer.  A static member just goes: it
