@@ -68,15 +68,16 @@ class Compactions(TimerEntry):
 
     def _look(self) -> None:
         if self._to_look_at is None:
-            if not self._can_trust_calendar():
-                self._again_in(self._backoff_ms())
-                return
-            self._to_look_at = [
+            compacted = [
                 partition
                 for hosted in self.broker.topics.values()
                 for partition in hosted.partitions
                 if partition.config.has_compaction and partition not in self._refused
             ]
+            if not self._can_trust_calendar(tells=len(compacted) > 0):
+                self._again_in(self._backoff_ms())
+                return
+            self._to_look_at = compacted
             self._dirtiest = None
         for partition in self._to_look_at[:LOOKED_AT_MAX]:
             self._look_at(partition)
@@ -92,7 +93,7 @@ class Compactions(TimerEntry):
         self._begin(*self._dirtiest)
         self._again_in(PAUSE_MS)
 
-    def _can_trust_calendar(self) -> bool:
+    def _can_trust_calendar(self, *, tells: bool) -> bool:
         """Whether the wall clock has run evenly for some time, as retention asks it to."""
         broker = self.broker
         now_ms = broker.now_ms + broker.stalled_ms
@@ -101,11 +102,12 @@ class Compactions(TimerEntry):
         self._checked_wall_ms = broker.now_wall_ms
         if abs(jump_ms) > CLOCK_JUMP_MS:
             self._trusted_from_ms = now_ms + CLOCK_DISTRUST_MS
-            logger.warning(
-                "the wall clock jumped by %d s; compaction waits for %d s",
-                jump_ms // 1000,
-                CLOCK_DISTRUST_MS // 1000,
-            )
+            if tells:
+                logger.warning(
+                    "the wall clock jumped by %d s; compaction waits for %d s",
+                    jump_ms // 1000,
+                    CLOCK_DISTRUST_MS // 1000,
+                )
         return now_ms >= self._trusted_from_ms
 
     def _look_at(self, partition: Partition) -> None:
