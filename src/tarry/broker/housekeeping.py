@@ -103,7 +103,7 @@ class OffsetsExpiry(ByCalendar):
 
 
 class Counters(Recurring):
-    """Writes the purgatories' counters into the log when they changed."""
+    """Writes the counters of a purgatory into the log when they changed."""
 
     def __init__(self, broker: Broker, interval_ms: int) -> None:
         super().__init__(broker, interval_ms)
@@ -112,11 +112,12 @@ class Counters(Recurring):
     def run(self) -> None:
         broker = self.broker
         broker.faults.flush(broker.now_ms)
-        counters = self._counters()
-        if counters == self.written:
-            return
-        self.written = counters
-        for name, watched, delayed, completed, expired in counters:
+        before = self.written
+        self.written = self._counters()
+        for counters in self.written:
+            if counters in before:
+                continue
+            name, watched, delayed, completed, expired = counters
             logger.info(
                 "purgatory %s: watched %d, delayed %d, completed %d, expired %d",
                 name,

@@ -122,6 +122,27 @@ def test_a_round_has_one_join_operation_however_many_join() -> None:
     assert "Join" not in waiting_in(hand)
 
 
+def test_the_log_tells_who_leads_a_generation_and_how_long_the_group_stood_still(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    caplog.set_level("INFO", "tarry.group")
+    hand = group_broker(group_initial_rebalance_delay_ms="3000")
+    member = Member(hand)
+
+    member.send_join()
+    pass_time(hand, 3_000)
+    member.take_join()
+    told = list(caplog.messages)
+    member.sync()
+
+    joined = f"group {READERS}: generation 1: 1 joined, assignor range, leader {member.member_id}"
+    assert told == [joined]
+    assert caplog.messages == [
+        joined,
+        f"group {READERS}: generation 1 is stable; the group stood still for 3000 ms",
+    ]
+
+
 def test_a_join_phase_ends_without_who_does_not_come_and_names_them(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -14,6 +14,8 @@ import msgspec
 from tarry.group.decision import (
     AppendFailed,
     AssignmentMissing,
+    BecameStable,
+    GenerationBegan,
     MemberRemoved,
     Note,
 )
@@ -99,6 +101,22 @@ class History:
                 )
                 self.coordinator.broker.probe.on_member_removed(
                     group_id, note.member_id, note.reason, note.silent_ms
+                )
+            case GenerationBegan():
+                logger.info(
+                    "group %s: generation %d: %d joined, assignor %s, leader %s",
+                    group_id,
+                    note.generation_id,
+                    note.member_count,
+                    note.protocol_name,
+                    note.leader_id,
+                )
+            case BecameStable():
+                logger.info(
+                    "group %s: generation %d is stable; the group stood still for %d ms",
+                    group_id,
+                    note.generation_id,
+                    note.stood_ms,
                 )
             case AssignmentMissing():
                 logger.warning(
