@@ -65,11 +65,17 @@ class GroupLook:
             protocol,
             count_of(len(known.members), "member"),
             "" if self.lag is None else f"lag {self.lag:,}",
+            self._unknown_lag(),
             f"coordinator {coordinator.broker_id} at {coordinator.address}",
         ]
         click.echo("  ".join(word for word in words if word))
         if known.state in REBALANCING:
             click.echo(f"rebalancing; see: tarry groups why {known.group_id}", err=True)
+
+    def _unknown_lag(self) -> str:
+        """What the sum leaves out: nobody may have read anything there."""
+        count = sum(one.committed is None for one in self.partitions)
+        return f"{count_of(count, 'partition')} without a commit" if count else ""
 
     def print_offsets(self) -> None:
         if not self.partitions:

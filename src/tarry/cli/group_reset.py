@@ -98,6 +98,8 @@ def reset_command(
 
     if all_topics == bool(topics):
         raise click.UsageError("name topics with --topic, or say --all-topics")
+    if not name:
+        raise click.UsageError("name the group: its name is empty")
     target = _target(
         {
             "--to-earliest": Place(BEGINNING) if to_earliest else None,
@@ -268,7 +270,10 @@ def _wish(
         return found[place] if found.get(place, -1) >= 0 else end
     if target.kind == SHIFT:
         if before is None:
-            fail(f"nothing is committed for {place[0]} [{place[1]}], so it cannot be shifted")
+            fail(
+                f"nothing is committed for {place[0]} [{place[1]}], so it cannot be shifted; name "
+                f"the partitions that have a commit, as in --topic {place[0]}:0,2"
+            )
         return before + target.number
     assert target.kind == OFFSET
     return target.number

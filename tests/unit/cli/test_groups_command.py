@@ -78,7 +78,8 @@ def test_no_groups_is_said_on_stderr_and_is_no_failure(
 
 def test_a_group_is_described_with_lag_and_readers(tarry: CommandRunner) -> None:
     assert tarry.ok("groups describe billing") == (
-        "billing  Stable  consumer, range  2 members  lag 6  coordinator 2 at 10.0.0.2:9092\n"
+        "billing  Stable  consumer, range  2 members  lag 6  1 partition without a commit  "
+        "coordinator 2 at 10.0.0.2:9092\n"
         "topic   partition  committed  end  lag  member     host\n"
         "orders          0         10   10    0  app-1      10.1.1.1\n"
         "orders          1          4   10    6  app-1      10.1.1.1\n"

@@ -67,6 +67,7 @@ NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
         (groups, ["why", "g", "-n", "0"], "not in the range"),
         (groups, ["reset-offsets", "g", "--to-latest"], "name topics with --topic"),
         (groups, ["reset-offsets", "g", "--topic", "t"], "say where to, with one of"),
+        (groups, ["reset-offsets", "", "--topic", "t", "--to-latest"], "its name is empty"),
         (
             groups,
             ["reset-offsets", "g", "--topic", "t", "--to-latest", "--to-earliest"],
