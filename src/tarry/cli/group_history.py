@@ -158,16 +158,22 @@ def _lines(one: Rebalance) -> list[tuple[str, str]]:
     before: GroupNote | None = None
     for note in one.notes:
         told = note.fields
-        is_removal_again = (
-            note.kind == REBALANCE_BEGAN
-            and before is not None
-            and (before.kind, before.at_ms) == (MEMBER_REMOVED, note.at_ms)
-        )
-        if note.kind != BECAME_STABLE and not is_removal_again:
+        if note.kind != BECAME_STABLE and not _is_removal_again(note, before):
             silent = seconds_text(told["silent_ms"]) if "silent_ms" in told else ""
             lines.append((silent, _sentence(note.kind, told)))
         before = note
     return lines
+
+
+def _is_removal_again(note: GroupNote, before: GroupNote | None) -> bool:
+    """Whether it says only that the rebalance is about the member that was just removed."""
+    if before is None or (before.kind, before.at_ms) != (MEMBER_REMOVED, note.at_ms):
+        return False
+    if note.kind == ROUND_CHANGED:
+        # In the same millisecond somebody else may have come.
+        reason = str(note.fields.get("reason", ""))
+        return reason.startswith("left: ") or " was removed: " in reason
+    return note.kind == REBALANCE_BEGAN
 
 
 def _sentence(kind: str, told: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -334,6 +335,32 @@ def test_the_last_rebalances_are_told_with_who_and_why_and_how_long(
     assert result.stderr == "4 rebalances remembered since      0\n"
 
 
+def test_a_removal_while_the_others_rejoin_is_told_once(
+    tarry: CommandRunner, cluster: GroupCluster
+) -> None:
+    cluster.tarry_notes = {
+        "billing": [
+            note("RebalanceBegan", 0, generation_id=1, reason="member app-4 joined"),
+            removed(10, "app-1", "it left", 7),
+            note("RoundChanged", 10, generation_id=1, reason="left: app-1"),
+            removed(20, "app-2", "its session ended", 45_000),
+            note("RoundChanged", 20, generation_id=1, reason="member app-2 was removed: x"),
+            removed(30, "app-3", "it left", 7),
+            note("RoundChanged", 30, generation_id=1, reason="member app-5 joined"),
+        ]
+    }
+
+    lines = tarry.run("groups why billing").stdout.splitlines()[1:]
+
+    assert [re.findall("app-[0-9]", line) for line in lines] == [
+        ["app-4"],
+        ["app-1"],
+        ["app-2"],
+        ["app-3"],
+        ["app-5"],
+    ]
+
+
 def test_the_story_in_json_keeps_every_note(tarry: CommandRunner, cluster: GroupCluster) -> None:
     cluster.tarry_notes = {"billing": STORY}
 
@@ -358,7 +385,7 @@ def test_the_story_in_json_keeps_every_note(tarry: CommandRunner, cluster: Group
 def test_a_rebalance_whose_beginning_is_forgotten_is_told_from_where_it_is_known(
     tarry: CommandRunner, cluster: GroupCluster
 ) -> None:
-    """The broker keeps the last hundred notes of a group."""
+    """The broker keeps the last notes of a group."""
     cluster.tarry_notes = {"billing": STORY[1:4], "audit": STORY[2:4]}
     cluster.group("audit")
 
