@@ -31,8 +31,10 @@ class RequestRecorder:
         with contextlib.suppress(OSError):
             while True:
                 client = self.server.accept()[0]
+                # Noted before the next step: the broker may be gone.
+                self.sockets.append(client)
                 broker = socket.create_connection(("127.0.0.1", self.broker_port))
-                self.sockets += [client, broker]
+                self.sockets.append(broker)
                 self.run(self.forward_requests, client, broker)
                 self.run(self.forward_answers, broker, client)
 

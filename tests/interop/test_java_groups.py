@@ -216,8 +216,9 @@ def test_the_newest_versions_are_used(tmp_path, make_scene, java_groups):
     ask("create partitions", **here, count=3)
     ask("alter configs", kind="TOPIC", name=scene.topic, changes=[["SET", "retention.ms", "1000"]])
     ask("log directories")
-    broker.close()
+    # First the way to the broker: the admin client goes on looking for it.
     recorder.close()
+    broker.close()
 
     used = {key: max(versions) for key, versions in recorder.versions.items()}
     assert {key: used[key] for key in VERSIONS_OF_4_1} == VERSIONS_OF_4_1
