@@ -165,7 +165,7 @@ def _chosen(
 
             near = get_close_matches(key, known, 1)
             hint = f"; did you mean {near[0]}?" if near else ""
-            fail(f"{target} has no setting {key}{hint}")
+            fail(f"there is no setting {key} for {target}{hint}")
     return [known[key] for key in dict.fromkeys(keys)]
 
 
