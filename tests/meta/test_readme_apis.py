@@ -9,7 +9,7 @@ from tarry.broker.routes import make_routes
 from tarry.protocol.api_keys import APIS
 
 README = Path(__file__).resolve().parents[2] / "README.md"
-CELLS = re.compile(r"\| (\w+) \| (\d+)(?:–(\d+))?(?: \([^|]*\))? (?=\|)")
+CELLS = re.compile(r"\| (\w+) \| (\d+)(?:\u2013(\d+))?(?: \([^|]*\))? (?=\|)")
 
 
 def test_the_table_of_apis_is_what_is_served() -> None:

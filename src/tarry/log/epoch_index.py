@@ -44,7 +44,7 @@ class EpochIndex:
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
         """The largest epoch <= `epoch` and where it ended; (-1, -1) if that cannot be known."""
-        if epoch == UNDEFINED_EPOCH or epoch > self.latest_epoch:
+        if not self.epochs or epoch == UNDEFINED_EPOCH or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest_epoch:
             return epoch, log_end_offset

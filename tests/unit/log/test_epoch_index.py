@@ -92,3 +92,8 @@ def test_a_damaged_file_is_no_index():
     assert decode_epochs(bytes(content)) is None
     assert decode_epochs(b"") is None
     assert decode_epochs(bytes(content[:10])) is None
+
+
+def test_a_log_without_epochs_knows_no_end_of_any() -> None:
+    assert EpochIndex().end_offset_for(-2, 0) == (-1, -1)
+    assert EpochIndex().end_offset_for(0, 0) == (-1, -1)
