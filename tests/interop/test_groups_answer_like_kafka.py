@@ -59,7 +59,7 @@ from tarry.protocol.messages.offset_fetch import (
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
 from tarry.simulation.by_hand import BrokerByHand, ClientByHand
 
-ORDERS = f"{RUN}-orders"
+ORDERS = f"{RUN}-orders-of-groups"
 IDENTITY = re.compile(r".*-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 LEFT_OUT = (
     "throttle_time_ms",
