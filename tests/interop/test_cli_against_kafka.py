@@ -48,7 +48,8 @@ class Cli:
 
     def topic(self, *arguments: str) -> str:
         self.made += 1
-        name = f"cli-{os.getpid()}-{self.made}"
+        # Other modules make topics on the same Apache Kafka.
+        name = f"{type(self).__name__.lower()}-{os.getpid()}-{self.made}"
         self.ok("topics", "create", name, *arguments)
         return name
 

@@ -70,6 +70,12 @@ class GroupCli(Cli):
                 return described
             assert time.monotonic() < deadline, found
 
+    def until_empty(self, group: str) -> None:
+        """Nobody is a member any more."""
+        deadline = time.monotonic() + ANSWER_SECONDS_MAX
+        while (described := self.describe(group))["state"] != "Empty":
+            assert time.monotonic() < deadline, described
+
     def until_read(self, group: str) -> None:
         """The group has committed everything that there is."""
         deadline = time.monotonic() + ANSWER_SECONDS_MAX
@@ -292,6 +298,7 @@ def test_the_broker_tells_why_a_group_rebalanced_or_says_that_it_cannot(cli: Gro
     assert first.stderr is not None
     lines = [first.stderr.readline() for _ in range(3)]
     cli.stop(first, signal.SIGINT)
+    cli.until_empty(group)
 
     told = cli.run("groups", "why", group, "--json")
 
