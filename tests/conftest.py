@@ -19,7 +19,8 @@ hypothesis.settings.load_profile("tarry")
 # Folders whose tests start other processes; `make quick` leaves them out.
 PROCESS_FOLDERS = ("interop", "processes", "meta")
 
-# Folders whose tests ask nothing of the form; where both run, the compiled one runs these.
+# Folders whose tests ask nothing of the form and mostly wait for other programs; where both forms
+# run, a third worker runs these, compiled.
 ONE_FORM_FOLDERS = ("interop", "meta")
 
 TESTS = Path(__file__).parent
@@ -49,10 +50,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def runs_here(item: pytest.Item) -> bool:
-    if tarry.FORM == "compiled":
-        return item.get_closest_marker("interpreted") is None
-    has_twin = "TARRY_TEST_BOTH_FORMS" in os.environ
-    return not (has_twin and folder_of(item) in ONE_FORM_FOLDERS)
+    if tarry.FORM == "compiled" and item.get_closest_marker("interpreted") is not None:
+        return False
+    # "both": what runs in both forms; "one": the rest.  Without it a worker is alone.
+    part = os.environ.get("TARRY_TEST_PART")
+    return part is None or (part == "one") == (folder_of(item) in ONE_FORM_FOLDERS)
 
 
 def folder_of(item: pytest.Item) -> str:

@@ -1,14 +1,16 @@
 #!/usr/bin/env bash
 # The whole suite in both forms of the hot modules at once: one worker runs the interpreted form,
-# one the compiled form, and pytest closes with one line over both.  Where nothing is compiled,
-# two workers share the interpreted form.
+# one the compiled form, a third what asks nothing of the form and mostly waits for other programs;
+# pytest closes with one line over all.  Where nothing is compiled, two workers share the
+# interpreted form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 if [ "$(.venv/bin/python -c 'import tarry; print(tarry.FORM)')" = compiled ]; then
     exec .venv/bin/pytest --dist each \
-        --tx popen//env:TARRY_PURE=1//env:TARRY_TEST_BOTH_FORMS=1 \
-        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_BOTH_FORMS=1 "$@"
+        --tx popen//env:TARRY_PURE=1//env:TARRY_TEST_PART=both \
+        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=both \
+        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=one "$@"
 fi
 echo "The hot modules are not compiled: the suite runs in the interpreted form only."
 exec env TARRY_PURE=1 .venv/bin/pytest -n 2 "$@"

@@ -271,8 +271,12 @@ class Script:
 
 def names_of(value: object) -> list[str]:
     """The fields of a message."""
-    slots = [name for kind in type(value).__mro__ for name in getattr(kind, "__slots__", ())]
-    return [name for name in slots or vars(value) if not name.startswith("__")]
+    # Compiled messages have neither a dictionary nor slots to ask.
+    return [
+        name
+        for name in dir(value)
+        if not name.startswith("_") and not callable(getattr(value, name))
+    ]
 
 
 def join_request(
