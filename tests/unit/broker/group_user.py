@@ -415,6 +415,15 @@ def commit_codes(answer: Message) -> list[int]:
     return [each.error_code for topic in answer.topics for each in topic.partitions]
 
 
+def join_together(*members: Member) -> None:
+    """The join phase, from its first member to its end; nobody has synced."""
+    for member in members:
+        member.send_join()
+    members[0].hand.settle()
+    for member in members:
+        assert member.take_join().error_code == errors.NONE
+
+
 def stabilize(*members: Member) -> None:
     """Until the group is Stable with these members, in no time: the first of them leads.
 
@@ -429,11 +438,7 @@ def stabilize(*members: Member) -> None:
         order = [*others, first]
     for member in order:
         member.get_id()
-    for member in order:
-        member.send_join()
-    hand.settle()
-    for member in members:
-        assert member.take_join().error_code == errors.NONE
+    join_together(*order)
     for member in members:
         member.send_sync()
     hand.settle()

@@ -8,6 +8,7 @@ from group_user import (
     GroupUser,
     Member,
     group_broker,
+    join_together,
     pass_time,
     stabilize,
     stable_group,
@@ -110,11 +111,7 @@ def test_a_sync_phase_goes_on_with_all_its_time(caplog: pytest.LogCaptureFixture
     hand = group_broker()
     leader, other = Member(hand, rebalance_ms=20_000), Member(hand, rebalance_ms=20_000)
     stabilize(leader, other)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
     other.send_sync()
     pass_time(hand, 9_000)
 
@@ -242,11 +239,7 @@ def test_a_round_that_a_crash_ended_begins_again_without_a_loss() -> None:
     """What was not recorded is forgotten: the generation before is there, and members rejoin."""
     hand = group_broker()
     members = stable_group(hand, 2)
-    for member in members:
-        member.send_join()
-    hand.settle()
-    for member in members:
-        member.take_join()
+    join_together(*members)
 
     hand.crash()
     hand.settle()

@@ -14,6 +14,7 @@ from group_user import (
     Member,
     commit_codes,
     group_broker,
+    join_together,
     pass_time,
     stabilize,
     stable_group,
@@ -328,11 +329,7 @@ def test_members_of_old_clients_that_join_in_a_loop_are_bounded_by_the_group_s_s
 def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
     leader, other = Member(hand), Member(hand)
     leader.join()
-    other.send_join()
-    leader.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(other, leader)
     other.send_sync()
 
     synced = leader.sync({"stranger": b"x", other.member_id: b"yours"})
@@ -348,11 +345,7 @@ def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
 def test_an_assignment_of_somebody_who_does_not_lead_goes_nowhere(hand: BrokerByHand) -> None:
     leader, other = Member(hand), Member(hand)
     leader.join()
-    other.send_join()
-    leader.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(other, leader)
 
     other.send_sync({leader.member_id: b"stolen", other.member_id: b"all"})
     hand.settle()

@@ -11,6 +11,7 @@ from group_user import (
     Member,
     commit_codes,
     group_broker,
+    join_together,
     pass_time,
     stabilize,
     stable_group,
@@ -77,11 +78,7 @@ def test_an_offset_is_fetched_when_it_is_flushed_and_not_before() -> None:
 def test_syncs_are_answered_when_the_assignment_is_flushed_and_not_before() -> None:
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
 
     other.send_sync()
     leader.send_sync()
@@ -169,11 +166,7 @@ def test_an_assignment_that_is_not_written_fails_the_syncs_and_the_others_rejoin
 ) -> None:
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
     refuse_writes(hand, fault)
 
     other.send_sync()

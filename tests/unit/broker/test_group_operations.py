@@ -13,6 +13,7 @@ from group_user import (
     commit_codes,
     delayed_in,
     group_broker,
+    join_together,
     pass_time,
     pass_time_without_disk,
     stabilize,
@@ -196,11 +197,7 @@ def test_an_id_that_was_given_out_holds_the_join_phase_until_its_session_ends() 
 def test_the_sync_operation_holds_the_round_after_the_leaders_answer() -> None:
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
 
     leader.send_sync()
     hand.settle()
@@ -220,12 +217,8 @@ def test_who_never_syncs_is_removed_though_its_heartbeats_come(
     caplog.set_level("INFO", "tarry.group")
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.rebalance_ms = 20_000
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    leader.rebalance_ms = other.rebalance_ms = 20_000
+    join_together(leader, other)
     assert leader.sync().error_code == errors.NONE
 
     beat([leader, other], 18_000)
@@ -246,11 +239,7 @@ def test_who_never_syncs_is_removed_though_its_heartbeats_come(
 def test_a_rebalance_ends_the_sync_operation_of_the_generation_before() -> None:
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
     other.send_sync()
 
     newcomer = Member(hand)
@@ -447,11 +436,7 @@ def test_joins_and_syncs_do_not_time_out_with_the_disk() -> None:
     """A member waits for its assignment as long as the disk needs."""
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
     other.send_sync()
     leader.send_sync()
 

@@ -11,6 +11,7 @@ from group_user import (
     commit_codes,
     delayed_in,
     group_broker,
+    join_together,
     pass_time,
     stabilize,
     stable_group,
@@ -89,11 +90,7 @@ def test_a_join_whose_peer_is_gone_ends_with_its_round_and_leaves_nothing() -> N
 def test_a_sync_and_a_commit_whose_peers_are_gone_leave_nothing() -> None:
     hand = group_broker()
     leader, other = stable_group(hand, 2)
-    for member in (leader, other):
-        member.send_join()
-    hand.settle()
-    for member in (leader, other):
-        member.take_join()
+    join_together(leader, other)
     other.send_sync()
     committer = GroupUser(hand)
     committer.send_commit({0: 7}, "simple")
