@@ -21,20 +21,15 @@ from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.frames import encode_request
 from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
-from tarry.protocol.messages.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic
-from tarry.protocol.messages.produce import (
-    PartitionProduceData,
-    ProduceRequest,
-    ProduceResponse,
-    TopicProduceData,
-)
+from tarry.protocol.messages.fetch import FetchResponse
+from tarry.protocol.messages.produce import ProduceResponse
 from tarry.records import BatchBuilder, decode_records
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand, ClientByHand
-from tarry.wire.reader import Window, window_of
+from tarry.wire.reader import Window
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from sound_requests import request_of
+from sound_requests import fetch_request, produce_request, request_of
 
 # What handling one frame may allocate at its peak, whatever the frame claims.
 PEAK_BYTES_MAX = 8 << 20
@@ -66,28 +61,6 @@ def one_batch() -> bytes:
     builder.append(START_WALL_MS, b"key", b"value", [("header", b"x")])
     builder.append(START_WALL_MS, None, None)
     return builder.build()
-
-
-def plain_produce(topic_id: bytes, version: int) -> ProduceRequest:
-    data = [PartitionProduceData(index=0, records=window_of(one_batch()))]
-    topic = TopicProduceData(partition_data=data)
-    if version >= 13:
-        topic.topic_id = topic_id
-    else:
-        topic.name = "orders"
-    return ProduceRequest(acks=-1, timeout_ms=1_000, topic_data=[topic])
-
-
-def plain_fetch(topic_id: bytes, version: int, max_wait_ms: int = 0) -> FetchRequest:
-    topic = FetchTopic(partitions=[FetchPartition(partition=0, partition_max_bytes=1 << 20)])
-    if version >= 13:
-        topic.topic_id = topic_id
-    else:
-        topic.topic = "orders"
-    request = FetchRequest(max_wait_ms=max_wait_ms, min_bytes=1, max_bytes=1 << 20, topics=[topic])
-    if version <= 14:
-        request.replica_id = -1
-    return request
 
 
 def sound_frame(key: int, version: int, topic_id: bytes) -> bytes:
@@ -133,13 +106,13 @@ def new_broker() -> tuple[BrokerByHand, ClientByHand, bytes]:
 
 
 def assert_honest_client_goes_on(honest: ClientByHand, topic_id: bytes) -> None:
-    answer = honest.ask(api_keys.PRODUCE, 13, plain_produce(topic_id, 13))
+    answer = honest.ask(api_keys.PRODUCE, 13, produce_request(13, topic_id, one_batch()))
     assert isinstance(answer, ProduceResponse)
     assert answer.responses[0].partition_responses[0].error_code == errors.NONE
 
 
 def assert_log_is_sound(client: ClientByHand, topic_id: bytes) -> None:
-    answer = client.ask(api_keys.FETCH, 13, plain_fetch(topic_id, 13))
+    answer = client.ask(api_keys.FETCH, 13, fetch_request(13, topic_id))
     assert isinstance(answer, FetchResponse)
     partition = answer.responses[0].partitions[0]
     assert partition.error_code == errors.NONE
