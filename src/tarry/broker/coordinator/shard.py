@@ -262,10 +262,7 @@ class Shard:
 
     def expire_join(self, operation: DelayedJoin) -> None:
         """The join phase ends with those who came, or goes on."""
-        operations = self.operations.get(operation.group_id)
-        if operations is None or operations.join is not operation:
-            return
-        operations.join = None
+        self.operations[operation.group_id].join = None
         group = self.groups.group(operation.group_id)
         self.carry_out(group, decide_join_expired(group, self.coordinator.moment()))
         # What has expired is not to linger under its key until a purge: the group may be gone.
@@ -273,10 +270,7 @@ class Shard:
 
     def expire_sync(self, operation: DelayedSync) -> None:
         """Who has not synced is removed."""
-        operations = self.operations.get(operation.group_id)
-        if operations is None or operations.sync is not operation:
-            return
-        operations.sync = None
+        self.operations[operation.group_id].sync = None
         group = self.groups.group(operation.group_id)
         moment = self.coordinator.moment()
         self.carry_out(group, decide_sync_expired(group, operation.generation_id, moment))
@@ -285,9 +279,7 @@ class Shard:
 
     def expire_session(self, operation: DelayedHeartbeat) -> None:
         """The member was not heard in time."""
-        operations = self.operations.get(operation.group_id)
-        if operations is None or operations.heartbeats.get(operation.member_id) is not operation:
-            return
+        operations = self.operations[operation.group_id]
         del operations.heartbeats[operation.member_id]
         group = self.groups.group(operation.group_id)
         moment = self.coordinator.moment()

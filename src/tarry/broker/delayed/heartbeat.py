@@ -8,35 +8,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tarry.purgatory.operation import DelayedOperation
+from tarry.broker.delayed.group import DelayedGroupOperation
 
 if TYPE_CHECKING:
     from tarry.broker.coordinator.shard import Shard
 
 
-class DelayedHeartbeat(DelayedOperation):
+class DelayedHeartbeat(DelayedGroupOperation):
     """The session of one member, or of an id that was given out."""
 
     def __init__(self, shard: Shard, group_id: str, member_id: str, deadline_ms: int) -> None:
-        super().__init__(deadline_ms)
-        self.shard: Shard | None = shard
-        self.group_id = group_id
+        super().__init__(shard, group_id, deadline_ms)
         self.member_id = member_id
 
-    def try_complete(self) -> bool:
-        shard = self.shard
-        if shard is not None and shard.waits_for_heartbeat(self):
-            return False
-        return self.force_complete()
+    def is_awaited(self, shard: Shard) -> bool:
+        return shard.waits_for_heartbeat(self)
 
-    def on_complete(self) -> None:
-        # Completed operations linger under their keys: keep nothing alive (KAFKA-19389).
-        shard = self.shard
-        if shard is not None and not shard.waits_for_heartbeat(self):
-            self.shard = None
-
-    def on_expiration(self) -> None:
-        shard = self.shard
-        self.shard = None
-        if shard is not None:
-            shard.expire_session(self)
+    def expire_in(self, shard: Shard) -> None:
+        shard.expire_session(self)
