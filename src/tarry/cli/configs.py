@@ -8,21 +8,18 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import click
 
 from tarry.cli.running import (
+    Cluster,
     GuessingGroup,
-    bootstrap_option,
-    client_arguments,
+    cluster_options,
     fail,
     json_option,
     quietly,
-    settings_option,
-    timeout_option,
 )
 from tarry.cli.tables import count_of, print_json, print_table
 
 if TYPE_CHECKING:
     from tarry.client.core.admin_calls import ConfigEntry
     from tarry.client.core.admin_configs import ConfigChange
-    from tarry.client.settings import SettingValue
     from tarry.client.sync.admin import Admin
 
 EXAMPLES: Final = """
@@ -107,9 +104,7 @@ Examples:
 @configs.command("get", epilog=GET_EXAMPLES)
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @_target_options
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--all", "with_defaults", is_flag=True, help="Defaults as well.")
 @click.option("--explain", is_flag=True, help="Type, meaning, and where each value may come from.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the values.")
@@ -121,20 +116,16 @@ def get_command(
     topic: str | None,
     broker: int | None,
     brokers: bool,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     with_defaults: bool,
     explain: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """Show settings and where they come from."""
-    from tarry.client.sync.admin import Admin
-
     target = _target(topic, broker, brokers=brokers)
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        entries = target.read(admin, timeout, explain=explain or as_json)
+    with cluster.admin() as admin:
+        entries = target.read(admin, cluster.timeout, explain=explain or as_json)
     chosen = _chosen(entries, keys, target, with_defaults=with_defaults)
     if as_json:
         print_json([_entry_json(one) for one in chosen])
@@ -233,9 +224,7 @@ All of the settings are changed, or none.  They count at once and survive a rest
 @configs.command("set", epilog=SET_EXAMPLES)
 @click.argument("items", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_target_options
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
 @json_option
 @quietly
@@ -245,17 +234,14 @@ def set_command(
     topic: str | None,
     broker: int | None,
     brokers: bool,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Change settings of a topic or of brokers."""
     target = _target(topic, broker, brokers=brokers)
     changes = parse_changes(items, ())
-    arguments = client_arguments(bootstrap, client_settings)
-    _change(arguments, target, changes, timeout, validate_only=validate_only, as_json=as_json)
+    _change(cluster, target, changes, validate_only=validate_only, as_json=as_json)
 
 
 UNSET_EXAMPLES: Final = """
@@ -269,9 +255,7 @@ Examples:
 @configs.command("unset", epilog=UNSET_EXAMPLES)
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @_target_options
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
 @json_option
 @quietly
@@ -281,33 +265,27 @@ def unset_command(
     topic: str | None,
     broker: int | None,
     brokers: bool,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Take settings back, so that the defaults count again."""
     target = _target(topic, broker, brokers=brokers)
     changes = parse_changes((), keys)
-    arguments = client_arguments(bootstrap, client_settings)
-    _change(arguments, target, changes, timeout, validate_only=validate_only, as_json=as_json)
+    _change(cluster, target, changes, validate_only=validate_only, as_json=as_json)
 
 
 def _change(
-    arguments: dict[str, SettingValue],
+    cluster: Cluster,
     target: Target,
     changes: list[ConfigChange],
-    timeout: float,
     *,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Change all of it or nothing, and say so."""
-    from tarry.client.sync.admin import Admin
-
-    with Admin(arguments) as admin:
-        target.change(admin, changes, timeout, validate_only=validate_only)
+    with cluster.admin() as admin:
+        target.change(admin, changes, cluster.timeout, validate_only=validate_only)
     if as_json:
         print_json(
             {

@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 import click
 
 from tarry.cli.running import (
-    bootstrap_option,
-    client_arguments,
+    Cluster,
+    cluster_options,
     json_option,
     quietly,
-    settings_option,
-    timeout_option,
 )
 from tarry.cli.tables import count_of, print_json, print_table
 
@@ -29,23 +27,17 @@ Examples:
 
 
 @click.command(epilog=EXAMPLES)
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--apis", is_flag=True, help="The versions of each API that the brokers take.")
 @json_option
 @quietly
-def describe(
-    *, bootstrap: str, client_settings: tuple[str, ...], timeout: float, apis: bool, as_json: bool
-) -> None:
+def describe(*, cluster: Cluster, apis: bool, as_json: bool) -> None:
     """Show a cluster: its id, its brokers, how many topics it has."""
-    from tarry.client.sync.admin import Admin
-
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+    with cluster.admin() as admin:
         if apis:
-            _print_apis(admin, timeout, as_json=as_json)
+            _print_apis(admin, cluster.timeout, as_json=as_json)
         else:
-            _print_cluster(admin, timeout, as_json=as_json)
+            _print_cluster(admin, cluster.timeout, as_json=as_json)
 
 
 def _print_cluster(admin: Admin, timeout: float, *, as_json: bool) -> None:

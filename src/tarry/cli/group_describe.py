@@ -11,13 +11,11 @@ import click
 
 from tarry.cli.running import (
     EXIT_FAILED,
+    Cluster,
     Seconds,
-    bootstrap_option,
-    client_arguments,
+    cluster_options,
     json_option,
     quietly,
-    settings_option,
-    timeout_option,
 )
 from tarry.cli.tables import print_json, print_json_line, print_table
 
@@ -47,9 +45,7 @@ Lag is the number of offsets between what is committed and the end of the partit
 
 @click.command("describe", epilog=EXAMPLES)
 @click.argument("names", nargs=-1, metavar="[GROUP]...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--all", "all_groups", is_flag=True, help="All groups.")
 @click.option("--state", "only_state", is_flag=True, help="Only a line a group.")
 @click.option("--members", "by_member", is_flag=True, help="A line a member, with what it has.")
@@ -66,9 +62,7 @@ Lag is the number of offsets between what is committed and the end of the partit
 def describe_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     all_groups: bool,
     only_state: bool,
     by_member: bool,
@@ -76,19 +70,17 @@ def describe_command(
     as_json: bool,
 ) -> None:
     """Show groups: members, what they have committed, how far they are behind."""
-    from tarry.client.sync.admin import Admin
-
     if all_groups == bool(names):
         raise click.UsageError("name groups, or say --all")
     if only_state and by_member:
         raise click.UsageError("--state and --members exclude each other")
     shape = "state" if only_state else "members" if by_member else "offsets"
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+    with cluster.admin() as admin:
         if watch is None:
-            if not _show(admin, names, timeout, shape, as_json=as_json):
+            if not _show(admin, names, cluster.timeout, shape, as_json=as_json):
                 sys.exit(EXIT_FAILED)
             return
-        _watch(admin, names, timeout, shape, seconds=watch, as_json=as_json)
+        _watch(admin, names, cluster.timeout, shape, seconds=watch, as_json=as_json)
 
 
 def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_json: bool) -> bool:

@@ -21,13 +21,11 @@ from tarry.cli.places import (
 )
 from tarry.cli.running import (
     EXIT_FAILED,
-    bootstrap_option,
-    client_arguments,
+    Cluster,
+    cluster_options,
     fail,
     json_option,
     quietly,
-    settings_option,
-    timeout_option,
 )
 from tarry.cli.tables import count_of, print_json, print_table
 
@@ -60,9 +58,7 @@ SHIFT: Final = "shift"
 
 @click.command("reset-offsets", epilog=EXAMPLES)
 @click.argument("name", metavar="GROUP")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option(
     "--topic", "topics", multiple=True, metavar="TOPIC[:N,N-N]", help="Of this topic; repeatable."
 )
@@ -80,9 +76,7 @@ SHIFT: Final = "shift"
 def reset_command(
     name: str,
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     topics: tuple[str, ...],
     all_topics: bool,
     to_earliest: bool,
@@ -94,8 +88,6 @@ def reset_command(
     as_json: bool,
 ) -> None:
     """Set what a group has committed, so that it reads again or leaves out."""
-    from tarry.client.sync.admin import Admin
-
     if all_topics == bool(topics):
         raise click.UsageError("name topics with --topic, or say --all-topics")
     if not name:
@@ -110,9 +102,9 @@ def reset_command(
         }
     )
     wanted = parse_topics(topics)
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        group = _group(admin, name, timeout, may_be_new=not all_topics)
-        reset = Reset(admin, name, timeout)
+    with cluster.admin() as admin:
+        group = _group(admin, name, cluster.timeout, may_be_new=not all_topics)
+        reset = Reset(admin, name, cluster.timeout)
         moves = reset.plan(wanted, target)
         if group is not None and group.members:
             _warn_of_members(group, execute=execute)

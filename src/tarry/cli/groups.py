@@ -13,15 +13,13 @@ from tarry.cli.group_describe import NO_GROUPS, describe_command
 from tarry.cli.group_reset import reset_command
 from tarry.cli.running import (
     EXIT_FAILED,
+    Cluster,
     GuessingGroup,
-    bootstrap_option,
-    client_arguments,
+    cluster_options,
     confirm,
     fail,
     json_option,
     quietly,
-    settings_option,
-    timeout_option,
     yes_option,
 )
 from tarry.cli.tables import print_json, print_table
@@ -78,9 +76,7 @@ States: Empty (no members), PreparingRebalance (members join), CompletingRebalan
 
 
 @groups.command("list", epilog=LIST_EXAMPLES)
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in it.")
 @click.option(
     "--type", "types", multiple=True, metavar="TYPE", help="Only of this type, such as classic."
@@ -90,9 +86,7 @@ States: Empty (no members), PreparingRebalance (members join), CompletingRebalan
 @quietly
 def list_command(
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     states: tuple[str, ...],
     types: tuple[str, ...],
     quiet: bool,
@@ -101,10 +95,9 @@ def list_command(
     """List the groups of all brokers with their states."""
     states = tuple(_known(one, STATES, "state") for one in states)
     types = tuple(_known(one, TYPES, "type") for one in types)
-    from tarry.client.sync.admin import Admin
 
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        found = admin.list_groups(states, types, timeout)
+    with cluster.admin() as admin:
+        found = admin.list_groups(states, types, cluster.timeout)
     if as_json:
         print_json(
             [
@@ -162,9 +155,7 @@ The broker remembers them since it was started; Apache Kafka does not.
 
 @groups.command("why", epilog=WHY_EXAMPLES)
 @click.argument("name", metavar="GROUP")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option(
     "-n",
     "--last",
@@ -179,20 +170,19 @@ The broker remembers them since it was started; Apache Kafka does not.
 def why_command(
     name: str,
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     count: int,
     as_json: bool,
 ) -> None:
     """Tell why a group rebalanced: who came, died, left or changed, and how long it stood still."""
     from tarry.cli.group_history import history_json, print_history, rebalances_of
-    from tarry.client.sync.admin import Admin
 
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        memory = admin.group_memory(name, timeout)
+    with cluster.admin() as admin:
+        memory = admin.group_memory(name, cluster.timeout)
         if memory is None:
-            brokers = ", ".join(str(one.address) for one in admin.describe_cluster(timeout).brokers)
+            brokers = ", ".join(
+                str(one.address) for one in admin.describe_cluster(cluster.timeout).brokers
+            )
             fail(
                 f"the broker that coordinates group {name} keeps no memory of rebalances, as only "
                 f"Tarry's do; look for the group's name in the logs of the brokers ({brokers})"
@@ -219,9 +209,7 @@ Only groups without members can be deleted: stop the consumers first.
 
 @groups.command("delete", epilog=DELETE_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @yes_option
 @click.option("--if-exists", is_flag=True, help="Do nothing for groups that are not there.")
 @json_option
@@ -229,9 +217,7 @@ Only groups without members can be deleted: stop the consumers first.
 def delete_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     yes: bool,
     if_exists: bool,
     as_json: bool,
@@ -239,11 +225,10 @@ def delete_command(
     """Delete groups without members, with all that they have committed."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
     from tarry.cli.outcomes import print_outcomes
-    from tarry.client.sync.admin import Admin
 
     confirm(f"Delete {', '.join(names)} with all committed offsets?", yes=yes)
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        outcomes = admin.delete_groups(names, timeout)
+    with cluster.admin() as admin:
+        outcomes = admin.delete_groups(names, cluster.timeout)
     print_outcomes(
         "group",
         [(one.group_id, one.error, "deleted") for one in outcomes],
@@ -268,9 +253,7 @@ Offsets of a topic that the group's members read cannot be deleted.
 
 @groups.command("delete-offsets", epilog=DELETE_OFFSETS_EXAMPLES)
 @click.argument("name", metavar="GROUP")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option(
     "--topic",
     "topics",
@@ -285,9 +268,7 @@ Offsets of a topic that the group's members read cannot be deleted.
 def delete_offsets_command(
     name: str,
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     topics: tuple[str, ...],
     yes: bool,
     as_json: bool,
@@ -295,18 +276,17 @@ def delete_offsets_command(
     """Forget what a group has committed for topics, or for some of their partitions."""
     from tarry.cli.group_reset import chosen, parse_topics
     from tarry.cli.outcomes import print_outcomes
-    from tarry.client.sync.admin import Admin
 
     wanted = parse_topics(topics)
     confirm(f"Delete the offsets of group {name} for {', '.join(topics)}?", yes=yes)
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        look = admin.group_offsets([name], timeout=timeout)[name]
+    with cluster.admin() as admin:
+        look = admin.group_offsets([name], timeout=cluster.timeout)[name]
         if isinstance(look, Exception):
             raise look
         places = chosen(wanted, list(look))
         if not places:
             fail(f"group {name} has committed nothing for {', '.join(topics)}", EXIT_FAILED)
-        outcomes = admin.delete_group_offsets(name, places, timeout)
+        outcomes = admin.delete_group_offsets(name, places, cluster.timeout)
     print_outcomes(
         "partition",
         [(f"{topic} [{index}]", error, "deleted") for (topic, index), error in outcomes.items()],

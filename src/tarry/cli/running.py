@@ -14,11 +14,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, Final, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
 
 import click
 
 from tarry.base.errors import InvalidSetting, TarryError
+
+if TYPE_CHECKING:
+    from tarry.client.sync.admin import Admin
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
@@ -189,6 +192,37 @@ timeout_option = click.option(
     metavar="SECONDS",
     help="How long to wait for the cluster.",
 )
+
+
+class Cluster:
+    """The cluster that a command works on, and for how many seconds it waits for it."""
+
+    def __init__(self, bootstrap: str, client_settings: tuple[str, ...], timeout: float) -> None:
+        self.bootstrap = bootstrap
+        self.client_settings = client_settings
+        self.timeout = timeout
+
+    def admin(self) -> Admin:
+        # Loaded here, because a wrong call and a --help need no client.
+        from tarry.client.sync.admin import Admin
+
+        return Admin(client_arguments(self.bootstrap, self.client_settings))
+
+
+def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Which cluster, with which settings, for how long: the command gets one `cluster`."""
+
+    @bootstrap_option
+    @settings_option
+    @timeout_option
+    @functools.wraps(command)
+    def run(
+        *, bootstrap: str, client_settings: tuple[str, ...], timeout: float, **options: Any
+    ) -> None:
+        command(cluster=Cluster(bootstrap, client_settings, timeout), **options)
+
+    return run
+
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 

@@ -11,14 +11,12 @@ import click
 from tarry.cli.outcomes import print_outcomes
 from tarry.cli.running import (
     EXIT_FAILED,
-    bootstrap_option,
-    client_arguments,
+    Cluster,
+    cluster_options,
     confirm,
     fail,
     json_option,
     quietly,
-    settings_option,
-    timeout_option,
     yes_option,
 )
 from tarry.cli.tables import print_json, print_table
@@ -49,9 +47,7 @@ The settings of a topic, with what they mean:
 
 @click.command("alter", epilog=ALTER_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting.")
 @click.option("--unset", multiple=True, metavar="KEY", help="Back to the broker's default.")
 @click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
@@ -60,9 +56,7 @@ The settings of a topic, with what they mean:
 def alter_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     configs: tuple[str, ...],
     unset: tuple[str, ...],
     validate_only: bool,
@@ -71,18 +65,17 @@ def alter_command(
     """Change settings of topics; of each topic all of them or none."""
     from tarry.cli.configs import parse_changes
     from tarry.client.errors import BrokerError
-    from tarry.client.sync.admin import Admin
 
     changes = parse_changes(configs, unset)
     if not changes:
         raise click.UsageError("say what to change, with -c KEY=VALUE or --unset KEY")
     done = "could be changed" if validate_only else "changed"
     outcomes: list[tuple[str, ClientError | None, str]] = []
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+    with cluster.admin() as admin:
         for name in names:
             try:
                 admin.change_topic_configs(
-                    name, changes, validate_only=validate_only, timeout=timeout
+                    name, changes, validate_only=validate_only, timeout=cluster.timeout
                 )
             except BrokerError as error:
                 outcomes.append((name, error, ""))
@@ -110,9 +103,7 @@ Records with a key may go to another partition than before; partitions cannot be
 
 @click.command("add-partitions", epilog=ADD_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option(
     "-p", "--partitions", type=click.IntRange(1), required=True, help="How many in all, not more."
 )
@@ -123,24 +114,24 @@ Records with a key may go to another partition than before; partitions cannot be
 def add_partitions_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     partitions: int,
     assignment: str | None,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Give topics more partitions; groups that read them share the new ones out."""
-    from tarry.client.sync.admin import Admin
-
     brokers = None if assignment is None else parse_assignment(assignment)
     done = "could have" if validate_only else "has"
     outcomes: list[tuple[str, ClientError | None, str]] = []
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+    with cluster.admin() as admin:
         for name in names:
             outcome = admin.create_partitions(
-                name, partitions, assignment=brokers, validate_only=validate_only, timeout=timeout
+                name,
+                partitions,
+                assignment=brokers,
+                validate_only=validate_only,
+                timeout=cluster.timeout,
             )
             outcomes.append((name, outcome.error, f"{done} {partitions} partitions"))
     print_outcomes("topic", outcomes, as_json=as_json)
@@ -173,9 +164,7 @@ have had.
 
 @click.command("delete-records", epilog=DELETE_RECORDS_EXAMPLES)
 @click.argument("name", metavar="NAME")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--before", required=True, metavar="OFFSET", help="Delete what lies before it.")
 @click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only in these.")
 @yes_option
@@ -184,9 +173,7 @@ have had.
 def delete_records_command(
     name: str,
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     before: str,
     partitions: str | None,
     yes: bool,
@@ -194,7 +181,6 @@ def delete_records_command(
 ) -> None:
     """Delete the first records of a topic's partitions, for all readers and for good."""
     from tarry.cli.places import BadPlace, parse_partitions, parse_places
-    from tarry.client.sync.admin import Admin
 
     try:
         start, single = parse_places(before, time.time_ns() // 1_000_000)
@@ -202,10 +188,10 @@ def delete_records_command(
     except BadPlace as error:
         raise click.UsageError(str(error)) from None
     confirm(f"Delete the records of {name} before {before}?", yes=yes)
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        topic = admin.describe_topics([name], timeout)[0]
+    with cluster.admin() as admin:
+        topic = admin.describe_topics([name], cluster.timeout)[0]
         wanted = {index: single.get(index, start) for index in _indexes(topic, only, single)}
-        deletion = _Deletion(admin, name, timeout)
+        deletion = _Deletion(admin, name, cluster.timeout)
         deletion.run(wanted)
     deletion.print(as_json=as_json)
 

@@ -9,15 +9,13 @@ import click
 
 from tarry.cli.outcomes import print_outcomes
 from tarry.cli.running import (
+    Cluster,
     GuessingGroup,
-    bootstrap_option,
-    client_arguments,
+    cluster_options,
     confirm,
     json_option,
     key_values,
     quietly,
-    settings_option,
-    timeout_option,
     yes_option,
 )
 from tarry.cli.tables import count_of, print_json, print_table
@@ -64,28 +62,25 @@ Examples:
 
 
 @topics.command("list", epilog=LIST_EXAMPLES)
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--internal", is_flag=True, help="Show the broker's own topics as well.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the names.")
 @json_option
 @quietly
 def list_command(
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     internal: bool,
     quiet: bool,
     as_json: bool,
 ) -> None:
     """List the topics with their partitions and replicas."""
     from tarry.cli.topic_description import replication_of, topic_json
-    from tarry.client.sync.admin import Admin
 
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        found = [one for one in admin.list_topics(timeout) if internal or not one.is_internal]
+    with cluster.admin() as admin:
+        found = [
+            one for one in admin.list_topics(cluster.timeout) if internal or not one.is_internal
+        ]
     if as_json:
         print_json([topic_json(topic) for topic in found])
     elif quiet:
@@ -117,9 +112,7 @@ On a cluster of three:
 
 @topics.command("create", epilog=CREATE_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("-p", "--partitions", type=click.IntRange(1), help="How many; else the broker's.")
 @click.option(
     "-r", "--replication-factor", type=click.IntRange(1), help="Copies of each; else the broker's."
@@ -133,9 +126,7 @@ On a cluster of three:
 def create_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     partitions: int | None,
     replication_factor: int | None,
     configs: tuple[str, ...],
@@ -147,7 +138,6 @@ def create_command(
     """Create topics."""
     from tarry.base.errors import TOPIC_ALREADY_EXISTS
     from tarry.client.core.admin_calls import NewTopic
-    from tarry.client.sync.admin import Admin
 
     brokers = None
     if assignment is not None:
@@ -159,8 +149,8 @@ def create_command(
         NewTopic(name, partitions or -1, replication_factor or -1, settings, brokers)
         for name in names
     ]
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        outcomes = admin.create_topics(wanted, validate_only=validate_only, timeout=timeout)
+    with cluster.admin() as admin:
+        outcomes = admin.create_topics(wanted, validate_only=validate_only, timeout=cluster.timeout)
     done = "could be made" if validate_only else "made"
     print_outcomes(
         "topic",
@@ -191,28 +181,24 @@ Examples:
 
 @topics.command("describe", epilog=DESCRIBE_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @click.option("--configs", "all_configs", is_flag=True, help="All settings, defaults as well.")
 @json_option
 @quietly
 def describe_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     all_configs: bool,
     as_json: bool,
 ) -> None:
     """Show topics: leaders, replicas, offsets and settings."""
     from tarry.cli.topic_description import describe_topic
-    from tarry.client.sync.admin import Admin
 
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
+    with cluster.admin() as admin:
         found = [
-            describe_topic(admin, topic, timeout) for topic in admin.describe_topics(names, timeout)
+            describe_topic(admin, topic, cluster.timeout)
+            for topic in admin.describe_topics(names, cluster.timeout)
         ]
     if as_json:
         print_json([one.as_json(all_configs=all_configs) for one in found])
@@ -235,9 +221,7 @@ Examples:
 
 @topics.command("delete", epilog=DELETE_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
-@bootstrap_option
-@settings_option
-@timeout_option
+@cluster_options
 @yes_option
 @click.option("--if-exists", is_flag=True, help="Do nothing for topics that are not there.")
 @json_option
@@ -245,20 +229,17 @@ Examples:
 def delete_command(
     names: tuple[str, ...],
     *,
-    bootstrap: str,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    cluster: Cluster,
     yes: bool,
     if_exists: bool,
     as_json: bool,
 ) -> None:
     """Delete topics with all their records."""
     from tarry.base.errors import UNKNOWN_TOPIC_OR_PARTITION
-    from tarry.client.sync.admin import Admin
 
     confirm(f"Delete {', '.join(names)} with all records?", yes=yes)
-    with Admin(client_arguments(bootstrap, client_settings)) as admin:
-        outcomes = admin.delete_topics(names, timeout)
+    with cluster.admin() as admin:
+        outcomes = admin.delete_topics(names, cluster.timeout)
     print_outcomes(
         "topic",
         [(one.name, one.error, "deleted") for one in outcomes],
