@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.base import errors
 from tarry.base.limits import RESOURCES_PER_REQUEST_MAX
 from tarry.broker import loggers
-from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import DELETE, Change, ConfigRefusal, check_form
 from tarry.cluster.config_decisions import decide_change_broker, decide_change_topic
@@ -91,11 +91,7 @@ def change_configs(
         return respond(outcomes)
     write = ConfigWrite(context, outcomes, respond)
     context.operation = write
-    if records:
-        broker.propose(records, write)
-    else:
-        # What is refused or found as it is rests on what is not durable yet.
-        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+    propose_or_wait(broker, records, write)
     return None
 
 

@@ -87,6 +87,17 @@ def propose(broker: Broker, records: list[MetadataRecord], write: MetadataWrite)
     broker.metadata_purgatory.try_complete_else_watch(write, [METADATA_KEY])
 
 
+def propose_or_wait(broker: Broker, records: list[MetadataRecord], write: MetadataWrite) -> None:
+    """Append the records; without any, wait for what others proposed.
+
+    What is refused, or found as it is, rests on what is not durable yet: on somebody else's change.
+    """
+    if records:
+        propose(broker, records, write)
+    else:
+        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+
+
 def wait_until_applied(broker: Broker, offset: int, write: MetadataWrite) -> None:
     """`write` completes when everything below `offset`, which others proposed, is applied."""
     write.store = broker.store

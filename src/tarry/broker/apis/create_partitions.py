@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarry.base import errors
-from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome
@@ -46,11 +46,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         return _response(decision.outcomes)
     write = CreatePartitionsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
     context.operation = write
-    if decision.records:
-        broker.propose(decision.records, write)
-    else:
-        # A refusal too rests on what is not durable yet: somebody else's growth.
-        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+    propose_or_wait(broker, decision.records, write)
     return None
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
@@ -62,11 +62,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         return _response(decision.outcomes)
     write = DeleteTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
     context.operation = write
-    if decision.records:
-        broker.propose(decision.records, write)
-    else:
-        # A refusal too rests on what is not durable yet: somebody else's deletion.
-        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+    propose_or_wait(broker, decision.records, write)
     return None
 
 

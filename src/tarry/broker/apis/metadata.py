@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.cluster_answers import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, address_for
-from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import PartitionState, TopicState
 from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
@@ -70,10 +70,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         if outcome.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
             write.refused[outcome.name or ""] = outcome.error_code
     context.operation = write
-    if decision.records:
-        broker.propose(decision.records, write)
-    else:
-        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+    propose_or_wait(broker, decision.records, write)
     return None
 
 
