@@ -11,6 +11,7 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.errors import StorageError
+from tarry.broker.calendar import CalendarWatch
 from tarry.broker.flush_rounds import FlushListener
 from tarry.log.cleanable import Cleanable, find_cleanable
 from tarry.log.compaction import DONE, Compaction
@@ -28,9 +29,7 @@ logger = logging.getLogger("tarry.broker")
 PAUSE_MS: Final = 1
 # The same when the broker has much else to do: compaction still gets a tenth of its time.
 PAUSE_MS_MAX: Final = 20
-# The wall clock moved so much more or less than the monotonic one: it was set.
-CLOCK_JUMP_MS: Final = 3_600_000
-# So long such a clock is not asked whether a tombstone has had its time: it may be set back.
+# So long a clock that jumped is not asked whether a tombstone has had its time: it may be set back.
 CLOCK_DISTRUST_MS: Final = 300_000
 # Partitions looked at in one step: 2 ms.
 LOOKED_AT_MAX: Final = 200
@@ -51,9 +50,8 @@ class Compactions(TimerEntry):
         self._dirtiest: tuple[Partition, Cleanable] | None = None
         # Logs that the disk refused since the last pause: not tried again at once.
         self._refused: dict[Partition, None] = {}
-        self._checked_ms = broker.now_ms + broker.stalled_ms
-        self._checked_wall_ms = broker.now_wall_ms
-        self._trusted_from_ms = self._checked_ms
+        self._calendar = CalendarWatch(broker)
+        self._trusted_from_ms = self._calendar.monotonic_ms()
         broker.timer.add(self)
 
     def expire(self) -> None:
@@ -95,12 +93,9 @@ class Compactions(TimerEntry):
 
     def _can_trust_calendar(self, *, tells: bool) -> bool:
         """Whether the wall clock has run evenly for some time, as retention asks it to."""
-        broker = self.broker
-        now_ms = broker.now_ms + broker.stalled_ms
-        jump_ms = (broker.now_wall_ms - self._checked_wall_ms) - (now_ms - self._checked_ms)
-        self._checked_ms = now_ms
-        self._checked_wall_ms = broker.now_wall_ms
-        if abs(jump_ms) > CLOCK_JUMP_MS:
+        now_ms = self._calendar.monotonic_ms()
+        jump_ms = self._calendar.jump_ms()
+        if jump_ms != 0:
             self._trusted_from_ms = now_ms + CLOCK_DISTRUST_MS
             if tells:
                 logger.warning(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from tarry.broker.calendar import CalendarWatch
 from tarry.broker.compactions import Compactions
 from tarry.broker.flush_rounds import FlushListener
 from tarry.timer.entry import TimerEntry
@@ -18,8 +19,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tarry.broker")
 
-# The wall clock moved so much more or less than the monotonic one: it was set.
-CLOCK_JUMP_MS: Final = 3_600_000
 CHECKPOINT_INTERVAL_MS: Final = 5_000
 COUNTERS_INTERVAL_MS: Final = 60_000
 
@@ -49,16 +48,11 @@ class ByCalendar(Recurring):
 
     def __init__(self, broker: Broker, interval_ms: int) -> None:
         super().__init__(broker, interval_ms)
-        self.checked_ms = broker.now_ms + broker.stalled_ms
-        self.checked_wall_ms = broker.now_wall_ms
+        self._calendar = CalendarWatch(broker)
 
     def run(self) -> None:
-        broker = self.broker
-        now_ms = broker.now_ms + broker.stalled_ms
-        jump_ms = (broker.now_wall_ms - self.checked_wall_ms) - (now_ms - self.checked_ms)
-        self.checked_ms = now_ms
-        self.checked_wall_ms = broker.now_wall_ms
-        if abs(jump_ms) > CLOCK_JUMP_MS:
+        jump_ms = self._calendar.jump_ms()
+        if jump_ms != 0:
             logger.warning(
                 "the wall clock jumped by %d s; %s waits until the next check in %d s",
                 jump_ms // 1000,
