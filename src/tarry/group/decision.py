@@ -38,6 +38,15 @@ NEW_MEMBER_JOIN_TIMEOUT_MS: Final = 300_000
 PENDING_MEMBERS_MAX: Final = 10_000
 
 
+# So much of a reason Kafka's own clients send; it is kept and logged.
+REASON_CHARACTERS_MAX: Final = 255
+
+
+def kept_reason(reason: str | None) -> str:
+    """What is kept of the reason that a client gives."""
+    return (reason or "")[:REASON_CHARACTERS_MAX]
+
+
 class GroupSettings(msgspec.Struct, frozen=True):
     """The settings that decisions depend on, by Kafka's keys."""
 

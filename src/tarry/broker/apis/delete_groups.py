@@ -47,7 +47,7 @@ class AskedDeletion(Asked):
     def answer(self, answer: Answer) -> None:
         self.deletion.settle(self.index, answer.error_code)
 
-    def time_out(self, ticket: int) -> None:
+    def time_out(self) -> None:
         self.deletion.settle(self.index, errors.REQUEST_TIMED_OUT)
 
 

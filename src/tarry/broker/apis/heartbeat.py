@@ -19,10 +19,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     """Always answered at once."""
     assert isinstance(request, heartbeat.HeartbeatRequest)
     coordinator = broker.coordinator
-    shard, error_code = coordinator.find(request.group_id)
-    if not request.group_id:
-        shard, error_code = None, errors.INVALID_GROUP_ID
-    elif error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
+    shard, error_code = coordinator.find_named(request.group_id)
+    if error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
         # The member is not known yet, and has a fresh session when it is: it stays.
         error_code = errors.NONE
     if shard is None:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tarry.base import errors
 from tarry.broker.coordinator.coordinator import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, JoinAnswer, JoinRequest
+from tarry.group.decision import Answer, JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
@@ -27,10 +26,6 @@ VERSION_OF_NO_PROTOCOL: Final = 7
 VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
 
 
-# So much of a reason Kafka's own clients send; it is kept and logged.
-REASON_CHARACTERS_MAX: Final = 255
-
-
 class AskedJoin(Asked):
     """A JoinGroup that waits for its round."""
 
@@ -43,9 +38,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     """Decide now; the answer comes when the join phase ends, or at once."""
     assert isinstance(request, JoinGroupRequest)
     coordinator = broker.coordinator
-    shard, error_code = coordinator.find(request.group_id)
-    if not request.group_id:
-        shard, error_code = None, errors.INVALID_GROUP_ID
+    shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         refusal = JoinAnswer(0, error_code, member_id=request.member_id)
         return response_of(refusal, context.api_version)
@@ -65,7 +58,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         ),
         must_know_id=context.api_version >= VERSION_OF_KNOWN_IDS,
         may_skip_assignment=context.api_version >= VERSION_OF_SKIPPED_ASSIGNMENTS,
-        reason=(request.reason or "")[:REASON_CHARACTERS_MAX],
+        reason=kept_reason(request.reason),
     )
     group = shard.group(request.group_id)
     shard.carry_out(group, decide_join(group, asked, coordinator.moment(), broker.random))

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.base import errors
 from tarry.broker.coordinator.coordinator import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, LeaveAnswer, LeaveRequest, LeavingMember
+from tarry.group.decision import Answer, LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
 from tarry.group.membership import decide_leave
 from tarry.protocol.message import Message
 from tarry.protocol.messages.leave_group import (
@@ -21,10 +21,6 @@ if TYPE_CHECKING:
 
 # KIP-345: from here on several members in a request.
 VERSION_OF_BATCHES: Final = 3
-
-
-# So much of a reason Kafka's own clients send; it is kept and logged.
-REASON_CHARACTERS_MAX: Final = 255
 
 
 class AskedLeave(Asked):
@@ -42,17 +38,7 @@ class AskedLeave(Asked):
             self.context.respond(LeaveGroupResponse(error_code=error_code))
             return
         self.context.respond(
-            LeaveGroupResponse(
-                error_code=answer.error_code,
-                members=[
-                    MemberResponse(
-                        member_id=each.member_id,
-                        group_instance_id=each.instance_id,
-                        error_code=code,
-                    )
-                    for each, code in zip(self.members, codes, strict=False)
-                ],
-            )
+            LeaveGroupResponse(error_code=answer.error_code, members=_rows(self.members, codes))
         )
 
 
@@ -60,37 +46,32 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     """Every member has an answer of its own."""
     assert isinstance(request, LeaveGroupRequest)
     coordinator = broker.coordinator
-    shard, error_code = coordinator.find(request.group_id)
-    if not request.group_id:
-        shard, error_code = None, errors.INVALID_GROUP_ID
+    shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return LeaveGroupResponse(error_code=error_code)
     if context.api_version < VERSION_OF_BATCHES:
         members: tuple[LeavingMember, ...] = (LeavingMember(request.member_id),)
     else:
         members = tuple(
-            LeavingMember(
-                each.member_id, each.group_instance_id, (each.reason or "")[:REASON_CHARACTERS_MAX]
-            )
+            LeavingMember(each.member_id, each.group_instance_id, kept_reason(each.reason))
             for each in request.members
         )
     group = shard.group(request.group_id)
     if not group.exists and context.api_version >= VERSION_OF_BATCHES:
         # As in Kafka: nobody is a member there, and the request as such is right.
-        return _nobody(members)
+        return LeaveGroupResponse(
+            members=_rows(members, (errors.UNKNOWN_MEMBER_ID,) * len(members))
+        )
     asked = LeaveRequest(coordinator.ticket(AskedLeave(context, members)), members)
     shard.carry_out(group, decide_leave(group, asked, coordinator.moment()))
     return None
 
 
-def _nobody(members: tuple[LeavingMember, ...]) -> LeaveGroupResponse:
-    return LeaveGroupResponse(
-        members=[
-            MemberResponse(
-                member_id=each.member_id,
-                group_instance_id=each.instance_id,
-                error_code=errors.UNKNOWN_MEMBER_ID,
-            )
-            for each in members
-        ]
-    )
+def _rows(members: tuple[LeavingMember, ...], codes: tuple[int, ...]) -> list[MemberResponse]:
+    """A row for each member that has a code: none has if the request as such was refused."""
+    return [
+        MemberResponse(
+            member_id=each.member_id, group_instance_id=each.instance_id, error_code=code
+        )
+        for each, code in zip(members, codes, strict=False)
+    ]

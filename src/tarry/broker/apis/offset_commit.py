@@ -36,7 +36,7 @@ class AskedCommit(Asked):
         assert isinstance(answer, CommitAnswer)
         self.context.respond(_response(self.request, list(answer.partition_error_codes)))
 
-    def time_out(self, ticket: int) -> None:
+    def time_out(self) -> None:
         self.context.respond(refusal_of(self.request, errors.REQUEST_TIMED_OUT))
 
 

@@ -51,7 +51,7 @@ class AskedOffsetDelete(Asked):
             )
         )
 
-    def time_out(self, ticket: int) -> None:
+    def time_out(self) -> None:
         self.context.respond(OffsetDeleteResponse(error_code=errors.REQUEST_TIMED_OUT))
 
 
@@ -59,9 +59,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     """Partitions that are not there are refused singly."""
     assert isinstance(request, OffsetDeleteRequest)
     coordinator = broker.coordinator
-    shard, error_code = coordinator.find(request.group_id)
-    if not request.group_id:
-        shard, error_code = None, errors.INVALID_GROUP_ID
+    shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return OffsetDeleteResponse(error_code=error_code)
     partitions: list[CommitPartition] = []

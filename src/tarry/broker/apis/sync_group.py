@@ -39,10 +39,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     """Decide now; the answer comes when the assignment is durable."""
     assert isinstance(request, SyncGroupRequest)
     coordinator = broker.coordinator
-    shard, error_code = coordinator.find(request.group_id)
-    if not request.group_id:
-        shard, error_code = None, errors.INVALID_GROUP_ID
-    elif error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
+    shard, error_code = coordinator.find_named(request.group_id)
+    if error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
         # Its generation may be gone with the crash: as in Kafka it joins again.
         error_code = errors.REBALANCE_IN_PROGRESS
     if shard is None:
