@@ -11,10 +11,10 @@ from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker, World
-from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
+from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
 from tarry.partition.topic import HostedTopic

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.base.errors import FlushFailed, StorageError
-from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
 from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.cluster.dynamic_settings import take_over_changes
@@ -25,7 +24,7 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.state import DeletedTopic, TopicState
-from tarry.cluster.topic_names import is_internal
+from tarry.cluster.topic_names import OFFSETS_TOPIC, is_internal
 from tarry.cluster.topic_settings import log_config, topic_value
 from tarry.log.config import LogConfig
 from tarry.partition.producers import ProducerStates

@@ -11,8 +11,11 @@ from typing import Final
 from tarry.base.limits import TOPIC_NAME_CHARACTERS_MAX
 from tarry.base.setting import shown
 
+# Keeps the groups and what they have committed.
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+
 # Topics of Kafka's coordinators; clients see them marked as internal.
-INTERNAL_TOPICS: Final = ("__consumer_offsets", "__share_group_state", "__transaction_state")
+INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, "__share_group_state", "__transaction_state")
 
 # The directory of the broker's own metadata has this name; no topic may.
 METADATA_TOPIC: Final = "__cluster_metadata"

@@ -11,7 +11,7 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
-from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
+from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.group.state import EMPTY, PHASE_NAMES, STABLE
 from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.checkers.groups.log_replay import LogReplay

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.cluster_answers import address_for
-from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
-from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
+from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
+from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import (
     Coordinator,
@@ -79,10 +79,7 @@ def create_offsets_topic(broker: Broker, write: MetadataWrite) -> None:
         ],
     )
     decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
-    if decision.records:
-        broker.propose(decision.records, write)
-    else:
-        wait_until_applied(broker, broker.store.log.log_end_offset, write)
+    propose_or_wait(broker, decision.records, write)
 
 
 def _response(

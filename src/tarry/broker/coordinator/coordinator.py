@@ -17,6 +17,7 @@ from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopics
 from tarry.broker.coordinator.history import History
 from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.shard import Shard
+from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.group.decision import Answer, GroupSettings, JoinAnswer, SyncAnswer
 from tarry.group.placement import partition_of_group
 from tarry.group.transitions import Moment
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("tarry.group")
 
-OFFSETS_TOPIC: Final = "__consumer_offsets"
 MINUTE_MS: Final = 60_000
 
 
@@ -45,7 +45,7 @@ class Asked:
         """Give the one answer."""
         raise NotImplementedError
 
-    def time_out(self, ticket: int) -> None:
+    def time_out(self) -> None:
         """The records did not become durable in time; only what is written can time out."""
         raise NotImplementedError
 
@@ -62,6 +62,7 @@ class Coordinator:
         self.history = History(self)
         self.shards: list[Shard] = []
         self._hosted: HostedTopic | None = None
+        # None of them changes while the broker runs.
         self._settings = group_settings(broker)
         self._tickets = 0
         self._asked: dict[int, Asked] = {}
@@ -82,10 +83,6 @@ class Coordinator:
         """Now, with the settings of now."""
         broker = self.broker
         return Moment(broker.now_ms, broker.now_wall_ms, self._settings)
-
-    def reconfigure(self) -> None:
-        """The broker's settings changed."""
-        self._settings = group_settings(self.broker)
 
     # -- which shard
 
@@ -108,6 +105,12 @@ class Coordinator:
         if shard.error_code != errors.NONE:
             return None, shard.error_code
         return shard, errors.NONE
+
+    def find_named(self, group_id: str) -> tuple[Shard | None, int]:
+        """The same for what only a group with a name can be asked."""
+        if not group_id:
+            return None, errors.INVALID_GROUP_ID
+        return self.find(group_id)
 
     def is_loading(self) -> bool:
         """Whether some groups are not known yet."""
@@ -232,7 +235,7 @@ class Coordinator:
         """The records behind this ticket did not become durable in time."""
         asked = self._asked.pop(ticket, None)
         if asked is not None:
-            asked.time_out(ticket)
+            asked.time_out()
 
     @property
     def waiting(self) -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import OFFSETS_TOPIC
+from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsResponse
 from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
