@@ -107,9 +107,14 @@ class User:
         assert isinstance(response, CreateTopicsResponse)
         assert response.topics[0].error_code == errors.NONE, response.topics[0].error_message
 
-    def delete(self, topic: str = ORDERS) -> None:
+    def send_delete(self, topic: str = ORDERS) -> None:
         request = DeleteTopicsRequest(topics=[DeleteTopicState(name=topic)], timeout_ms=5_000)
-        response = self.client.ask(api_keys.DELETE_TOPICS, 6, request)
+        self.client.send(api_keys.DELETE_TOPICS, 6, request)
+
+    def delete(self, topic: str = ORDERS) -> None:
+        self.send_delete(topic)
+        self.hand.settle()
+        (response,) = self.answers()
         assert isinstance(response, DeleteTopicsResponse)
         assert response.responses[0].error_code == errors.NONE
 

@@ -9,6 +9,7 @@ from group_user import (
     READERS,
     GroupUser,
     Member,
+    commit_codes,
     group_broker,
     pass_time,
     stabilize,
@@ -20,7 +21,6 @@ from group_user import (
 from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest
-from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.simulation.by_hand import BrokerByHand
 
 MINUTE_MS = 60_000
@@ -248,8 +248,7 @@ def test_offsets_of_a_deleted_topic_go_though_members_work() -> None:
 def test_a_commit_on_its_way_goes_with_the_topic() -> None:
     hand = group_broker()
     user = GroupUser(hand)
-    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=ORDERS)], timeout_ms=5_000)
-    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    user.send_delete()
     late = GroupUser(hand)
     late.send_commit({0: 7})
 
@@ -283,8 +282,7 @@ def test_after_a_crash_a_deleted_topic_has_offsets_nowhere(flushes: int) -> None
     for number in range(3):
         user.commit({0: 7}, f"group-{number}")
         user.commit({0: 9}, f"group-{number}", topic="other")
-    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=ORDERS)], timeout_ms=5_000)
-    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    user.send_delete()
     for _ in range(flushes):
         hand.turn(*hand.disk.complete_flushes())
     was_told = bool(user.answers())
@@ -414,8 +412,7 @@ def test_a_group_that_is_about_to_go_takes_no_commits_and_has_no_offsets() -> No
     hand.settle()
     taken = other.commit({0: 9})
 
-    codes = [each.error_code for topic in refused.topics for each in topic.partitions]  # type: ignore[attr-defined]
-    assert codes == [errors.COORDINATOR_NOT_AVAILABLE]
+    assert commit_codes(refused) == [errors.COORDINATOR_NOT_AVAILABLE]
     assert taken == [errors.NONE]
     assert other.all_offsets() == {(ORDERS, 0): 9}
 

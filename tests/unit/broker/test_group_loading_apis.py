@@ -20,7 +20,6 @@ from tarry.base import errors
 from tarry.group.placement import partition_of_group
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
-from tarry.protocol.messages.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from tarry.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -314,8 +313,7 @@ def test_a_disk_that_fails_to_read_once_keeps_only_the_groups_of_its_partition()
 def test_a_topic_that_is_deleted_while_it_is_loaded_leaves_nothing(hand: BrokerByHand) -> None:
     hand.crash()
     user = GroupUser(hand)
-    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=OFFSETS_TOPIC)], timeout_ms=5_000)
-    user.client.send(api_keys.DELETE_TOPICS, 6, request)
+    user.send_delete(OFFSETS_TOPIC)
     loading = [shard.error_code for shard in hand.broker.coordinator.shards]
 
     hand.settle()
