@@ -14,7 +14,7 @@ from tarry.client.core.group import reactions
 from tarry.client.core.group.committer import CommittedOffset
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
-from tarry.client.core.tasks import wake_up
+from tarry.client.core.pauses import Pauses
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -56,9 +56,7 @@ class CommittedOffsets:
         self._timeout_ms = timeout_ms
         self._questions: dict[OffsetQuestion, None] = {}
         self._is_in_flight = False
-        self._failures = 0
-        self._retry_at_ms = 0
-        self._retry = wake_up()
+        self._pauses = Pauses(coordinator.connections)
 
     def ask(self, place: Place, answer: When) -> OffsetQuestion:
         """`answer` is called once, unless the question is cancelled before."""
@@ -74,12 +72,10 @@ class CommittedOffsets:
     def work(self, now_ms: int) -> None:
         if not self._questions or self._is_in_flight:
             return
-        tasks = self.coordinator.connections.tasks
         if not self.coordinator.is_known:
             self.coordinator.want(now_ms)
             return
-        if now_ms < self._retry_at_ms:
-            tasks.schedule_earlier(self._retry, self._retry_at_ms)
+        if self._pauses.holds(now_ms):
             return
         asked = list(self._questions)
         group_id = self.coordinator.group_id
@@ -95,7 +91,7 @@ class CommittedOffsets:
         def when_failed(error: ClientError, now_ms: int) -> None:
             self._is_in_flight = False
             if error.is_retriable:
-                self._pause(now_ms)
+                self._pauses.begin(now_ms)
             else:
                 self._settle_all(asked, error, now_ms)
 
@@ -123,14 +119,14 @@ class CommittedOffsets:
         if code != NONE:
             self._on_refused(code, asked, now_ms)
             return
-        self._failures = 0
+        self._pauses.failures = 0
         for question in asked:
             found = answers.get(question.place)
             if question not in self._questions or found is None:
                 continue
             self._settle_one(question, found, now_ms)
         if any(question in self._questions for question in asked):
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
 
     @staticmethod
     def _is_of_group(code: int) -> bool:
@@ -154,9 +150,9 @@ class CommittedOffsets:
         reaction = reactions.reaction_to(code)
         if reaction == reactions.FIND:
             self.coordinator.lose(f"OffsetFetch: {error_name(code)}", now_ms)
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
         elif reaction == reactions.RETRY:
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
         else:
             sentence = f"the committed offsets of group {self.coordinator.group_id} are not told"
             self._settle_all(asked, BrokerError(code, sentence), now_ms)
@@ -171,12 +167,6 @@ class CommittedOffsets:
         if question in self._questions:
             del self._questions[question]
             question.answer(question.place, answer, now_ms)
-
-    def _pause(self, now_ms: int) -> None:
-        self._failures += 1
-        pause_ms = self.coordinator.connections.retry_pause_ms(self._failures)
-        self._retry_at_ms = now_ms + pause_ms
-        self.coordinator.connections.tasks.schedule(self._retry, self._retry_at_ms)
 
 
 def _never() -> bool:

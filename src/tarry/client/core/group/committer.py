@@ -19,7 +19,8 @@ from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
 from tarry.client.core.group.requests import Identity
-from tarry.client.core.tasks import Task, wake_up
+from tarry.client.core.pauses import Pauses
+from tarry.client.core.tasks import Task
 from tarry.client.errors import BrokerError, ClientError, CommitFailed, TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -73,9 +74,7 @@ class Committer:
         self._under_way: dict[Commit, int] = {}
         self._waiting: dict[Commit, int] = {}
         self._is_in_flight = False
-        self._failures = 0
-        self._retry_at_ms = 0
-        self._retry = wake_up()
+        self._pauses = Pauses(coordinator.connections)
         self._deadline = Task(self._give_up)
 
     @property
@@ -116,8 +115,7 @@ class Committer:
         if not self.coordinator.is_known:
             self.coordinator.want(now_ms)
             return
-        if now_ms < self._retry_at_ms:
-            self.tasks.schedule_earlier(self._retry, self._retry_at_ms)
+        if self._pauses.holds(now_ms):
             return
         if not self._under_way:
             self._under_way, self._waiting = self._waiting, {}
@@ -154,7 +152,7 @@ class Committer:
             self._is_in_flight = False
             if error.is_retriable:
                 self.coordinator.lose(str(error), now_ms)
-                self._pause(now_ms)
+                self._pauses.begin(now_ms)
             else:
                 self._end_under_way(error)
 
@@ -183,7 +181,7 @@ class Committer:
                 elif partition.error_code != NONE:
                     refused[place] = int(partition.error_code)
         if not refused:
-            self._failures = 0
+            self._pauses.failures = 0
             self._end_under_way(None)
             return
         place, code = next(iter(refused.items()))
@@ -192,11 +190,11 @@ class Committer:
     def _on_refused(self, place: Place, code: int, who: Identity, now_ms: int) -> None:
         reaction = reactions.reaction_to(code)
         if reaction == reactions.RETRY:
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
             return
         if reaction == reactions.FIND:
             self.coordinator.lose(f"OffsetCommit: {error_name(code)}", now_ms)
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
             return
         is_joining = self.membership.state in (JOINING, SYNCING)
         is_current = who == self.membership.identity() and not is_joining
@@ -226,18 +224,12 @@ class Committer:
             return self.membership.failure
         return BrokerError(code, f"the offset of {topic} [{index}] was not committed")
 
-    def _pause(self, now_ms: int) -> None:
-        self._failures += 1
-        pause_ms = self.coordinator.connections.retry_pause_ms(self._failures)
-        self._retry_at_ms = now_ms + pause_ms
-        self.tasks.schedule(self._retry, self._retry_at_ms)
-
     # --- Ends
 
     def _end_under_way(self, error: ClientError | None) -> None:
         ended = self._under_way
         self._under_way = {}
-        self._retry_at_ms = 0
+        self._pauses.end()
         for commit in ended:
             commit.end(error)
         self.coordinator.connections.put(Notice(CALL_DONE))

@@ -18,7 +18,7 @@ from tarry.client.core.connection import Connection
 from tarry.client.core.connections import Connections
 from tarry.client.core.exchange import Decoder, Exchange
 from tarry.client.core.group import reactions
-from tarry.client.core.tasks import wake_up
+from tarry.client.core.pauses import Pauses
 from tarry.client.errors import BrokerError, ClientError
 from tarry.client.settings import Address
 from tarry.protocol import api_keys
@@ -55,10 +55,8 @@ class Coordinator:
         self.last_error: ClientError | None = None
         self._connection: Connection | None = None
         self._is_in_flight = False
-        self._failures = 0
         self._found_ms = -FOUND_JUST_NOW_MS
-        self._retry_at_ms = 0
-        self._retry = wake_up()
+        self._pauses = Pauses(connections)
 
     @property
     def is_known(self) -> bool:
@@ -68,8 +66,7 @@ class Coordinator:
         """Have the coordinator asked for, unless it is known or being asked for."""
         if self._connection is not None or self._is_in_flight:
             return
-        if now_ms < self._retry_at_ms:
-            self.connections.tasks.schedule_earlier(self._retry, self._retry_at_ms)
+        if self._pauses.holds(now_ms):
             return
         self._is_in_flight = True
         self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
@@ -105,9 +102,9 @@ class Coordinator:
         old.when_lost = None
         self.connections.release(old, reason, now_ms)
         if now_ms - self._found_ms < FOUND_JUST_NOW_MS:
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
         else:
-            self._failures = 0
+            self._pauses.failures = 0
         if self.when_lost is not None:
             self.when_lost(reason, now_ms)
 
@@ -128,7 +125,7 @@ class Coordinator:
         reason = self._connection.last_error if self._connection is not None else ""
         self.lose(reason or "the connection is closed", now_ms)
         # It may be starting anew: everybody asks after a pause.
-        self._pause(now_ms)
+        self._pauses.begin(now_ms)
 
     # --- Answers
 
@@ -147,19 +144,14 @@ class Coordinator:
         is_passing = reaction in (reactions.RETRY, reactions.FIND)
         if not is_passing and self.when_refused is not None:
             self.when_refused(code, message, now_ms)
-        self._pause(now_ms)
+        self._pauses.begin(now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = error
         if not error.is_retriable and self.when_refused is not None:
             self.when_refused(errors.UNSUPPORTED_VERSION, str(error), now_ms)
-        self._pause(now_ms)
-
-    def _pause(self, now_ms: int) -> None:
-        self._failures += 1
-        self._retry_at_ms = now_ms + self.connections.retry_pause_ms(self._failures)
-        self.connections.tasks.schedule(self._retry, self._retry_at_ms)
+        self._pauses.begin(now_ms)
 
 
 class _FindCoordinator(Exchange):

@@ -30,7 +30,8 @@ from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.refusals import refusal_text
 from tarry.client.core.group.round import Joined, Round
 from tarry.client.core.group.topics import Topics
-from tarry.client.core.tasks import Task, wake_up
+from tarry.client.core.pauses import Pauses
+from tarry.client.core.tasks import Task
 from tarry.client.errors import BrokerError, ClientError, GroupFailed
 from tarry.client.settings import ConsumerSettings
 
@@ -82,9 +83,7 @@ class Membership:
         self._is_leaving = False
         self._has_gap = False
         self._turned_ms = -1
-        self._failures = 0
-        self._retry_at_ms = 0
-        self._retry = wake_up()
+        self._pauses = Pauses(coordinator.connections)
         self._session = Task(self._on_session_over)
         self._poll_limit = Task(self._on_poll_limit)
         coordinator.when_lost = self._on_coordinator_lost
@@ -230,9 +229,7 @@ class Membership:
         if self.ownership.to_give or not self.is_polled or not self.topics.is_known:
             # Here once more when a poll has told, and given back.
             return
-        if now_ms < self._retry_at_ms:
-            self.tasks.schedule_earlier(self._retry, self._retry_at_ms)
-        else:
+        if not self._pauses.holds(now_ms):
             self._join(now_ms)
 
     def _keep_session(self, now_ms: int) -> None:
@@ -276,7 +273,7 @@ class Membership:
         self._join(now_ms)
 
     def on_generation(self, joined: Joined) -> None:
-        self._failures = 0
+        self._pauses.failures = 0
         self._was_member = True
         self.member_id = joined.member_id
         self.generation_id = joined.generation_id
@@ -305,7 +302,7 @@ class Membership:
             self.error = error
         self.coordinator.lose(str(error), now_ms)
         self._rejoin("a round ended without an answer")
-        self._pause(now_ms)
+        self._pauses.begin(now_ms)
 
     def on_refused(self, api: str, code: int, now_ms: int) -> None:
         reaction = reactions.reaction_to(code)
@@ -316,14 +313,14 @@ class Membership:
             self.coordinator.lose(reason, now_ms)
         elif reaction in (reactions.DROP_MEMBER, reactions.DROP_GENERATION):
             self._drop(reason, forget_id=reaction == reactions.DROP_MEMBER)
-            if self._failures > 0:
-                self._pause(now_ms)
-            self._failures += 1
+            if self._pauses.failures > 0:
+                self._pauses.begin(now_ms)
+            self._pauses.failures += 1
         else:
             if reaction == reactions.FAIL:
                 self.error = self._refusal(api, code)
             self._rejoin(reason)
-            self._pause(now_ms)
+            self._pauses.begin(now_ms)
 
     def _rejoin(self, reason: str) -> None:
         """Join again with what was given back already."""
@@ -331,12 +328,6 @@ class Membership:
         if self.failure is None:
             self.state = PREPARING if self.coordinator.is_known else FINDING
             self.join_reason = reason
-
-    def _pause(self, now_ms: int) -> None:
-        self._failures += 1
-        pause_ms = self.coordinator.connections.retry_pause_ms(self._failures)
-        self._retry_at_ms = now_ms + pause_ms
-        self.tasks.schedule(self._retry, self._retry_at_ms)
 
     # --- Beating
 
