@@ -14,6 +14,7 @@ from tarry.client.core.group import reactions
 from tarry.client.core.group.committer import CommittedOffset
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.membership import Membership
 from tarry.client.core.pauses import Pauses
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
@@ -49,10 +50,9 @@ class OffsetQuestion:
 class CommittedOffsets:
     """The questions of one consumer; `ask` and `work` in turns."""
 
-    def __init__(self, coordinator: Coordinator, timeout_ms: int) -> None:
+    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
         self.coordinator = coordinator
-        # Whether the own connection waits for a join or a sync.
-        self.is_joining: Callable[[], bool] = _never
+        self.membership = membership
         self._timeout_ms = timeout_ms
         self._questions: dict[OffsetQuestion, None] = {}
         self._is_in_flight = False
@@ -97,7 +97,7 @@ class CommittedOffsets:
 
         api = OFFSET_FETCH
         exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
-        if self.is_joining():
+        if self.membership.is_joining:
             self.coordinator.send_aside(exchange, now_ms)
         else:
             self.coordinator.send(exchange, now_ms)
@@ -167,10 +167,6 @@ class CommittedOffsets:
         if question in self._questions:
             del self._questions[question]
             question.answer(question.place, answer, now_ms)
-
-
-def _never() -> bool:
-    return False
 
 
 def offset_fetch_request(group_id: str, places: list[Place], version: int) -> Message:

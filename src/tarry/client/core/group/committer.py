@@ -196,8 +196,7 @@ class Committer:
             self.coordinator.lose(f"OffsetCommit: {error_name(code)}", now_ms)
             self._pauses.begin(now_ms)
             return
-        is_joining = self.membership.state in (JOINING, SYNCING)
-        is_current = who == self.membership.identity() and not is_joining
+        is_current = who == self.membership.identity() and not self.membership.is_joining
         self.membership.on_commit_refused(code, who, now_ms)
         self._end_all(self._error_for(place, code, is_current=is_current))
 

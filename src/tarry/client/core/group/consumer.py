@@ -23,7 +23,7 @@ from tarry.client.core.group.committer import Commit, CommittedOffset, Committer
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED, GroupEvent
-from tarry.client.core.group.membership import JOINING, STATE_NAMES, SYNCING, Membership
+from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.topics import Topics
 from tarry.client.core.position import PartitionPosition
 from tarry.client.core.tasks import Task
@@ -56,8 +56,7 @@ class GroupConsumerCore(ConsumerCore):
         self.membership = Membership(settings, self.coordinator, self.topics)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
-        self.committed_offsets = CommittedOffsets(self.coordinator, timeout_ms)
-        self.committed_offsets.is_joining = self._is_joining
+        self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
         self._last_auto: Commit | None = None
@@ -65,9 +64,6 @@ class GroupConsumerCore(ConsumerCore):
     @property
     def has_group(self) -> bool:
         return bool(self.consumer_settings.group_id)
-
-    def _is_joining(self) -> bool:
-        return self.membership.state in (JOINING, SYNCING)
 
     def view(self) -> GroupView:
         membership = self.membership

@@ -59,8 +59,7 @@ class Membership:
         self.settings = settings
         self.coordinator = coordinator
         self.topics = topics
-        self.round = Round(settings, coordinator, topics)
-        self.round.owner = self
+        self.round = Round(settings, coordinator, topics, self)
         self.tasks = coordinator.connections.tasks
         self.assignors = parse_assignors(settings.assignors)
         self.is_cooperative = all(one.is_cooperative for one in self.assignors)
@@ -97,10 +96,15 @@ class Membership:
         return self.topics.is_subscribed
 
     @property
+    def is_joining(self) -> bool:
+        """The coordinator's own connection waits for a join or a sync."""
+        return self.state in (JOINING, SYNCING)
+
+    @property
     def is_busy(self) -> bool:
         """Something is under way that must not wait for the next poll: an answer of the
         coordinator, or the search for the one that is to hear of us."""
-        if self.heartbeat.in_flight or self.state in (JOINING, SYNCING):
+        if self.heartbeat.in_flight or self.is_joining:
             return True
         return self.state == FINDING and self.generation_id >= 0
 
@@ -146,7 +150,7 @@ class Membership:
         session_ms = self.settings.session_timeout_ms
         if self._has_gap or now_ms - self._turned_ms > session_ms:
             return False
-        if not self.owned or self.state in (JOINING, SYNCING):
+        if not self.owned or self.is_joining:
             return True
         return now_ms - self.confirmed_ms <= session_ms
 
@@ -382,7 +386,7 @@ class Membership:
 
     def _on_coordinator_lost(self, reason: str, now_ms: int) -> None:
         """Keep what we have: who takes over may know us."""
-        if self.state in (JOINING, SYNCING):
+        if self.is_joining:
             self._rejoin("the coordinator moved")
         if self.state not in (UNJOINED, FAILED):
             self.state = FINDING
@@ -398,7 +402,7 @@ class Membership:
         reason = f"OffsetCommit: {error_name(code)}"
         if reaction == reactions.REJOIN and self.state == STABLE:
             self.want_join(reason)
-        elif self.state in (JOINING, SYNCING):
+        elif self.is_joining:
             return
         elif reaction == reactions.DROP_MEMBER:
             self._drop(reason, forget_id=True)
@@ -480,7 +484,7 @@ class Membership:
         is_static = self.settings.instance_id is not None and not even_static
         if is_static or not self.member_id or not self.coordinator.is_known:
             return
-        if self.state in (JOINING, SYNCING):
+        if self.is_joining:
             self.round.abandon()
             self.coordinator.reopen(now_ms)
         self.heartbeat.stop()

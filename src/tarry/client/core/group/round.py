@@ -83,11 +83,15 @@ class Round:
     """`join`, then answers until the owner hears of an assignment or of why there is none."""
 
     def __init__(
-        self, settings: ConsumerSettings, coordinator: Coordinator, topics: Topics
+        self,
+        settings: ConsumerSettings,
+        coordinator: Coordinator,
+        topics: Topics,
+        owner: RoundOwner,
     ) -> None:
         self.coordinator = coordinator
         self.topics = topics
-        self.owner: RoundOwner | None = None
+        self.owner = owner
         self._settings = settings
         waits_ms = settings.poll_interval_ms_max + SPARE_MS
         self._timeout_ms = max(waits_ms, settings.request_timeout_ms)
@@ -104,7 +108,6 @@ class Round:
         self._members = None
 
     def join(self, protocols: list[JoinGroupRequestProtocol], reason: str, now_ms: int) -> None:
-        assert self.owner is not None
         who, settings = self.owner.identity(), self._settings
 
         def build(version: int) -> Message:
@@ -137,7 +140,6 @@ class Round:
 
         def when_failed(error: ClientError, now_ms: int) -> None:
             if attempt == self._attempt:
-                assert self.owner is not None
                 self.owner.on_failed(error, now_ms)
 
         exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
@@ -145,7 +147,6 @@ class Round:
 
     def _on_joined(self, response: JoinGroupResponse, now_ms: int) -> None:
         owner = self.owner
-        assert owner is not None
         code = int(response.error_code)
         is_strange = (
             response.protocol_type not in (None, PROTOCOL_TYPE)
@@ -173,7 +174,7 @@ class Round:
             return DescribeGroupsRequest([group_id])
 
         def refuse(now_ms: int) -> None:
-            if attempt == self._attempt and self.owner is not None:
+            if attempt == self._attempt:
                 self.owner.on_refused("JoinGroup", errors.INCONSISTENT_GROUP_PROTOCOL, now_ms)
 
         def when_answered(response: Any, now_ms: int) -> None:
@@ -207,7 +208,6 @@ class Round:
         self._sync({}, now_ms)
 
     def _sync(self, assignment: dict[str, list[Place]], now_ms: int) -> None:
-        assert self.owner is not None
         who, name = self.owner.identity(), self._protocol_name
 
         def build(version: int) -> Message:
@@ -216,7 +216,6 @@ class Round:
         self._send(SYNC, build, self._on_synced, now_ms)
 
     def _on_synced(self, response: SyncGroupResponse, now_ms: int) -> None:
-        assert self.owner is not None
         if response.error_code != errors.NONE:
             self.owner.on_refused("SyncGroup", int(response.error_code), now_ms)
             return
