@@ -5,18 +5,14 @@ Every topic of a request has an answer of its own; those that can be created are
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
 from tarry.broker.request import RequestContext
+from tarry.broker.topic_writes import TopicWrite, change_topics
 from tarry.cluster.config_entries import topic_entries
-from tarry.cluster.topic_decisions import (
-    TopicDecision,
-    TopicOutcome,
-    TopicWanted,
-    decide_create_topics,
-)
+from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted, decide_create_topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -33,22 +29,6 @@ if TYPE_CHECKING:
 VERSION_OF_DETAILS: Final = 5
 
 
-class CreateTopicsWrite(MetadataWrite):
-    """Waits until the topics are made, then answers."""
-
-    def __init__(self, context: RequestContext, decision: TopicDecision, deadline_ms: int) -> None:
-        super().__init__(deadline_ms)
-        self.context = context
-        self.decision = decision
-
-    def on_complete(self) -> None:
-        if self.error_code != errors.NONE:
-            for outcome in self.decision.outcomes:
-                if outcome.created is not None or not self.decision.records:
-                    outcome.refuse(self.error_code, failure_sentence(self.error_code))
-        self.context.respond(_response(self.context, self.decision.outcomes))
-
-
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Create what can be created; with `validate_only` say only what would be."""
     assert isinstance(request, CreateTopicsRequest)
@@ -57,12 +37,9 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     for outcome in decision.outcomes:
         if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
             context.report(f"invalid topic name: {outcome.message}")
-    if request.validate_only or (not decision.records and not broker.store.has_pending):
-        return _response(context, decision.outcomes)
-    write = CreateTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
-    context.operation = write
-    propose_or_wait(broker, decision.records, write)
-    return None
+    respond = partial(_response, context)
+    write = TopicWrite(context, decision, respond, request.timeout_ms)
+    return change_topics(write, validate_only=request.validate_only)
 
 
 def _wanted(topic: CreatableTopic) -> TopicWanted:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
 from tarry.broker.request import RequestContext
-from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome, decide_delete_topics
+from tarry.broker.topic_writes import TopicWrite, change_topics
+from tarry.cluster.topic_decisions import TopicOutcome, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -27,13 +27,8 @@ VERSION_OF_TOPIC_IDS: Final = 6
 VERSION_OF_DELETION_DISABLED: Final = 3
 
 
-class DeleteTopicsWrite(MetadataWrite):
-    """Waits until the topics are deleted and their data is away, then answers."""
-
-    def __init__(self, context: RequestContext, decision: TopicDecision, deadline_ms: int) -> None:
-        super().__init__(deadline_ms)
-        self.context = context
-        self.decision = decision
+class DeleteTopicsWrite(TopicWrite):
+    """Waits until the topics are deleted and their data is away as well."""
 
     def try_complete(self) -> bool:
         store = self.store
@@ -43,13 +38,6 @@ class DeleteTopicsWrite(MetadataWrite):
                 return False
         return super().try_complete()
 
-    def on_complete(self) -> None:
-        if self.error_code != errors.NONE:
-            for outcome in self.decision.outcomes:
-                if outcome.error_code == errors.NONE or not self.decision.records:
-                    outcome.refuse(self.error_code, failure_sentence(self.error_code))
-        self.context.respond(_response(self.decision.outcomes))
-
 
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Delete what can be deleted."""
@@ -58,12 +46,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     if not broker.settings.delete_topic_enable:
         return _disabled(wanted, context.api_version)
     decision = decide_delete_topics(broker.store.latest, wanted)
-    if not decision.records and not broker.store.has_pending:
-        return _response(decision.outcomes)
-    write = DeleteTopicsWrite(context, decision, broker.now_ms + max(request.timeout_ms, 0))
-    context.operation = write
-    propose_or_wait(broker, decision.records, write)
-    return None
+    return change_topics(DeleteTopicsWrite(context, decision, _response, request.timeout_ms))
 
 
 def _wanted(
