@@ -15,14 +15,13 @@ from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.outlet import Outlet
 from tarry.cli.partitions import places_text
+from tarry.cli.reading import POLL_RECORDS_MAX, POLL_SECONDS, wanted_records
 from tarry.cli.rendering import rendered
+from tarry.cli.trouble import Trouble
 from tarry.client.core.consumer import RecordGroup
 from tarry.client.errors import ClientError, CommitFailed
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.listener import Listener
-
-POLL_SECONDS: Final = 0.5
-POLL_RECORDS_MAX: Final = 10_000
 
 # Commits while records come; each is a request, and a record in the log of the broker.
 COMMIT_SECONDS: Final = 1.0
@@ -71,7 +70,7 @@ class GroupReading(Listener):
         # Between a revocation and what is assigned after it nobody knows what is ours.
         self._is_settled = False
         self._is_blocked = False
-        self._is_troubled = False
+        self._trouble = Trouble()
 
     # --- The run
 
@@ -85,7 +84,7 @@ class GroupReading(Listener):
         try:
             while not self._is_over():
                 is_busy = self._step()
-                self._tell_trouble()
+                self._trouble.look(self.consumer.trouble)
                 if is_busy or limits.follow:
                     patience_ends = time.monotonic() + self.timeout
                 elif time.monotonic() > patience_ends:
@@ -119,8 +118,6 @@ class GroupReading(Listener):
         return all(self._is_done(place) for place in self.consumer.assignment())
 
     def _is_done(self, place: At) -> bool:
-        if self.limits.follow:
-            return False
         bound = self._bounds.get(place)
         return bound is not None and self.consumer.position(*place) >= bound
 
@@ -145,24 +142,13 @@ class GroupReading(Listener):
             f"no record came for {self.timeout:g} s, although {places_text(left)} is not at its end"
         )
 
-    def _tell_trouble(self) -> None:
-        """One line when the cluster goes away while we wait, and no line a poll."""
-        trouble = self.consumer.trouble
-        if bool(trouble) != self._is_troubled:
-            self._is_troubled = bool(trouble)
-            if trouble:
-                click.echo(f"tarry: waiting: {trouble}", err=True)
-
     # --- Out
 
     def _print(self, group: RecordGroup) -> None:
         place = (group.topic, group.partition)
-        records = group.records
-        bound = None if self.limits.follow else self._bounds.get(place)
-        if bound is not None and records[-1].offset >= bound:
-            records = [record for record in records if record.offset < bound]
-        if self.limits.count_max is not None:
-            records = records[: self.limits.count_max - self.printed]
+        count_max = self.limits.count_max
+        left = None if count_max is None else count_max - self.printed
+        records = wanted_records(group.records, self._bounds.get(place), left)
         if not records:
             return
         was_quick = self.outlet.write(rendered(self.renderer, *place, records))

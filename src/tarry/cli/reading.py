@@ -5,12 +5,11 @@ from __future__ import annotations
 import time
 from typing import IO, Final, NamedTuple
 
-import click
-
 from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.places import BEGINNING, END, FROM_END, OFFSET, TIME, Place
 from tarry.cli.rendering import rendered
+from tarry.cli.trouble import Trouble
 from tarry.client.core.consumer import RecordGroup
 from tarry.client.sync.consumer import Consumer
 from tarry.records.record import Record
@@ -52,7 +51,7 @@ class Reading:
         self.timeout = timeout
         self.places: list[At] = []
         self.printed = 0
-        self._is_troubled = False
+        self._trouble = Trouble()
         # The offset at which a partition is done; without one it goes on for ever.
         self._bounds: dict[At, int] = {}
         self._begins: dict[At, int] = {}
@@ -123,7 +122,7 @@ class Reading:
                 patience_ends = time.monotonic() + self.timeout
             elif time.monotonic() > patience_ends:
                 raise NotThere(self._stuck(open_places))
-            self._tell_trouble()
+            self._trouble.look(self.consumer.trouble)
 
     def _set_bounds(self, limits: Limits) -> None:
         if not limits.follow:
@@ -144,14 +143,6 @@ class Reading:
         self.consumer.pause(done)
         return [place for place in places if place not in done]
 
-    def _tell_trouble(self) -> None:
-        """One line when the cluster goes away while we wait, and no line a poll."""
-        trouble = self.consumer.trouble
-        if bool(trouble) != self._is_troubled:
-            self._is_troubled = bool(trouble)
-            if trouble:
-                click.echo(f"tarry: waiting: {trouble}", err=True)
-
     def _stuck(self, places: list[At]) -> str:
         topic, partition = places[0]
         position = self.consumer.position(topic, partition)
@@ -164,18 +155,18 @@ class Reading:
     # --- Out
 
     def _print(self, group: RecordGroup, count_max: int | None) -> None:
-        records = self._within(group)
-        if count_max is not None:
-            records = records[: count_max - self.printed]
+        bound = self._bounds.get((group.topic, group.partition))
+        left = None if count_max is None else count_max - self.printed
+        records = wanted_records(group.records, bound, left)
         if not records:
             return
         data = rendered(self.renderer, group.topic, group.partition, records)
         self.output.write(data)
         self.printed += len(records)
 
-    def _within(self, group: RecordGroup) -> list[Record]:
-        """The records before the partition's bound."""
-        bound = self._bounds.get((group.topic, group.partition))
-        if bound is None or group.records[-1].offset < bound:
-            return group.records
-        return [record for record in group.records if record.offset < bound]
+
+def wanted_records(records: list[Record], bound: int | None, count_max: int | None) -> list[Record]:
+    """Those below the offset `bound`, and of them so many."""
+    if bound is not None and records[-1].offset >= bound:
+        records = [record for record in records if record.offset < bound]
+    return records if count_max is None else records[:count_max]

@@ -1,0 +1,18 @@
+"""Trouble with the cluster while a command waits for it: told once, not with every look."""
+
+from __future__ import annotations
+
+import click
+
+
+class Trouble:
+    """Hears what the client has to say each time, and tells it when it is new."""
+
+    def __init__(self) -> None:
+        self._is_told = False
+
+    def look(self, trouble: str) -> None:
+        """One line when the cluster goes away, and none until it was back; "" is no trouble."""
+        if trouble and not self._is_told:
+            click.echo(f"tarry: waiting: {trouble}", err=True)
+        self._is_told = bool(trouble)
