@@ -12,8 +12,8 @@ from typing import Final
 
 from tarry.base.doors import Disk
 from tarry.base.errors import StorageError
-from tarry.log.segment_row import SegmentRow
-from tarry.wire.crc32c import crc32c
+from tarry.log.checked_lines import decode_lines, encode_lines
+from tarry.log.segment_row import SegmentRow, decode_segment_row
 
 CHECKPOINT_FILE: Final = "recovery-points"
 CLEAN_MARKER: Final = ".tarry_clean_shutdown"
@@ -45,21 +45,16 @@ class LogCheckpoint:
 
 def encode_checkpoints(rows: list[str]) -> bytes:
     """The file's content from encoded rows."""
-    body = "\n".join([_FIRST_LINE, *rows]) + "\n"
-    data = body.encode()
-    return data + f"crc32c {crc32c(data):08x}\n".encode()
+    return encode_lines(_FIRST_LINE, rows)
 
 
 def decode_checkpoints(content: bytes) -> dict[str, LogCheckpoint] | None:
     """The rows by directory, or None if the file is damaged."""
-    body, separator, checksum = content.rpartition(b"crc32c ")
-    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
-        return None
-    lines = body.decode().splitlines()
-    if lines[0] != _FIRST_LINE:
+    lines = decode_lines(_FIRST_LINE, content)
+    if lines is None:
         return None
     rows = {}
-    for line in lines[1:]:
+    for line in lines:
         row = _decode_row(line)
         rows[row.directory] = row
     return rows
@@ -71,8 +66,7 @@ def _decode_row(line: str) -> LogCheckpoint:
     row.log_start_offset = int(log_start_offset)
     row.recovery_offset = int(recovery_offset)
     row.snapshot_offset = int(snapshot_offset)
-    for segment in rest.split(","):
-        row.segments.append(SegmentRow([int(number) for number in segment.split(":")]))
+    row.segments = [decode_segment_row(segment) for segment in rest.split(",")]
     return row
 
 

@@ -16,12 +16,12 @@ import logging
 from typing import Final
 
 from tarry.base.doors import Disk
+from tarry.log.checked_lines import decode_lines, encode_lines
 from tarry.log.checkpoint import LogCheckpoint
 from tarry.log.listing import Listing
 from tarry.log.segment import LOG_SUFFIX, NO_TIMESTAMP, UNKNOWN_TIMESTAMP
 from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from tarry.log.segment_row import SegmentRow
-from tarry.wire.crc32c import crc32c
+from tarry.log.segment_row import SegmentRow, decode_segment_row
 
 logger = logging.getLogger("tarry.log")
 
@@ -52,13 +52,8 @@ class CompactionCheckpoint:
         self.rows: list[SegmentRow] = []
 
     def encode(self) -> bytes:
-        lines = [
-            _FIRST_LINE,
-            f"{self.generation} {self.cleaned_offset} {self.end_offset}",
-            *[row.encode() for row in self.rows],
-        ]
-        body = "\n".join(lines) + "\n"
-        return f"{body}crc32c {crc32c(body.encode()):08x}\n".encode()
+        offsets = f"{self.generation} {self.cleaned_offset} {self.end_offset}"
+        return encode_lines(_FIRST_LINE, [offsets, *[row.encode() for row in self.rows]])
 
     def covered_rows(self, checkpoint: LogCheckpoint) -> list[SegmentRow]:
         """The log's segments, given what the recovery point says of them.
@@ -94,18 +89,13 @@ def _is_same(row: SegmentRow, other: SegmentRow) -> bool:
 
 def decode_compaction(content: bytes) -> CompactionCheckpoint | None:
     """What the file says, or None if it is damaged."""
-    body, separator, checksum = content.rpartition(b"crc32c ")
-    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
-        return None
-    lines = body.decode().splitlines()
-    if len(lines) < 2 or lines[0] != _FIRST_LINE:
+    lines = decode_lines(_FIRST_LINE, content)
+    if not lines:
         return None
     checkpoint = CompactionCheckpoint()
-    numbers = [int(number) for number in lines[1].split(" ")]
+    numbers = [int(number) for number in lines[0].split(" ")]
     checkpoint.generation, checkpoint.cleaned_offset, checkpoint.end_offset = numbers
-    checkpoint.rows = [
-        SegmentRow([int(number) for number in line.split(":")]) for line in lines[2:]
-    ]
+    checkpoint.rows = [decode_segment_row(line) for line in lines[1:]]
     return checkpoint
 
 

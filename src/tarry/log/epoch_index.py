@@ -11,7 +11,7 @@ from typing import Final
 
 from mypy_extensions import i64
 
-from tarry.wire.crc32c import crc32c
+from tarry.log.checked_lines import decode_lines, encode_lines
 
 EPOCH_FILE: Final = "leader-epoch-checkpoint"
 UNDEFINED_EPOCH: Final = -1
@@ -103,23 +103,19 @@ class EpochIndex:
 
     def encode(self) -> bytes:
         """The file's content."""
-        lines = [_FIRST_LINE]
+        lines: list[str] = []
         for entry in range(len(self.epochs)):
             lines.append(f"{self.epochs[entry]} {self.start_offsets[entry]}")
-        body = "\n".join(lines) + "\n"
-        return f"{body}crc32c {crc32c(body.encode()):08x}\n".encode()
+        return encode_lines(_FIRST_LINE, lines)
 
 
 def decode_epochs(content: bytes) -> EpochIndex | None:
     """The index in a file's content, or None if the file is damaged."""
-    body, separator, checksum = content.rpartition(b"crc32c ")
-    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
-        return None
-    lines = body.decode().splitlines()
-    if lines[0] != _FIRST_LINE:
+    lines = decode_lines(_FIRST_LINE, content)
+    if lines is None:
         return None
     index = EpochIndex()
-    for line in lines[1:]:
+    for line in lines:
         epoch, _, start_offset = line.partition(" ")
         index.assign(int(epoch), int(start_offset))
     return index

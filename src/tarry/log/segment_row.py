@@ -20,3 +20,7 @@ class SegmentRow:
             f"{self.base_offset}:{self.size}:{self.max_timestamp}:{self.max_timestamp_offset}:"
             f"{self.modified_wall_ms}:{self.offset_entries}:{self.time_entries}"
         )
+
+
+def decode_segment_row(text: str) -> SegmentRow:
+    return SegmentRow([int(number) for number in text.split(":")])

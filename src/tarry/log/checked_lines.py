@@ -1,0 +1,20 @@
+"""Small text files with a checksum: a line that names the format, lines, and their CRC."""
+
+from __future__ import annotations
+
+from tarry.wire.crc32c import crc32c
+
+
+def encode_lines(first_line: str, lines: list[str]) -> bytes:
+    """The file's content."""
+    body = ("\n".join([first_line, *lines]) + "\n").encode()
+    return body + f"crc32c {crc32c(body):08x}\n".encode()
+
+
+def decode_lines(first_line: str, content: bytes) -> list[str] | None:
+    """The lines behind the first one, or None if the file is damaged or of another format."""
+    body, separator, checksum = content.rpartition(b"crc32c ")
+    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
+        return None
+    lines = body.decode().splitlines()
+    return lines[1:] if lines[:1] == [first_line] else None
