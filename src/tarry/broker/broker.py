@@ -428,18 +428,19 @@ class Broker:
     def _complete(self) -> None:
         self.coordinator.complete()
         self.record_deletions.complete()
-        budget = self._complete_keys(
+        budget = self.complete_keys(
             self.produce_purgatory, self._produce_keys, COMPLETIONS_PER_TURN_MAX
         )
         if not self._fetch_keys:
             return
         # Producers are answered before the readers that their records wake.
         self._send()
-        self._complete_keys(self.fetch_purgatory, self._fetch_keys, max(budget, 1))
+        self.complete_keys(self.fetch_purgatory, self._fetch_keys, max(budget, 1))
 
-    def _complete_keys(
+    def complete_keys(
         self, purgatory: Purgatory, keys: dict[PartitionKey, None], budget: int
     ) -> int:
+        """Check each key that was touched; who is left at the end of the budget comes next turn."""
         for key in list(keys):
             if budget <= 0:
                 return 0

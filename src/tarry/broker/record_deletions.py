@@ -70,13 +70,7 @@ class RecordDeletions:
 
     def complete(self) -> None:
         """The turn's step of completions: the keys that were touched, once each."""
-        budget = COMPLETIONS_PER_TURN_MAX
-        for key in list(self._keys):
-            completed = self.purgatory.check_and_complete(key, budget)
-            budget -= completed
-            if budget <= 0:
-                return
-            del self._keys[key]
+        self.broker.complete_keys(self.purgatory, self._keys, COMPLETIONS_PER_TURN_MAX)
 
     def _hasten(self, in_ms: int) -> None:
         # As a duty of the timer, which comes when the turn's tails are written: a log with a tail
