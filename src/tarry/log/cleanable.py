@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from tarry.log.config import INT64_MAX
 from tarry.log.log import Log
-from tarry.log.segment import UNKNOWN_TIMESTAMP, Segment
+from tarry.log.retention import newest_ms
+from tarry.log.segment import Segment
 
 
 class Cleanable:
@@ -63,7 +64,7 @@ def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
         if following.base_offset <= cleanable.start_offset:
             cleanable.clean_bytes += segment.size
             continue
-        if log.config.min_compaction_lag_ms > 0 and _newest_ms(segment, now_wall_ms) > latest_ms:
+        if log.config.min_compaction_lag_ms > 0 and newest_ms(segment, now_wall_ms) > latest_ms:
             break
         cleanable.is_overdue = cleanable.is_overdue or _is_overdue(log, segment, now_wall_ms)
         if following.base_offset > recovery_offset or segment.is_dirty:
@@ -72,16 +73,6 @@ def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
             cleanable.dirty_bytes += segment.size
             cleanable.end_offset = following.base_offset
     return cleanable
-
-
-def _newest_ms(segment: Segment, now_wall_ms: int) -> int:
-    """The largest timestamp, or without one when the segment was last appended to."""
-    if segment.max_timestamp >= 0:
-        return segment.max_timestamp
-    if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:
-        # Found by recovery: its age counts from now on.
-        segment.modified_wall_ms = now_wall_ms
-    return segment.modified_wall_ms
 
 
 def _is_overdue(log: Log, segment: Segment, now_wall_ms: int) -> bool:

@@ -50,10 +50,14 @@ def _segments_below(log: Log, high_watermark: int) -> int:
 
 
 def _is_expired(segment: Segment, now_wall_ms: int, retention_ms: int) -> bool:
-    timestamp = segment.max_timestamp
-    if timestamp < 0:
-        if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:
-            # Found by recovery: its age counts from now on.
-            segment.modified_wall_ms = now_wall_ms
-        timestamp = segment.modified_wall_ms
-    return now_wall_ms - timestamp > retention_ms
+    return now_wall_ms - newest_ms(segment, now_wall_ms) > retention_ms
+
+
+def newest_ms(segment: Segment, now_wall_ms: int) -> int:
+    """The largest timestamp, or without one when the segment was last appended to."""
+    if segment.max_timestamp >= 0:
+        return segment.max_timestamp
+    if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:
+        # Found by recovery: its age counts from now on.
+        segment.modified_wall_ms = now_wall_ms
+    return segment.modified_wall_ms
