@@ -20,6 +20,8 @@ import tarry.timer.asyncio_rounds
 from tarry.timer.asyncio_rounds import IDLE
 from tarry.timer.asyncio_timer import AsyncioTimer
 
+pytestmark = pytest.mark.usefixtures("young_heap")
+
 MODULES = str(Path(tarry.timer.asyncio_rounds.__file__).parent / "asyncio_")
 
 
@@ -171,9 +173,6 @@ def test_an_interruption_by_the_collector_costs_nothing() -> None:
             self.scene.interrupt()
 
     thresholds = gc.get_threshold()
-    # What the other tests left would make each collection long.
-    gc.collect()
-    gc.freeze()
     try:
         for number in range(1, 120):
             gc.disable()
@@ -191,7 +190,6 @@ def test_an_interruption_by_the_collector_costs_nothing() -> None:
     finally:
         gc.set_threshold(*thresholds)
         gc.enable()
-        gc.unfreeze()
 
 
 def test_a_close_in_the_middle_of_a_call_is_refused_and_the_timer_is_whole(

@@ -17,6 +17,8 @@ from tarry.timer.entry import TimerEntry
 from tarry.timer.system_timer import SystemTimer
 from tarry.timer.wheel import TimingWheel
 
+pytestmark = pytest.mark.usefixtures("young_heap")
+
 FAR_MS = 10**9
 
 

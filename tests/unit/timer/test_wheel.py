@@ -313,6 +313,7 @@ def collected_after(allocations: int) -> Iterator[None]:
         gc.enable()
 
 
+@pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("place", [10, 500, 1014, 1500, 2014, 2040])
 @pytest.mark.parametrize("allocations", range(12))
 def test_a_finalizer_may_cancel_in_the_middle_of_an_advance(place: int, allocations: int) -> None:
@@ -336,8 +337,15 @@ def test_a_finalizer_may_cancel_in_the_middle_of_an_advance(place: int, allocati
     assert len(wheel) == 0
 
 
-@pytest.mark.parametrize("pending", [0, 1, 1023, 1024, 1025])
-@pytest.mark.parametrize("allocations", [*range(12), *range(12, 200, 3)])
+# With nothing pending the add makes a level and its buckets: more allocations than with some.
+@pytest.mark.usefixtures("young_heap")
+@pytest.mark.parametrize(
+    ("pending", "allocations"),
+    [
+        *((0, allocations) for allocations in range(60)),
+        *((pending, number) for pending in (1, 1023, 1024, 1025) for number in range(12)),
+    ],
+)
 def test_a_finalizer_may_add_in_the_middle_of_an_add(pending: int, allocations: int) -> None:
     wheel = TimingWheel(0)
     held = added(wheel, *[600] * pending)
