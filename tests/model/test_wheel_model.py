@@ -179,7 +179,9 @@ class Watched:
     def advance_in_parts(self, now_ms: int, limit: int) -> None:
         """Nothing comes between: the parts together are one advance, cost by entries only."""
         levels = len(self.timer._levels) if isinstance(self.timer, TimingWheel) else 1
-        parts_max = len(self.items) * levels + 1
+        # A tick of more than 1 ms is divided by exact deadlines first: one more move an entry.
+        moves_max = levels + (self.tick_ms > 1)
+        parts_max = len(self.items) * moves_max + 1
         while self.is_behind(now_ms):
             self.advance(now_ms, limit)
             parts_max -= 1
