@@ -19,7 +19,7 @@ from tarry.base.doors import Disk
 from tarry.log.checked_lines import decode_lines, encode_lines
 from tarry.log.checkpoint import LogCheckpoint
 from tarry.log.listing import Listing
-from tarry.log.segment import LOG_SUFFIX, NO_TIMESTAMP, UNKNOWN_TIMESTAMP
+from tarry.log.segment import LOG_SUFFIX, NO_TIMESTAMP, UNKNOWN_TIMESTAMP, segment_path
 from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.segment_row import SegmentRow, decode_segment_row
 
@@ -34,7 +34,6 @@ KEPT_SUFFIX: Final = "-kept"
 # Of no swap: a file that was replaced and is to be removed.
 REPLACED_GENERATION: Final = 0
 _FIRST_LINE: Final = "tarry compaction 1"
-_DIGITS: Final = 20
 
 
 def cleaned_name(name: str, generation: int) -> str:
@@ -148,6 +147,7 @@ def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
         for name in renamed:
             path = f"{listing.directory}/{name}"
             disk.rename(path, path[: -len(suffix)])
+            found.has_changed = True
     for name in left_over:
         is_ours = name.endswith(CLEANED_SUFFIX) or name == COMPACTION_FILE + TEMPORARY_SUFFIX
         if not is_ours or name in renamed:
@@ -162,8 +162,7 @@ def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
         found.has_changed = True
     if checkpoint is not None and _remove_replaced(disk, listing, checkpoint):
         found.has_changed = True
-    if found.has_changed or renamed:
-        found.has_changed = True
+    if found.has_changed:
         listing.read(disk)
     return found
 
@@ -172,13 +171,10 @@ def _remove_replaced(disk: Disk, listing: Listing, checkpoint: CompactionCheckpo
     """Remove files of segments that the checkpoint's have taken the place of."""
     kept = {row.base_offset: None for row in checkpoint.rows}
     has_removed = False
-    for name in listing.names:
-        digits, suffix = name[:_DIGITS], name[_DIGITS:]
-        if suffix not in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            continue
-        if not (digits.isascii() and digits.isdigit()):
-            continue
-        if int(digits) < checkpoint.end_offset and int(digits) not in kept:
-            disk.remove(f"{listing.directory}/{name}")
+    for base_offset in dict.fromkeys([*listing.base_offsets, *listing.index_offsets]):
+        if base_offset < checkpoint.end_offset and base_offset not in kept:
+            path = segment_path(listing.directory, base_offset)
+            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                disk.remove(path + suffix)
             has_removed = True
     return has_removed
