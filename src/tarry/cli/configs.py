@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
@@ -40,17 +41,6 @@ def configs() -> None:
     """Get, set and unset settings of topics and brokers."""
 
 
-def _target_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Of what: one of the three."""
-    for option in (
-        click.option("--brokers", is_flag=True, help="Of all brokers together."),
-        click.option("--broker", type=click.IntRange(0), metavar="ID", help="Of this broker."),
-        click.option("--topic", metavar="NAME", help="Of this topic."),
-    ):
-        command = option(command)
-    return command
-
-
 class Target(NamedTuple):
     """Whose settings: of a topic, or else of a broker, or of all brokers."""
 
@@ -80,10 +70,19 @@ class Target(NamedTuple):
             )
 
 
-def _target(topic: str | None, broker: int | None, *, brokers: bool) -> Target:
-    if [topic is not None, broker is not None, brokers].count(True) != 1:
-        raise click.UsageError("say whose settings: --topic NAME, --broker ID or --brokers")
-    return Target(topic, broker)
+def _target_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Of what, one of the three: the command gets one `target`."""
+
+    @click.option("--topic", metavar="NAME", help="Of this topic.")
+    @click.option("--broker", type=click.IntRange(0), metavar="ID", help="Of this broker.")
+    @click.option("--brokers", is_flag=True, help="Of all brokers together.")
+    @functools.wraps(command)
+    def run(*, topic: str | None, broker: int | None, brokers: bool, **options: Any) -> None:
+        if [topic is not None, broker is not None, brokers].count(True) != 1:
+            raise click.UsageError("say whose settings: --topic NAME, --broker ID or --brokers")
+        command(target=Target(topic, broker), **options)
+
+    return run
 
 
 # --- get
@@ -113,9 +112,7 @@ Examples:
 def get_command(
     keys: tuple[str, ...],
     *,
-    topic: str | None,
-    broker: int | None,
-    brokers: bool,
+    target: Target,
     cluster: Cluster,
     with_defaults: bool,
     explain: bool,
@@ -123,7 +120,6 @@ def get_command(
     as_json: bool,
 ) -> None:
     """Show settings and where they come from."""
-    target = _target(topic, broker, brokers=brokers)
     with cluster.admin() as admin:
         entries = target.read(admin, cluster.timeout, explain=explain or as_json)
     chosen = _chosen(entries, keys, target, with_defaults=with_defaults)
@@ -231,15 +227,12 @@ All of the settings are changed, or none.  They count at once and survive a rest
 def set_command(
     items: tuple[str, ...],
     *,
-    topic: str | None,
-    broker: int | None,
-    brokers: bool,
+    target: Target,
     cluster: Cluster,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Change settings of a topic or of brokers."""
-    target = _target(topic, broker, brokers=brokers)
     changes = parse_changes(items, ())
     _change(cluster, target, changes, validate_only=validate_only, as_json=as_json)
 
@@ -262,15 +255,12 @@ Examples:
 def unset_command(
     keys: tuple[str, ...],
     *,
-    topic: str | None,
-    broker: int | None,
-    brokers: bool,
+    target: Target,
     cluster: Cluster,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Take settings back, so that the defaults count again."""
-    target = _target(topic, broker, brokers=brokers)
     changes = parse_changes((), keys)
     _change(cluster, target, changes, validate_only=validate_only, as_json=as_json)
 

@@ -210,7 +210,10 @@ class Reset:
             if place not in begins or place not in ends:
                 fail(f"{place[0]} [{place[1]}] does not tell its offsets; is it there?")
             before = committed.get(place)
-            wish = _wish(place, before, target, (begins[place], ends[place]), found)
+            if target.kind == SHIFT:
+                wish = _shifted(place, before, target.number)
+            else:
+                wish = target.offset(begins[place], ends[place], found.get(place, -1))
             after = min(max(wish, begins[place]), ends[place])
             if after != wish:
                 span = f"offsets {begins[place]} to {ends[place]}, not {wish}"
@@ -249,26 +252,13 @@ class Reset:
         return {place: str(error) for place, error in outcomes.items() if error is not None}
 
 
-def _wish(
-    place: At, before: int | None, target: Place, span: tuple[int, int], found: dict[At, int]
-) -> int:
-    begin, end = span
-    if target.kind == BEGINNING:
-        return begin
-    if target.kind == END:
-        return end
-    if target.kind == TIME:
-        # No record is that young: what comes next is.
-        return found[place] if found.get(place, -1) >= 0 else end
-    if target.kind == SHIFT:
-        if before is None:
-            fail(
-                f"nothing is committed for {place[0]} [{place[1]}], so it cannot be shifted; name "
-                f"the partitions that have a commit, as in --topic {place[0]}:0,2"
-            )
-        return before + target.number
-    assert target.kind == OFFSET
-    return target.number
+def _shifted(place: At, before: int | None, number: int) -> int:
+    if before is None:
+        fail(
+            f"nothing is committed for {place[0]} [{place[1]}], so it cannot be shifted; name "
+            f"the partitions that have a commit, as in --topic {place[0]}:0,2"
+        )
+    return before + number
 
 
 def _print(

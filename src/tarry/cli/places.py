@@ -28,6 +28,20 @@ class Place(NamedTuple):
     kind: str
     number: int = 0
 
+    def offset(self, begin: int, end: int, found: int) -> int:
+        """Which offset that is in a partition from `begin` to `end`, in which the first record
+        of its time is at `found` (-1: none is that young, and what comes next is)."""
+        if self.kind == BEGINNING:
+            return begin
+        if self.kind == END:
+            return end
+        if self.kind == FROM_END:
+            return max(begin, end - self.number)
+        if self.kind == TIME:
+            return found if found >= 0 else end
+        assert self.kind == OFFSET
+        return self.number
+
 
 def parse_place(text: str, now_wall_ms: int) -> Place:
     """One place: a word, an offset, a count from the end, or `s@TIME`."""

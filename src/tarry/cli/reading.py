@@ -7,7 +7,7 @@ from typing import IO, Final, NamedTuple
 
 from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
-from tarry.cli.places import BEGINNING, END, FROM_END, OFFSET, TIME, Place
+from tarry.cli.places import OFFSET, TIME, Place
 from tarry.cli.rendering import rendered
 from tarry.cli.trouble import Trouble
 from tarry.client.core.consumer import RecordGroup
@@ -88,20 +88,11 @@ class Reading:
 
     def _offset_of(self, place: At, start: Place, found: dict[At, int]) -> int:
         begin, end = self._begins[place], self._ends[place]
-        if start.kind == BEGINNING:
-            return begin
-        if start.kind == END:
-            return end
-        if start.kind == FROM_END:
-            return max(begin, end - start.number)
-        if start.kind == TIME:
-            return found[place] if found[place] >= 0 else end
-        assert start.kind == OFFSET
-        if not begin <= start.number <= end:
+        if start.kind == OFFSET and not begin <= start.number <= end:
             raise NotThere(
                 f"{place[0]} [{place[1]}] has offsets {begin} to {end}, not {start.number}"
             )
-        return start.number
+        return start.offset(begin, end, found.get(place, -1))
 
     # --- To where
 

@@ -228,7 +228,8 @@ class _Deletion:
             if (topic, index) not in ends:
                 fail(f"{topic} [{index}] does not tell its offsets; it may be without a leader")
         offsets = {
-            at: _offset(place, self.begins[at], ends[at], found.get(at, -1))
+            # The end is a number too: what comes meanwhile stays.
+            at: place.offset(self.begins[at], ends[at], found.get(at, -1))
             for at, place in places.items()
         }
         self.outcomes = self.admin.delete_records(offsets, self.timeout)
@@ -256,18 +257,3 @@ class _Deletion:
             print_table(["topic", "partition", "first offset was", "is"], rows)
         if len(done) < len(self.outcomes):
             sys.exit(EXIT_FAILED)
-
-
-def _offset(place: Place, begin: int, end: int, found: int) -> int:
-    """The first offset that is to stay.  `end` is a number too: what comes meanwhile stays."""
-    from tarry.cli.places import BEGINNING, END, FROM_END, TIME
-
-    if place.kind == BEGINNING:
-        return begin
-    if place.kind == END:
-        return end
-    if place.kind == FROM_END:
-        return max(begin, end - place.number)
-    if place.kind == TIME:
-        return found if found >= 0 else end
-    return place.number
