@@ -10,8 +10,8 @@ import click
 from tarry.cli.partitions import places_text
 from tarry.cli.tables import count_of, print_table
 from tarry.client.core.admin_groups import GroupDescription, GroupMember
-from tarry.client.core.admin_offsets import CommittedOffset
 from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE, Place
+from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.lookup import LATEST, FoundOffset
 from tarry.client.errors import ClientError
 from tarry.client.sync.admin import Admin

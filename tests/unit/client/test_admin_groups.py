@@ -11,7 +11,7 @@ from scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.client.core.admin_groups import GroupDescription
-from tarry.client.core.admin_offsets import CommittedOffset
+from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnsupportedVersion
 from tarry.client.sync.admin import Admin
 from tarry.protocol import api_keys

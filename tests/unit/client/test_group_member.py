@@ -10,9 +10,10 @@ from scripted_cluster import CUT, SILENCE
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.committer import Commit, CommittedOffset
+from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
+from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.errors import CommitFailed, TimedOut, UnsupportedVersion
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple
+from typing import Any
 
 from tarry.base.errors import (
     GROUP_ID_NOT_FOUND,
@@ -17,48 +17,27 @@ from tarry.client.core.admin_coordinators import MOVED, GroupsCall, at_coordinat
 from tarry.client.core.admin_errand import Steps
 from tarry.client.core.admin_groups import not_found
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
+from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.offsets import (
+    FETCH_VERSION_WITH_GROUPS,
+    NO_OFFSET,
+    CommittedOffset,
+    commit_request,
+    offset_fetch_request,
+)
 from tarry.client.core.metadata import Broker
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-    decode_offset_commit_response,
-)
+from tarry.protocol.messages.offset_commit import decode_offset_commit_response
 from tarry.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
     decode_offset_delete_response,
 )
-from tarry.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
-    decode_offset_fetch_response,
-)
-
-# From this version on one request asks for several groups.
-VERSION_WITH_GROUPS: Final = 8
-
-# Of a client that is no member of the group it commits for.
-NO_GENERATION: Final = -1
-NO_MEMBER: Final = ""
-
-NO_OFFSET: Final = -1
-
-
-class CommittedOffset(NamedTuple):
-    """What a group committed for a partition; a leader epoch of -1 is none."""
-
-    offset: int
-    leader_epoch: int
-    metadata: str
-
+from tarry.protocol.messages.offset_fetch import decode_offset_fetch_response
 
 PartitionErrors = dict[Place, ClientError | None]
 
@@ -72,23 +51,13 @@ class FetchOffsets(GroupsCall):
         self.places = places
 
     def build(self, version: int, timeout_ms: int) -> Message:
-        wanted = None if self.places is None else by_topic(self.places)
-        if version >= VERSION_WITH_GROUPS:
-            topics = None
-            if wanted is not None:
-                topics = [OffsetFetchRequestTopics(name, ids) for name, ids in wanted.items()]
-            return OffsetFetchRequest(
-                groups=[OffsetFetchRequestGroup(self.group_id, topics=topics)]
-            )
-        older = None
-        if wanted is not None:
-            older = [OffsetFetchRequestTopic(name, ids) for name, ids in wanted.items()]
-        return OffsetFetchRequest(group_id=self.group_id, topics=older)
+        places = None if self.places is None else sorted(self.places)
+        return offset_fetch_request(self.group_id, places, version, require_stable=False)
 
     def interpret(
         self, response: Any, version: int
     ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
-        answer = response.groups[0] if version >= VERSION_WITH_GROUPS else response
+        answer = response.groups[0] if version >= FETCH_VERSION_WITH_GROUPS else response
         if answer.error_code != NONE:
             sentence = f"the offsets of group {self.group_id} are not told"
             return {self.group_id: BrokerError(answer.error_code, sentence)}
@@ -127,24 +96,10 @@ class CommitOffsets(GroupsCall):
         self.offsets = offsets
 
     def build(self, version: int, timeout_ms: int) -> Message:
-        topics = [
-            OffsetCommitRequestTopic(
-                name,
-                [
-                    OffsetCommitRequestPartition(
-                        index, self.offsets[name, index], committed_metadata=""
-                    )
-                    for index in indexes
-                ],
-            )
-            for name, indexes in by_topic(self.offsets).items()
-        ]
-        return OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=NO_GENERATION,
-            member_id=NO_MEMBER,
-            topics=topics,
-        )
+        # Of a client that is no member of the group it commits for.
+        nobody = Identity(self.group_id, "", None, GENERATION_UNKNOWN)
+        offsets = {place: CommittedOffset(self.offsets[place]) for place in sorted(self.offsets)}
+        return commit_request(nobody, offsets, version)
 
     def interpret(self, response: Any, version: int) -> dict[str, PartitionErrors | ClientError]:
         for topic in response.topics:
@@ -189,7 +144,7 @@ class DeleteOffsets(GroupsCall):
             OffsetDeleteRequestTopic(
                 name, [OffsetDeleteRequestPartition(index) for index in indexes]
             )
-            for name, indexes in by_topic(self.places).items()
+            for name, indexes in by_topic(sorted(self.places)).items()
         ]
         return OffsetDeleteRequest(group_id=self.group_id, topics=topics)
 
@@ -222,14 +177,6 @@ def delete_offsets(
         return [DeleteOffsets(coordinator.broker_id, group_id, places)]
 
     return at_coordinators(connections, [group_id], make)
-
-
-def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
-    """The partitions of each topic, in order."""
-    found: dict[str, list[int]] = {}
-    for topic, partition in sorted(places):
-        found.setdefault(topic, []).append(partition)
-    return found
 
 
 def _partition_errors(response: Any, error_of: Any) -> PartitionErrors:

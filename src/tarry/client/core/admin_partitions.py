@@ -17,10 +17,9 @@ from tarry.base.errors import (
 from tarry.client.core.admin_brokers import ClusterView, View
 from tarry.client.core.admin_calls import TopicOutcome, topic_error, unknown_topic
 from tarry.client.core.admin_errand import Pause, Steps
-from tarry.client.core.admin_offsets import by_topic
 from tarry.client.core.call import CONTROLLER, Call
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.consumer_protocol import Place, by_topic
 from tarry.client.core.metadata import NO_LEADER
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
 from tarry.protocol import api_keys
@@ -89,7 +88,7 @@ class DeleteRecords(Call):
                 name,
                 [DeleteRecordsPartition(index, self.offsets[name, index]) for index in indexes],
             )
-            for name, indexes in by_topic(self.offsets).items()
+            for name, indexes in by_topic(sorted(self.offsets)).items()
         ]
         return DeleteRecordsRequest(topics, timeout_ms)
 
@@ -123,7 +122,7 @@ def delete_records(connections: Connections, offsets: Mapping[Place, int]) -> St
     failures = 0
     while True:
         left = [place for place in offsets if place not in answers]
-        view = ClusterView(list(by_topic(left)))
+        view = ClusterView(list(by_topic(sorted(left))))
         yield [view]
         view.brokers(connections)
         reasons: dict[Place, ClientError] = {}

@@ -38,7 +38,6 @@ from tarry.client.core.admin_groups import (
 )
 from tarry.client.core.admin_memory import GroupMemory, recall_group
 from tarry.client.core.admin_offsets import (
-    CommittedOffset,
     PartitionErrors,
     commit_offsets,
     delete_offsets,
@@ -47,6 +46,7 @@ from tarry.client.core.admin_offsets import (
 from tarry.client.core.admin_partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.call import Call
 from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.versions import VersionTable

@@ -26,9 +26,10 @@ from types import TracebackType
 from typing import Final, Self
 
 from tarry.client.core.consumer import RecordGroup
-from tarry.client.core.group.committer import Commit, CommittedOffset
+from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupView
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
+from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.errors import (
     ClientError,
     ConcurrentUse,

@@ -11,29 +11,20 @@ from typing import Any, Final
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
 from tarry.client.core.group import reactions
-from tarry.client.core.group.committer import CommittedOffset
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.membership import Membership
+from tarry.client.core.group.offsets import CommittedOffset, offset_fetch_request
 from tarry.client.core.pauses import Pauses
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_fetch import (
-    OffsetFetchRequest,
-    OffsetFetchRequestGroup,
-    OffsetFetchRequestTopic,
-    OffsetFetchRequestTopics,
     OffsetFetchResponse,
     decode_offset_fetch_response,
 )
 
 OFFSET_FETCH: Final = (api_keys.OFFSET_FETCH, decode_offset_fetch_response)
-
-NOTHING: Final = -1
-
-VERSION_WITH_GROUPS: Final = 8
-VERSION_WITH_STABLE: Final = 7
 
 CommittedAnswer = CommittedOffset | ClientError
 When = Callable[[Place, CommittedAnswer, int], None]
@@ -82,7 +73,8 @@ class CommittedOffsets:
         self._is_in_flight = True
 
         def build(version: int) -> Message:
-            return offset_fetch_request(group_id, [one.place for one in asked], version)
+            places = [one.place for one in asked]
+            return offset_fetch_request(group_id, places, version, require_stable=True)
 
         def when_answered(response: Any, now_ms: int) -> None:
             self._is_in_flight = False
@@ -167,20 +159,3 @@ class CommittedOffsets:
         if question in self._questions:
             del self._questions[question]
             question.answer(question.place, answer, now_ms)
-
-
-def offset_fetch_request(group_id: str, places: list[Place], version: int) -> Message:
-    topics: dict[str, list[int]] = {}
-    for name, index in places:
-        topics.setdefault(name, []).append(index)
-    if version >= VERSION_WITH_GROUPS:
-        wanted = [OffsetFetchRequestTopics(name, indexes) for name, indexes in topics.items()]
-        group = OffsetFetchRequestGroup(group_id, topics=wanted)
-        return OffsetFetchRequest(groups=[group], require_stable=True)
-    request = OffsetFetchRequest(
-        group_id=group_id,
-        topics=[OffsetFetchRequestTopic(name, indexes) for name, indexes in topics.items()],
-    )
-    if version >= VERSION_WITH_STABLE:
-        request.require_stable = True
-    return request

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import NONE, error_name
@@ -17,17 +17,15 @@ from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.group import reactions
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
-from tarry.client.core.group.requests import Identity
+from tarry.client.core.group.offsets import CommittedOffset, commit_request
 from tarry.client.core.pauses import Pauses
 from tarry.client.core.tasks import Task
 from tarry.client.errors import BrokerError, ClientError, CommitFailed, TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     decode_offset_commit_response,
 )
@@ -35,17 +33,6 @@ from tarry.protocol.messages.offset_commit import (
 log = logging.getLogger("tarry.client")
 
 COMMIT: Final = (api_keys.OFFSET_COMMIT, decode_offset_commit_response)
-
-VERSION_WITH_LEADER_EPOCH: Final = 6
-VERSION_WITH_INSTANCE: Final = 7
-
-
-class CommittedOffset(NamedTuple):
-    """Where a group stands: the next offset to read, the epoch of what lies before it."""
-
-    offset: int
-    leader_epoch: int = -1
-    metadata: str = ""
 
 
 class Commit:
@@ -249,23 +236,3 @@ class Committer:
         if deadlines:
             self.tasks.schedule(self._deadline, min(deadlines))
         self.coordinator.connections.put(Notice(CALL_DONE))
-
-
-def commit_request(who: Identity, offsets: dict[Place, CommittedOffset], version: int) -> Message:
-    topics: dict[str, OffsetCommitRequestTopic] = {}
-    for (name, index), committed in offsets.items():
-        topic = topics.setdefault(name, OffsetCommitRequestTopic(name))
-        partition = OffsetCommitRequestPartition(index, committed.offset)
-        if version >= VERSION_WITH_LEADER_EPOCH:
-            partition.committed_leader_epoch = committed.leader_epoch
-        partition.committed_metadata = committed.metadata
-        topic.partitions.append(partition)
-    request = OffsetCommitRequest(
-        group_id=who.group_id,
-        generation_id_or_member_epoch=who.generation_id,
-        member_id=who.member_id,
-        topics=[*topics.values()],
-    )
-    if version >= VERSION_WITH_INSTANCE:
-        request.group_instance_id = who.instance_id
-    return request

@@ -14,16 +14,16 @@ from typing import Final, NamedTuple
 from tarry.base.doors import Random
 from tarry.client.core.consumer import ConsumerCore, RecordGroup
 from tarry.client.core.group.committed import (
-    NOTHING,
     CommittedAnswer,
     CommittedOffsets,
     OffsetQuestion,
 )
-from tarry.client.core.group.committer import Commit, CommittedOffset, Committer
+from tarry.client.core.group.committer import Commit, Committer
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
+from tarry.client.core.group.offsets import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.topics import Topics
 from tarry.client.core.position import PartitionPosition
 from tarry.client.core.tasks import Task
@@ -138,7 +138,7 @@ class GroupConsumerCore(ConsumerCore):
         position.question = None
         if isinstance(answer, ClientError):
             position.error = answer
-        elif answer.offset == NOTHING:
+        elif answer.offset == NO_OFFSET:
             self.reset(place, position)
         else:
             position.seek(answer.offset)

@@ -106,10 +106,16 @@ def decode_assignment(data: bytes) -> list[Place]:
     return _read_places(reader)
 
 
-def _write_places(writer: Writer, places: Iterable[Place]) -> None:
-    topics: dict[str, list[int]] = {}
+def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+    """The partitions of each topic, in the order given."""
+    found: dict[str, list[int]] = {}
     for topic, partition in places:
-        topics.setdefault(topic, []).append(partition)
+        found.setdefault(topic, []).append(partition)
+    return found
+
+
+def _write_places(writer: Writer, places: Iterable[Place]) -> None:
+    topics = by_topic(places)
     writer.array_length(len(topics))
     for topic, partitions in topics.items():
         writer.string(topic)

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Any, Final, Protocol
 
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
-from tarry.client.core.group.requests import Identity, heartbeat_request
+from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.requests import heartbeat_request
 from tarry.client.core.tasks import Task
 from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
-from tarry.client.core.group.requests import Identity, leave_request
+from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.requests import leave_request
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message

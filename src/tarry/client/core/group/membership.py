@@ -25,6 +25,7 @@ from tarry.client.core.group.consumer_protocol import (
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.events import ASSIGNED, GroupEvent
 from tarry.client.core.group.heartbeat import Heartbeat
+from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.leaving import Leaving
 from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.refusals import refusal_text
@@ -246,12 +247,10 @@ class Membership:
         if not self.heartbeat.is_on:
             self.heartbeat.beat_now(now_ms)
 
-    def identity(self) -> requests.Identity:
+    def identity(self) -> Identity:
         """Who asks the coordinator; without a subscription that is nobody in particular."""
         settings = self.settings
-        return requests.Identity(
-            settings.group_id, self.member_id, settings.instance_id, self.generation_id
-        )
+        return Identity(settings.group_id, self.member_id, settings.instance_id, self.generation_id)
 
     # --- Rounds
 
@@ -338,11 +337,11 @@ class Membership:
     def may_beat(self) -> bool:
         return self.coordinator.is_known and self.state in (STABLE, PREPARING)
 
-    def on_beat_failed(self, error: ClientError, who: requests.Identity, now_ms: int) -> None:
+    def on_beat_failed(self, error: ClientError, who: Identity, now_ms: int) -> None:
         if who == self.identity():
             self.coordinator.lose(str(error), now_ms)
 
-    def on_beat(self, code: int, who: requests.Identity, now_ms: int) -> None:
+    def on_beat(self, code: int, who: Identity, now_ms: int) -> None:
         """Judged by the generation that it was sent with: if that is gone, so is what it says."""
         if who != self.identity() or self.state not in (STABLE, PREPARING):
             return
@@ -394,7 +393,7 @@ class Membership:
 
     # --- Losing, failing, leaving
 
-    def on_commit_refused(self, code: int, who: requests.Identity, now_ms: int) -> None:
+    def on_commit_refused(self, code: int, who: Identity, now_ms: int) -> None:
         """A commit was refused: what that means for the membership."""
         if who != self.identity():
             return

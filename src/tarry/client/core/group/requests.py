@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from tarry.client.core.group.assignors import ASSIGNORS, Assignor, subscription_of
 from tarry.client.core.group.consumer_protocol import (
@@ -19,6 +19,7 @@ from tarry.client.core.group.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from tarry.client.core.group.identity import Identity
 from tarry.client.errors import UnsupportedVersion
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol.message import Message
@@ -45,15 +46,6 @@ LEAVE_VERSION_WITH_REASON: Final = 5
 REASON_LENGTH_MAX: Final = 255
 
 SYNC_VERSION_WITH_PROTOCOL: Final = 5
-
-
-class Identity(NamedTuple):
-    """Who a member is in a generation."""
-
-    group_id: str
-    member_id: str
-    instance_id: str | None
-    generation_id: int
 
 
 def join_request(

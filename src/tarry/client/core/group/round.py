@@ -21,6 +21,7 @@ from tarry.client.core.group.consumer_protocol import (
     decode_assignment,
 )
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.topics import Topics
 from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
@@ -53,7 +54,7 @@ SPARE_MS: Final = 5_000
 class RoundOwner(Protocol):
     """What a round tells its membership."""
 
-    def identity(self) -> requests.Identity: ...
+    def identity(self) -> Identity: ...
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
         """The coordinator wants the member to join again with this id (KIP-394)."""

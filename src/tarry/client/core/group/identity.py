@@ -1,0 +1,14 @@
+"""Identity: who asks a coordinator."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class Identity(NamedTuple):
+    """Who a member is in a generation."""
+
+    group_id: str
+    member_id: str
+    instance_id: str | None
+    generation_id: int
