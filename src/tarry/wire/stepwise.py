@@ -7,11 +7,10 @@ at a time as well; the other codecs open 16 MB in less than 20 ms and are opened
 from __future__ import annotations
 
 import zlib
-from types import ModuleType
-from typing import Final, Protocol
+from typing import Final
 
 from tarry.base.errors import CorruptData
-from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD, compress, decompress
+from tarry.wire.compression import GZIP, NONE, SNAPPY, compress, decompress, make_compressor
 
 # One step of compression: 2 to 7 ms of gzip, the slowest.
 STEP_BYTES: Final = 128 * 1024
@@ -28,10 +27,10 @@ _XERIAL_HEADER_BYTES: Final = 16
 class StepwiseCompressor:
     """Takes content in parts; `finish` gives the compressed form of all of it."""
 
-    def __init__(self, codec: int) -> None:
+    def __init__(self, codec: int, level: int | None = None) -> None:
         self.codec = codec
         self._parts: list[bytes] = []
-        self._compressor = _compressor(codec)
+        self._compressor = None if codec in (NONE, SNAPPY) else make_compressor(codec, level)
 
     def add(self, data: bytes) -> None:
         """The next part of the content, best not larger than `STEP_BYTES`."""
@@ -90,27 +89,3 @@ class StepwiseDecompressor:
             return False
         self.content = b"".join(self._parts)
         return True
-
-
-class _Compressor(Protocol):
-    """What the library's compressors have in common."""
-
-    def compress(self, data: bytes) -> int: ...
-
-    def finish(self) -> bytes: ...
-
-
-def _compressor(codec: int) -> _Compressor | None:
-    import cramjam
-
-    library: ModuleType = cramjam
-    made: _Compressor | None = None
-    if codec == GZIP:
-        made = library.gzip.Compressor()
-    elif codec == ZSTD:
-        made = library.zstd.Compressor()
-    elif codec == LZ4:
-        made = library.lz4.Compressor(level=1, content_checksum=False, block_linked=False)
-    elif codec not in (NONE, SNAPPY):
-        raise ValueError(f"there is no codec {codec}")
-    return made

@@ -156,3 +156,35 @@ JAVA = {
 @pytest.mark.parametrize("codec", CODECS)
 def test_what_java_compressed_is_read(codec: int) -> None:
     assert decompress(codec, bytes.fromhex(JAVA[codec]), 1000) == b"hello kafka " * 3
+
+
+LINES = b"".join(b'{"id":%d,"name":"user%d"}' % (number, number % 97) for number in range(9_000))
+
+
+@pytest.mark.parametrize(
+    ("codec", "levels"),
+    [
+        (GZIP, [1, 9]),
+        (LZ4, [3, 17]),
+        (ZSTD, [-131_072, -50, 1, 9]),
+    ],
+)
+def test_a_level_that_tries_harder_makes_it_smaller(codec: int, levels: list[int]) -> None:
+    folded = [compress(codec, LINES, level) for level in levels]
+
+    sizes = [len(data) for data in folded]
+    assert sizes == sorted(sizes, reverse=True)
+    assert len(set(sizes)) == len(sizes)
+    for data in folded:
+        assert decompress(codec, data, len(LINES)) == LINES
+
+
+@pytest.mark.parametrize(
+    ("codec", "level"), [(GZIP, -1), (LZ4, 9), (ZSTD, 3), (SNAPPY, 5), (NONE, 5)]
+)
+def test_kafkas_default_level_is_ours(codec: int, level: int) -> None:
+    assert compress(codec, LINES, level) == compress(codec, LINES)
+
+
+def test_the_highest_levels_of_zstd_count_as_one_that_a_turn_has_time_for() -> None:
+    assert compress(ZSTD, LINES, 22) == compress(ZSTD, LINES, 9)
