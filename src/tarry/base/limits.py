@@ -53,6 +53,10 @@ RECORD_ERRORS_MAX: Final = 100
 OPENED_BATCH_BYTES_MAX: Final = 16 * 1024 * 1024
 OPENED_BATCHES_PER_TURN_MAX: Final = 2
 
+# Batches of one produce that were made anew by compression.type and wait to be appended together:
+# a frame of compressed nothing could become a hundred times its size.
+RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
+
 # Idempotent producers known in a partition; past it those not active for longest are forgotten.
 # Guards against clients that take a new producer id for every request: 4 MB and, for the snapshot
 # that a checkpoint writes in a turn, 2.5 ms.

@@ -97,6 +97,11 @@ class Settings:
     default_replication_factor: int
     min_insync_replicas: int
     message_max_bytes: int
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    log_flush_interval_messages: int
     log_segment_bytes: int
     log_index_interval_bytes: int
     log_index_size_max_bytes: int

@@ -213,15 +213,9 @@ _KEYS_BY_REASON: Final = (
         """,
     ),
     (
-        "batches are stored as the client sent them",
-        """
-        compression.gzip.level compression.lz4.level compression.zstd.level
-        """,
-    ),
-    (
         "flush.policy says when bytes are flushed",
         """
-        log.flush.interval.messages log.flush.interval.ms log.flush.offset.checkpoint.interval.ms
+        log.flush.interval.ms log.flush.offset.checkpoint.interval.ms
         log.flush.scheduler.interval.ms log.flush.start.offset.checkpoint.interval.ms
         log.preallocate
         """,

@@ -68,6 +68,17 @@ min.insync.replicas                int     1           1..
 
 message.max.bytes                  int     1048588     0..
     Largest record batch that a topic takes.
+compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
+    How record batches are stored: as the producer compressed them, or made anew in this form.
+compression.gzip.level             int     -1          -1|1..9
+    How hard gzip tries when compression.type makes a batch anew; -1: gzip's own choice.
+compression.lz4.level              int     9           1..17
+    The same of lz4. 9 is the fast form, as in Kafka; any other is the slower, smaller one.
+compression.zstd.level             int     3           -131072..22
+    The same of zstd. Above 9 it counts as 9: more would hold up the broker's one loop.
+log.flush.interval.messages        long    9223372036854775807 1..
+    For flush.policy=os: a flush begins when so many records are not flushed; 1: a record is
+    acknowledged once it is flushed, as with flush.policy=commit.
 log.segment.bytes                  int     1073741824  1048576..
     A log begins a new segment when the next batch would make it larger than this.
 log.roll.ms                        long    -
@@ -160,8 +171,6 @@ fetch.purgatory.purge.interval.requests int 1000
 DEFAULT_ONLY_TABLE: Final = """
 authorizer.class.name              string  ""
     Access control is not there yet.
-compression.type                   string  producer    producer|uncompressed|gzip|snappy|lz4|zstd
-    Batches are stored as the client sent them.
 remote.log.storage.system.enable   boolean false
     There is no tiered storage.
 """
@@ -180,7 +189,10 @@ advertised.host.name               string  -
 # Honoured keys that may be changed while the broker runs: Kafka's, but for the listeners, which
 # stay as they were opened.
 DYNAMIC_KEYS: Final = (
+    "compression.gzip.level",
+    "compression.lz4.level",
     "compression.type",
+    "compression.zstd.level",
     "log.cleaner.backoff.ms",
     "log.cleaner.dedupe.buffer.size",
     "log.cleaner.delete.retention.ms",
@@ -188,6 +200,7 @@ DYNAMIC_KEYS: Final = (
     "log.cleaner.min.cleanable.ratio",
     "log.cleaner.min.compaction.lag.ms",
     "log.cleanup.policy",
+    "log.flush.interval.messages",
     "log.index.interval.bytes",
     "log.index.size.max.bytes",
     "log.message.timestamp.after.max.ms",

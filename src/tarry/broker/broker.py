@@ -28,7 +28,6 @@ from tarry.base.errors import ProtocolViolation, StorageError
 from tarry.base.limits import (
     ANSWER_BYTES_PER_TURN_MAX,
     COMPLETIONS_PER_TURN_MAX,
-    OPENED_BATCHES_PER_TURN_MAX,
     POLL_MS_MAX,
     STALL_MS,
     TIMER_MOVES_PER_TURN_MAX,
@@ -44,6 +43,7 @@ from tarry.broker.flush_rounds import FlushListener, FlushRounds
 from tarry.broker.metadata_reactions import MetadataReactions
 from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
 from tarry.broker.peer_watch import PeerWatch
+from tarry.broker.recompressions import Recompressions
 from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.broker.routes import Route, make_routes
@@ -131,8 +131,7 @@ class Broker:
         self.coordinator = Coordinator(self)
         self.record_deletions = RecordDeletions(self)
         self.produce_number: i64 = 0
-        # Compressed batches that had to be opened in this turn; the rest of them waits.
-        self.opened_batches: i64 = 0
+        self.recompressions = Recompressions(self)
         self._unsettled: list[DelayedProduce] = []
         self._to_send: list[Connection] = []
         self._to_process: list[Connection] = []
@@ -150,12 +149,12 @@ class Broker:
         """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
         self._attend(now_ms, now_wall_ms)
         self.probe.on_turn(len(events), now_ms)
-        self.opened_batches = 0
         self._process_unblocked()
         for event in events:
             self._handle(event)
             if self.is_stopped:
                 return
+        self.recompressions.step()
         self._write()
         if self.is_stopped:
             return
@@ -189,6 +188,7 @@ class Broker:
             or len(self.flushes.touched) > 0
             or (self.flushes.flush_id < 0 and len(self.flushes.dirty) > 0)
             or self._is_metadata_to_check
+            or self.recompressions.has_work_left()
             or self.coordinator.has_work_left()
             or self.record_deletions.has_work_left()
         )
@@ -251,10 +251,10 @@ class Broker:
         held_max: i64 = connection.held + ANSWER_BYTES_PER_TURN_MAX
         try:
             while not connection.is_blocked() and not self.is_stopping:
-                if connection.held >= held_max:
+                if connection.held >= held_max or connection.is_held:
                     break
-                if self.opened_batches >= OPENED_BATCHES_PER_TURN_MAX:
-                    self._process_later(connection)
+                if self.recompressions.is_spent():
+                    self.process_later(connection)
                     break
                 position: i64 = connection.next_frame(self.now_ms)
                 if position < 0:
@@ -265,10 +265,10 @@ class Broker:
         except ProtocolViolation as violation:
             self.close_connection(connection, str(violation))
             return
-        self._regulate_reading(connection)
+        self.regulate_reading(connection)
 
-    def _regulate_reading(self, connection: Connection) -> None:
-        # Nothing is read behind frames that wait, so that they do not become ever more.
+    def regulate_reading(self, connection: Connection) -> None:
+        """Read nothing behind frames that wait, so that they do not become ever more."""
         is_blocked = connection.is_blocked() or connection.has_unhandled()
         if is_blocked != connection.is_reading_paused:
             connection.is_reading_paused = is_blocked
@@ -278,7 +278,7 @@ class Broker:
                 connection.resume_frame(self.now_ms)
                 self.transport.resume_reading(connection.id)
 
-    def _process_later(self, connection: Connection) -> None:
+    def process_later(self, connection: Connection) -> None:
         if connection.has_unhandled() and not connection.is_queued_to_process:
             connection.is_queued_to_process = True
             self._to_process.append(connection)
@@ -345,9 +345,9 @@ class Broker:
             self._take_answers(connection)
             if connection.has_unhandled() and not connection.is_queued_to_process:
                 if not connection.is_blocked():
-                    self._process_later(connection)
+                    self.process_later(connection)
             elif connection.is_reading_paused:
-                self._regulate_reading(connection)
+                self.regulate_reading(connection)
 
     def _take_answers(self, connection: Connection) -> None:
         connection.release_slots()

@@ -84,6 +84,8 @@ class Connection:
         self.out: list[Chunk] = []
         self.is_queued_to_send = False
         self.is_queued_to_process = False
+        # A request is made ready in steps: nothing behind it is handled before it is done.
+        self.is_held = False
 
     # -- bytes in
 

@@ -61,7 +61,11 @@ class FlushRounds:
                 logger.error("write to %s failed, nothing of it is kept: %s", owner.name, error)
                 owner.on_write_failed()
                 continue
-            if owner.is_flushed_at_once:
+            log = owner.log
+            if (
+                owner.is_flushed_at_once
+                or log.written_end_offset - log.flushed_offset >= log.config.flush_messages
+            ):
                 self.dirty[owner] = None
             if owner.on_written():
                 self.advanced.append(owner)

@@ -198,7 +198,7 @@ class MetadataReactions:
                 ProducerListener(producers),
             )
             partition = Partition(topic.name, topic.topic_id, state.index, log, producers)
-            partition.is_flushed_at_once = broker.is_flush_commit
+            self._choose_flush(partition)
             partition.lead(state.leader_id, state.leader_epoch, state.replicas, state.isr)
             hosted.partitions.append(partition)
         broker.topics[topic.name] = hosted
@@ -253,6 +253,17 @@ class MetadataReactions:
                 # Each log has its own, so that not all of them roll at once.
                 config = log_config(configs, settings, self.broker.random)
             partition.reconfigure(config)
+            self._choose_flush(partition)
+
+    def _choose_flush(self, partition: Partition) -> None:
+        broker = self.broker
+        was_flushed_at_once = partition.is_flushed_at_once
+        partition.is_flushed_at_once = (
+            broker.is_flush_commit or partition.config.flush_messages == 1
+        )
+        if partition.is_flushed_at_once and not was_flushed_at_once:
+            # What was written and not flushed may be waited for from now on.
+            broker.flushes.dirty[partition] = None
 
     def give_up(self, deleted: DeletedTopic) -> None:
         """The topic is gone: wake who waits for it, rename its directories, remove them."""

@@ -14,6 +14,7 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.setting import (
     DEFAULT_ONLY,
     HONOURED,
+    WITHOUT_EFFECT,
     Setting,
     Value,
     read_table,
@@ -27,15 +28,31 @@ from tarry.cluster.topic_settings_table import (
     HIDDEN_KEYS,
     HONOURED_TABLE,
     SYNONYMS,
+    WITHOUT_EFFECT_TABLE,
 )
-from tarry.log.config import LogConfig
+from tarry.log.config import AS_PRODUCED, LogConfig
+from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 TOPIC_SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
     for row in sorted(
-        [*read_table(HONOURED_TABLE, HONOURED), *read_table(DEFAULT_ONLY_TABLE, DEFAULT_ONLY)],
+        [
+            *read_table(HONOURED_TABLE, HONOURED),
+            *read_table(WITHOUT_EFFECT_TABLE, WITHOUT_EFFECT),
+            *read_table(DEFAULT_ONLY_TABLE, DEFAULT_ONLY),
+        ],
         key=lambda row: row.key,
     )
+}
+
+# The codec that a value of compression.type asks for, and the key of its level.
+_CODECS: Final[dict[Value, tuple[int, str]]] = {
+    "producer": (AS_PRODUCED, ""),
+    "uncompressed": (NONE, ""),
+    "gzip": (GZIP, "compression.gzip.level"),
+    "snappy": (SNAPPY, ""),
+    "lz4": (LZ4, "compression.lz4.level"),
+    "zstd": (ZSTD, "compression.zstd.level"),
 }
 
 _SPELLING: Final = Spelling(key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS)
@@ -111,6 +128,10 @@ def log_config(
     config.message_timestamp_after_max_ms = number("message.timestamp.after.max.ms")
     timestamp_type = topic_value("message.timestamp.type", configs, settings)
     config.is_log_append_time = timestamp_type == "LogAppendTime"
+    config.flush_messages = number("flush.messages")
+    compression = topic_value("compression.type", configs, settings)
+    config.compression_codec, level_key = _CODECS[compression]
+    config.compression_level = number(level_key) if level_key else 0
     jitter_ms = min(number("segment.jitter.ms"), config.segment_ms)
     if jitter_ms > 0 and random is not None:
         config.segment_jitter_ms = random.randrange(jitter_ms)

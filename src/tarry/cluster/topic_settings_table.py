@@ -1,7 +1,8 @@
 """Every topic key of Kafka 4.1: its type, default and range, and what it means here.
 
-The notation is that of `base/setting`.  A key is honoured, or accepted at its default only; it
-moves to the first table when Tarry honours it.
+The notation is that of `base/setting`.  A key is honoured, or kept without effect, so that topics
+can be copied from a Kafka with all their settings, or accepted at its default only, where any
+other value asks for what would be missed.  It moves to the first table when Tarry honours it.
 """
 
 from __future__ import annotations
@@ -11,8 +12,19 @@ from typing import Final
 HONOURED_TABLE: Final = """
 cleanup.policy                     list    delete      compact|delete
     delete: old segments go. compact: the last record of every key stays. Both: both.
+compression.gzip.level             int     -1          -1|1..9
+    How hard gzip tries when compression.type makes a batch anew; -1: gzip's own choice.
+compression.lz4.level              int     9           1..17
+    The same of lz4. 9 is the fast form, as in Kafka; any other is the slower, smaller one.
+compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
+    How record batches are stored: as the producer compressed them, or made anew in this form.
+compression.zstd.level             int     3           -131072..22
+    The same of zstd. Above 9 it counts as 9: more would hold up the broker's one loop.
 delete.retention.ms                long    86400000    0..
     How long a compacted log keeps a tombstone for readers that have not seen it.
+flush.messages                     long    9223372036854775807 1..
+    For flush.policy=os: a flush begins when so many records are not flushed; 1: a record is
+    acknowledged once it is flushed, as with flush.policy=commit.
 index.interval.bytes               int     4096        0..
     Bytes of a segment between two entries of its offset index.
 max.compaction.lag.ms              long    9223372036854775807 1..
@@ -45,41 +57,34 @@ segment.ms                         long    604800000   1..
     A log begins a new segment when its records span so long.
 """
 
-DEFAULT_ONLY_TABLE: Final = """
-compression.gzip.level             int     -1          -1|1..9
-    Record batches are stored as the producer compressed them.
-compression.lz4.level              int     9           1..17
-    Record batches are stored as the producer compressed them.
-compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
-    Record batches are stored as the producer compressed them.
-compression.zstd.level             int     3           -131072..22
-    Record batches are stored as the producer compressed them.
+WITHOUT_EFFECT_TABLE: Final = """
 file.delete.delay.ms               long    60000       0..
-    A deleted segment's file goes at once; a reader that is being sent it gets all of it.
-flush.messages                     long    9223372036854775807 1..
-    The broker's flush.policy says when records are flushed.
+    No effect: a deleted segment's file goes at once, and a reader that is being sent it gets all.
 flush.ms                           long    9223372036854775807 0..
-    The broker's flush.policy says when records are flushed.
+    No effect: flush.policy and flush.messages say when records are flushed.
 follower.replication.throttled.replicas list ""
-    Replication is not there yet.
+    No effect: there is no replication yet.
+leader.replication.throttled.replicas list ""
+    No effect: there is no replication yet.
+local.retention.bytes              long    -2          -2..
+    No effect: there is no tiered storage.
+local.retention.ms                 long    -2          -2..
+    No effect: there is no tiered storage.
+preallocate                        boolean false
+    No effect: segments grow as they are written.
+remote.log.copy.disable            boolean false
+    No effect: there is no tiered storage.
+remote.log.delete.on.disable       boolean false
+    No effect: there is no tiered storage.
+unclean.leader.election.enable     boolean false
+    No effect: one broker has all replicas, none of them can be behind.
+"""
+
+DEFAULT_ONLY_TABLE: Final = """
 internal.segment.bytes             int     -
     Kafka keeps it for its own tests; use segment.bytes.
-leader.replication.throttled.replicas list ""
-    Replication is not there yet.
-local.retention.bytes              long    -2          -2..
-    There is no tiered storage.
-local.retention.ms                 long    -2          -2..
-    There is no tiered storage.
-preallocate                        boolean false
-    Segments grow as they are written.
-remote.log.copy.disable            boolean false
-    There is no tiered storage.
-remote.log.delete.on.disable       boolean false
-    There is no tiered storage.
 remote.storage.enable              boolean false
     There is no tiered storage.
-unclean.leader.election.enable     boolean false
-    A replica that is not in sync never leads.
 """
 
 # The broker keys that stand behind a topic key, first the one that wins.

@@ -11,6 +11,9 @@ from typing import Final
 INT64_MAX: Final = (1 << 63) - 1
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
+# No codec: batches are stored as they were produced.
+AS_PRODUCED: Final = -1
+
 
 class LogConfig:
     """Settings of one log.  -1 means without limit, as in Kafka."""
@@ -33,6 +36,10 @@ class LogConfig:
         self.max_message_bytes = 1_048_588
         self.min_insync_replicas = 1
         self.is_log_append_time = False
+        # compression.type, and the level that is set for this codec.
+        self.compression_codec = AS_PRODUCED
+        self.compression_level = 0
+        self.flush_messages = INT64_MAX
         self.message_timestamp_before_max_ms = INT64_MAX
         self.message_timestamp_after_max_ms = 60 * 60 * 1000
 
@@ -54,5 +61,8 @@ class LogConfig:
         self.max_message_bytes = other.max_message_bytes
         self.min_insync_replicas = other.min_insync_replicas
         self.is_log_append_time = other.is_log_append_time
+        self.compression_codec = other.compression_codec
+        self.compression_level = other.compression_level
+        self.flush_messages = other.flush_messages
         self.message_timestamp_before_max_ms = other.message_timestamp_before_max_ms
         self.message_timestamp_after_max_ms = other.message_timestamp_after_max_ms

@@ -11,7 +11,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
-from tarry.log.config import INT64_MAX
+from tarry.log.config import INT64_MAX, LogConfig
 from tarry.partition.state import Partition
 from tarry.records.batch import BatchCheck, BatchHeader, check_batch, with_log_append_time
 from tarry.records.record_limits import check_record_limits
@@ -55,31 +55,19 @@ def append_as_leader(
     partition: Partition, window: Window, acks: int, api_version: int, clock: Clock
 ) -> AppendResult:
     """Check one produced batch and append it to the log's tail, or say why not."""
-    config = partition.config
-    if acks == -1 and len(partition.isr) < config.min_insync_replicas:
-        return AppendResult(
-            errors.NOT_ENOUGH_REPLICAS,
-            f"{len(partition.isr)} replicas are in sync and min.insync.replicas is "
-            f"{config.min_insync_replicas}",
-        )
+    if acks == -1 and len(partition.isr) < partition.config.min_insync_replicas:
+        return too_few_replicas(partition)
     check = check_batch(window)
     if check.error_code == errors.NONE:
-        header = check.header
-        assert header is not None
-        refusal = _refusal(partition, header, api_version)
-        if refusal is not None:
-            return refusal
-        if config.is_log_append_time:
-            if config.has_compaction:
-                check_record_limits(check, ANY_TIME, INT64_MAX, is_key_required=True)
-        else:
-            # "Any time" is the largest number there is, and the clock comes on top of it.
-            check_record_limits(
-                check,
-                clock.wall_ms - config.message_timestamp_before_max_ms,
-                min(clock.wall_ms + config.message_timestamp_after_max_ms, INT64_MAX),
-                is_key_required=config.has_compaction,
-            )
+        refused = refusal(partition, check, api_version)
+        if refused is not None:
+            return refused
+        check_limits(partition.config, check, clock.wall_ms)
+    return append_checked(partition, check, clock)
+
+
+def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> AppendResult:
+    """Append a batch that was checked, or say what the checks found."""
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
         result.record_errors = check.record_errors
@@ -92,12 +80,39 @@ def append_as_leader(
     return result
 
 
+def too_few_replicas(partition: Partition) -> AppendResult:
+    """What a produce with acks=all is answered while not enough replicas are in sync."""
+    return AppendResult(
+        errors.NOT_ENOUGH_REPLICAS,
+        f"{len(partition.isr)} replicas are in sync and min.insync.replicas is "
+        f"{partition.config.min_insync_replicas}",
+    )
+
+
+def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
+    """Set the check's error if a record is not what the topic allows."""
+    if config.is_log_append_time:
+        if config.has_compaction:
+            check_record_limits(check, ANY_TIME, INT64_MAX, is_key_required=True)
+        return
+    # "Any time" is the largest number there is, and the clock comes on top of it.
+    check_record_limits(
+        check,
+        wall_ms - config.message_timestamp_before_max_ms,
+        min(wall_ms + config.message_timestamp_after_max_ms, INT64_MAX),
+        is_key_required=config.has_compaction,
+    )
+
+
 def _was_opened(check: BatchCheck) -> bool:
     header = check.header
     return header is not None and header.codec != 0 and check.walk is not None
 
 
-def _refusal(partition: Partition, header: BatchHeader, api_version: int) -> AppendResult | None:
+def refusal(partition: Partition, check: BatchCheck, api_version: int) -> AppendResult | None:
+    """Why a sound batch is not taken here, whatever its records are; None if it may be."""
+    header = check.header
+    assert header is not None
     if header.size > partition.config.max_message_bytes:
         return AppendResult(
             errors.MESSAGE_TOO_LARGE,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tarry.log.config import AS_PRODUCED
 from tarry.partition.state import Partition
 
 
@@ -20,3 +21,9 @@ class HostedTopic:
         if 0 <= index < len(self.partitions):
             return self.partitions[index]
         return None
+
+    def recompresses(self) -> bool:
+        """Whether `compression.type` asks for a codec of the topic's own."""
+        if self.is_internal or not self.partitions:
+            return False
+        return self.partitions[0].config.compression_codec != AS_PRODUCED

@@ -96,6 +96,39 @@ def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk
     return walk
 
 
+class StepwiseWalk:
+    """The same walk over all of `data`, some records at a time; `walk` is what it found."""
+
+    def __init__(self, data: bytes, count: i64) -> None:
+        self.walk = RecordWalk()
+        self._data = data
+        self._count: i64 = count
+        self._index: i64 = 0
+        self._position: i64 = 0
+
+    def step(self, count_max: i64) -> bool:
+        """Walk over so many records at most; True when all is done."""
+        data = self._data
+        end: i64 = len(data)
+        index = self._index
+        index_end = min(index + count_max, self._count)
+        position = self._position
+        try:
+            while index < index_end:
+                position = _walk_record(data, position, end, index, self.walk)
+                index += 1
+            if index < self._count:
+                self._index = index
+                self._position = position
+                return False
+            if position != end:
+                raise MalformedData(f"{end - position} bytes follow the last record")
+        except MalformedData as error:
+            self.walk.flaw = f"record {index}: {error}"
+            self.walk.flaw_index = index
+        return True
+
+
 def _walk_record(data: bytes, position: i64, end: i64, index: i64, walk: RecordWalk) -> i64:
     """The position after the record at `position`.
 

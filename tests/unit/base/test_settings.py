@@ -187,7 +187,7 @@ def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest:
         ("socket.send.buffer.bytes", "-2", "at least -1"),
         ("delete.topic.enable", "yes", "true or false"),
         ("flush.policy", "never", "commit or os"),
-        ("compression.type", "brotli", "producer, uncompressed"),
+        ("compression.type", "brotli", "uncompressed, zstd"),
         ("log.message.timestamp.type", "logappendtime", "CreateTime or LogAppendTime"),
         ("log.retention.ms", "0", "at least 1, or -1"),
         ("node.id", "-3", "at least 0"),
@@ -296,8 +296,8 @@ def test_what_would_be_dangerous_to_leave_out_is_refused() -> None:
         Settings(
             {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
         )
-    with pytest.raises(InvalidSetting, match=r"write compression\.type=producer"):
-        Settings({"compression.type": "zstd"})
+    with pytest.raises(InvalidSetting, match=r"write remote\.log.*=false"):
+        Settings({"remote.log.storage.system.enable": "true"})
     assert Settings({"authorizer.class.name": ""}).warning() == ""
 
 

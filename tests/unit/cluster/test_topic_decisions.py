@@ -100,7 +100,11 @@ def test_replicas_are_spread_over_the_brokers():
         (TopicWanted("n", configs=[("nope", "1")]), errors.INVALID_CONFIG, "nope"),
         (TopicWanted("n", configs=[("retention.ms", None)]), errors.INVALID_CONFIG, "no value"),
         (TopicWanted("n", configs=[("retention.ms", "x")]), errors.INVALID_CONFIG, "whole number"),
-        (TopicWanted("n", configs=[("compression.type", "zstd")]), errors.INVALID_CONFIG, "had"),
+        (
+            TopicWanted("n", configs=[("remote.storage.enable", "true")]),
+            errors.INVALID_CONFIG,
+            "had",
+        ),
     ],
 )
 def test_what_cannot_be_created_is_refused_with_kafkas_code_and_a_sentence(

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.setting import DEFAULT_ONLY, value_text
+from tarry.base.setting import DEFAULT_ONLY, WITHOUT_EFFECT, value_text
 from tarry.base.settings import Settings
 from tarry.base.settings_table import DYNAMIC_KEYS
 from tarry.cluster.config_entries import broker_entries, topic_entries
@@ -23,13 +23,19 @@ FIELDS = [name for name in dir(LogConfig()) if name[0] != "_" and name != "take_
 
 DEFAULT_ONLY_KEYS = [key for key, row in TOPIC_SETTINGS.items() if row.scope == DEFAULT_ONLY]
 
+KEYS_WITHOUT_EFFECT = [key for key, row in TOPIC_SETTINGS.items() if row.scope == WITHOUT_EFFECT]
+
 # A value that Kafka takes and that is not its default.
 OTHER_VALUES = {
-    "compression.type": "gzip",
     "follower.replication.throttled.replicas": "*",
     "leader.replication.throttled.replicas": "0:1",
     "internal.segment.bytes": "1024",
 }
+
+
+def other_value(key: str) -> str:
+    other = "true" if TOPIC_SETTINGS[key].type == "boolean" else "5"
+    return OTHER_VALUES.get(key, other)
 
 
 def test_kafkas_34_topic_keys_are_known_with_a_sentence_each():
@@ -53,14 +59,23 @@ def test_every_key_is_accepted_at_its_default(key):
 
 @pytest.mark.parametrize("key", DEFAULT_ONLY_KEYS)
 def test_what_is_not_honoured_is_refused_at_any_other_value(key):
-    other = OTHER_VALUES.get(key)
-    if other is None:
-        other = "true" if TOPIC_SETTINGS[key].type == "boolean" else "5"
-
     with pytest.raises(InvalidSetting, match=r"cannot be had: .*Leave it out") as refusal:
-        checked_configs({key: other}, Settings())
+        checked_configs({key: other_value(key)}, Settings())
 
     assert key in str(refusal.value)
+
+
+@pytest.mark.parametrize("key", KEYS_WITHOUT_EFFECT)
+def test_what_has_no_effect_is_kept_and_told_so(key):
+    kept = checked_configs({key: other_value(key)}, Settings())
+
+    entry = next(entry for entry in topic_entries(kept, Settings()) if entry.key == key)
+    assert (entry.value, entry.source) == (other_value(key), 1)
+    assert entry.documentation.startswith("No effect: ")
+
+
+def test_no_key_that_a_topic_of_kafka_shows_is_refused_but_tiered_storage():
+    assert DEFAULT_ONLY_KEYS == ["internal.segment.bytes", "remote.storage.enable"]
 
 
 @pytest.mark.parametrize(
@@ -82,6 +97,17 @@ def test_what_is_not_honoured_is_refused_at_any_other_value(key):
         ("min.insync.replicas", "0"),
         ("preallocate", "maybe"),
         ("compression.lz4.level", "18"),
+        ("compression.lz4.level", "0"),
+        ("compression.gzip.level", "0"),
+        ("compression.gzip.level", "10"),
+        ("compression.zstd.level", "23"),
+        ("compression.zstd.level", "-131073"),
+        ("compression.type", "none"),
+        ("compression.type", "GZIP"),
+        ("flush.messages", "0"),
+        ("flush.ms", "-1"),
+        ("file.delete.delay.ms", "-1"),
+        ("unclean.leader.election.enable", "1"),
         ("cleanup.policy", "delete,erase"),
         ("min.cleanable.dirty.ratio", "1.1"),
         ("min.cleanable.dirty.ratio", "nan"),
@@ -110,7 +136,7 @@ def test_values_are_kept_as_they_are_written_properly():
 def test_a_log_without_settings_has_kafkas_defaults():
     standard, config = LogConfig(), log_config({}, Settings())
 
-    assert len(FIELDS) == 18
+    assert len(FIELDS) == 21
     assert [getattr(config, name) for name in FIELDS] == [
         getattr(standard, name) for name in FIELDS
     ]
@@ -173,6 +199,39 @@ def test_how_a_log_is_compacted_follows_the_topic_and_behind_it_the_broker():
     assert config.min_cleanable_dirty_ratio == 0.1
     assert config.delete_retention_ms == 7
     assert (config.min_compaction_lag_ms, config.max_compaction_lag_ms) == (3, 4)
+
+
+@pytest.mark.parametrize(
+    ("type_", "codec", "level"),
+    [
+        ("producer", -1, 0),
+        ("uncompressed", 0, 0),
+        ("snappy", 2, 0),
+        ("gzip", 1, 5),
+        ("lz4", 3, 6),
+        ("zstd", 4, 7),
+    ],
+)
+def test_compression_type_is_a_codec_with_the_level_of_its_own_key(type_, codec, level):
+    configs = {
+        "compression.type": type_,
+        "compression.gzip.level": "5",
+        "compression.lz4.level": "6",
+        "compression.zstd.level": "7",
+    }
+
+    config = log_config(checked_configs(configs, Settings()), Settings())
+
+    assert (config.compression_codec, config.compression_level) == (codec, level)
+
+
+def test_the_brokers_compression_stands_behind_a_topics():
+    settings = Settings({"compression.type": "zstd", "compression.zstd.level": "1"})
+
+    followed, own = log_config({}, settings), log_config({"compression.type": "gzip"}, settings)
+
+    assert (followed.compression_codec, followed.compression_level) == (4, 1)
+    assert (own.compression_codec, own.compression_level) == (1, -1)
 
 
 def test_retention_for_ever_is_minus_one_whichever_way_it_is_said():

@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.delayed.produce import DelayedProduce, ProduceStatus
+from tarry.broker.recompressions import RecompressedProduce
 from tarry.broker.request import RequestContext
 from tarry.partition.leader import AppendResult, append_as_leader
+from tarry.partition.recompression import Recompression
 from tarry.partition.topic import HostedTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import (
@@ -21,6 +23,7 @@ from tarry.protocol.messages.produce import (
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
+    TopicProduceData,
     TopicProduceResponse,
 )
 from tarry.wire.reader import Window
@@ -35,22 +38,44 @@ VERSION_OF_TOPIC_IDS: Final = 13
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Append what can be appended; the answer follows from the broker's settling."""
     assert isinstance(request, ProduceRequest)
+    for asked_topic in request.topic_data:
+        hosted = _hosted(broker, context, asked_topic)
+        if hosted is not None and hosted.recompresses():
+            produce = ProduceInSteps(context, request)
+            _collect(produce)
+            if not broker.recompressions.try_finish_or_wait(produce):
+                return None
+            return produce.append()
+    return append_all(broker, context, request, None)
+
+
+class ProduceInSteps(RecompressedProduce):
+    """A produce whose batches are made ready before any of them is appended."""
+
+    def append(self) -> Message | None:
+        return append_all(self.context.broker, self.context, self.request, self.made)
+
+
+def append_all(
+    broker: Broker,
+    context: RequestContext,
+    request: ProduceRequest,
+    made: dict[tuple[int, int], Recompression] | None,
+) -> Message | None:
+    """Append each batch, `made` in place of those that were made anew."""
     response = ProduceResponse()
     statuses: list[ProduceStatus] = []
     broker.produce_number += 1
     must_wait = False
-    for asked_topic in request.topic_data:
+    for topic_index, asked_topic in enumerate(request.topic_data):
         topic_answer = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
         response.responses.append(topic_answer)
-        hosted: HostedTopic | None
-        if context.api_version >= VERSION_OF_TOPIC_IDS:
-            hosted = broker.topics_by_id.get(asked_topic.topic_id)
-        else:
-            hosted = broker.topics.get(asked_topic.name)
-        for asked in asked_topic.partition_data:
+        hosted = _hosted(broker, context, asked_topic)
+        for index, asked in enumerate(asked_topic.partition_data):
             answer = PartitionProduceResponse(index=asked.index)
             topic_answer.partition_responses.append(answer)
-            status = _produce_partition(broker, context, request, hosted, asked, answer)
+            ready = None if made is None else made.get((topic_index, index))
+            status = _produce_partition(context, request, hosted, asked, answer, ready)
             statuses.append(status)
             must_wait = must_wait or status.is_pending
     if request.acks == 0:
@@ -66,14 +91,37 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     return None
 
 
+def _hosted(
+    broker: Broker, context: RequestContext, asked_topic: TopicProduceData
+) -> HostedTopic | None:
+    if context.api_version >= VERSION_OF_TOPIC_IDS:
+        return broker.topics_by_id.get(asked_topic.topic_id)
+    return broker.topics.get(asked_topic.name)
+
+
+def _collect(produce: RecompressedProduce) -> None:
+    """Name the batches that are to be made anew."""
+    context = produce.context
+    for topic_index, asked_topic in enumerate(produce.request.topic_data):
+        hosted = _hosted(context.broker, context, asked_topic)
+        if hosted is None or not hosted.recompresses():
+            continue
+        for index, asked in enumerate(asked_topic.partition_data):
+            partition = hosted.partition(asked.index)
+            records = asked.records
+            if partition is not None and isinstance(records, Window):
+                produce.add(topic_index, index, partition, records)
+
+
 def _produce_partition(
-    broker: Broker,
     context: RequestContext,
     request: ProduceRequest,
     hosted: HostedTopic | None,
     asked: PartitionProduceData,
     answer: PartitionProduceResponse,
+    ready: Recompression | None,
 ) -> ProduceStatus:
+    broker = context.broker
     answer.base_offset = -1
     answer.log_append_time_ms = -1
     answer.log_start_offset = -1
@@ -99,9 +147,18 @@ def _produce_partition(
         answer.error_code = errors.INVALID_RECORD
         answer.error_message = "a produce needs one record batch for each partition"
         return ProduceStatus(None, 0, answer)
-    result = append_as_leader(partition, records, request.acks, context.api_version, broker.clock)
+    if ready is None:
+        result = append_as_leader(
+            partition, records, request.acks, context.api_version, broker.clock
+        )
+    elif ready.partition is partition:
+        result = ready.append(request.acks, broker.clock)
+    else:
+        # The topic was deleted meanwhile, and made again.
+        answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+        return ProduceStatus(None, 0, answer)
     if result.has_opened:
-        broker.opened_batches += 1
+        broker.recompressions.opened_batches += 1
     if result.error_code != errors.NONE:
         _refuse(answer, result)
         if result.error_code == errors.CORRUPT_MESSAGE:

@@ -1,0 +1,150 @@
+"""Produces into topics with `compression.type`: their batches are made anew before they count.
+
+A request whose batches need more than this turn has left waits here, and with it its connection,
+so that appends and answers keep their order; other connections are served.  The batches of one
+request are made ready first and appended in one turn.  Only the first that waits holds unfolded
+records, so memory does not grow with the number of clients.
+
+A request whose connection is gone is given up, for its client sends it again, unless nobody would:
+with acks=0 it is appended.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from mypy_extensions import i64, mypyc_attr
+
+from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
+from tarry.broker.request import RequestContext
+from tarry.log.effort import STEP_UNITS, Effort
+from tarry.partition.recompression import Recompression
+from tarry.partition.state import Partition
+from tarry.protocol.message import Message
+from tarry.protocol.messages.produce import ProduceRequest
+from tarry.wire.reader import Window
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class RecompressedProduce:
+    """One request and those of its batches that their topics want made anew.
+
+    `made` holds them by their place: index of the topic and index in it.
+    """
+
+    def __init__(self, context: RequestContext, request: ProduceRequest) -> None:
+        self.context = context
+        self.request = request
+        self.made: dict[tuple[int, int], Recompression] = {}
+        self._places: list[tuple[int, int]] = []
+        self._waiting: list[tuple[Partition, Window]] = []
+        self._next: i64 = 0
+        self._new_bytes: i64 = 0
+
+    def append(self) -> Message | None:
+        """All batches are ready: append them; the answer, if there is one at once."""
+        raise NotImplementedError
+
+    def add(self, topic: int, index: int, partition: Partition, window: Window) -> None:
+        """This batch, which belongs to a topic with a codec of its own."""
+        self._places.append((topic, index))
+        self._waiting.append((partition, window))
+
+    def try_finish(self, effort: Effort) -> bool:
+        """Go on as far as the effort reaches; True when all may be appended."""
+        while self._next < len(self._waiting):
+            recompression = self._current()
+            if not recompression.try_finish(effort):
+                return False
+            self._new_bytes += recompression.new_bytes
+            if self._new_bytes > RECOMPRESSED_REQUEST_BYTES_MAX:
+                recompression.refuse_too_large(
+                    f"by compression.type the batches of one produce come to more than "
+                    f"{RECOMPRESSED_REQUEST_BYTES_MAX} bytes; send fewer at once"
+                )
+            self._next += 1
+        return True
+
+    def is_within(self, units: i64) -> bool:
+        """Whether what is left surely costs no more than so much."""
+        if self._next + 1 < len(self._waiting):
+            return False
+        cost = self._current().units_at_most
+        return 0 <= cost <= units
+
+    def is_in_vain(self) -> bool:
+        """Whether nobody waits for it any more and its client will send it again."""
+        return self.context.connection.is_closed and self.request.acks != 0
+
+    def _current(self) -> Recompression:
+        place = self._places[self._next]
+        recompression = self.made.get(place)
+        if recompression is None:
+            partition, window = self._waiting[self._next]
+            context = self.context
+            recompression = Recompression(
+                partition, window, context.api_version, context.broker.now_wall_ms
+            )
+            self.made[place] = recompression
+        return recompression
+
+
+class Recompressions:
+    """Those that wait, in their order, and what this turn has left for them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self.broker = broker
+        # Compressed batches that had to be opened whole in this turn.
+        self.opened_batches: i64 = 0
+        self._effort = Effort()
+        self._waiting: list[RecompressedProduce] = []
+
+    def is_spent(self) -> bool:
+        """Whether this turn has opened enough: what arrives now waits for the next."""
+        return self.opened_batches >= OPENED_BATCHES_PER_TURN_MAX
+
+    def has_work_left(self) -> bool:
+        return len(self._waiting) > 0
+
+    def try_finish_or_wait(self, produce: RecompressedProduce) -> bool:
+        """Make it ready at once if that is little; else it waits, and its connection with it."""
+        effort = self._effort
+        may_begin = not self._waiting or produce.is_within(effort.units)
+        if may_begin and produce.try_finish(effort):
+            return True
+        produce.context.connection.is_held = True
+        self._waiting.append(produce)
+        return False
+
+    def step(self) -> None:
+        """Go on with the first that waits; the end of what a turn does with requests."""
+        self.opened_batches = 0
+        effort = self._effort
+        if not self._waiting:
+            effort.units = STEP_UNITS
+            return
+        # Small ones that came in this turn have had theirs: the first goes on all the same.
+        effort.units = max(effort.units, STEP_UNITS // 2)
+        while self._waiting:
+            produce = self._waiting[0]
+            if not produce.is_in_vain():
+                if not produce.try_finish(effort):
+                    break
+                self._append(produce)
+            self._waiting.pop(0)
+        effort.units = STEP_UNITS
+
+    def _append(self, produce: RecompressedProduce) -> None:
+        broker = self.broker
+        context = produce.context
+        connection = context.connection
+        response = produce.append()
+        if response is not None:
+            context.respond(response)
+        connection.is_held = False
+        if not connection.is_closed:
+            broker.process_later(connection)
+            broker.regulate_reading(connection)

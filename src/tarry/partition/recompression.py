@@ -1,0 +1,233 @@
+"""One produced batch of a topic with `compression.type`: checked, and made anew in its codec.
+
+As Kafka does, the records are unfolded, looked at and folded again; offsets, times, keys, headers
+and everything about the producer stay, the CRC is new.  All of it goes in steps, so that a large
+batch does not hold up a turn.  A batch that has the codec already is appended as it is.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base import errors
+from tarry.base.errors import CorruptData
+from tarry.base.limits import OPENED_BATCH_BYTES_MAX
+from tarry.log.effort import OPENED_KIB_UNITS, RECORD_UNITS, Effort
+from tarry.partition.leader import (
+    AppendResult,
+    Clock,
+    append_checked,
+    check_limits,
+    refusal,
+    too_few_replicas,
+)
+from tarry.partition.state import Partition
+from tarry.records.batch import (
+    CODEC_MASK,
+    HEADER_SIZE,
+    BatchHeader,
+    check_batch,
+    decode_batch_header,
+    take_walk,
+)
+from tarry.records.rebuild import RebuiltBatch
+from tarry.records.walk import StepwiseWalk
+from tarry.wire.compression import compress, cost_per_kib
+from tarry.wire.reader import Window, window_of
+from tarry.wire.stepwise import OPENED_BYTES, STEP_BYTES, StepwiseCompressor, StepwiseDecompressor
+
+# One step of the walk over unfolded records.
+_WALKED_RECORDS: Final = 500
+# The slower levels take 6 ms for so much.
+_SLOW_STEP_BYTES: Final = 64 * 1024
+_SLOW_KIB_UNITS: Final = 50
+
+_OPENING: Final = 0
+_WALKING: Final = 1
+_COMPRESSING: Final = 2
+_DONE: Final = 3
+
+
+class Recompression:
+    """The batch in `window`, on its way into a partition."""
+
+    def __init__(
+        self, partition: Partition, window: Window, api_version: int, wall_ms: int
+    ) -> None:
+        config = partition.config
+        self.partition = partition
+        self.codec: i64 = config.compression_codec
+        self.level: int = config.compression_level
+        self.check = check_batch(window)
+        self._wall_ms = wall_ms
+        self._refusal: AppendResult | None = None
+        self._has_opened = False
+        self._step: i64 = _DONE
+        self._content = b""
+        self._opening: StepwiseDecompressor | None = None
+        self._walk: StepwiseWalk | None = None
+        self._compressor: StepwiseCompressor | None = None
+        self._compressed_bytes: i64 = 0
+        check = self.check
+        if check.error_code != errors.NONE:
+            return
+        self._refusal = refusal(partition, check, api_version)
+        if self._refusal is not None:
+            return
+        header = self._header()
+        if self.codec < 0 or header.codec == self.codec:
+            check_limits(config, check, wall_ms)
+            self._has_opened = header.codec != 0 and check.walk is not None
+        elif header.codec != 0:
+            self._step = _OPENING
+        else:
+            self._content = window.data[check.window.start + HEADER_SIZE : check.window.end]
+            self._begin_compressing()
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing is left to do but to append it."""
+        return self._step == _DONE
+
+    @property
+    def new_bytes(self) -> i64:
+        """The size of the batch made anew."""
+        return self.check.window.size
+
+    @property
+    def units_at_most(self) -> i64:
+        """What is left to do costs so much, or -1 if nobody knows before it is unfolded."""
+        if self._step == _OPENING:
+            return -1
+        return (len(self._content) * self._kib_units()) >> 10
+
+    def try_finish(self, effort: Effort) -> bool:
+        """Go on as far as the effort reaches; True when it may be appended."""
+        while self._step != _DONE:
+            if effort.units <= 0:
+                return False
+            if self._step == _OPENING:
+                self._open(effort)
+            elif self._step == _WALKING:
+                self._go_through(effort)
+            else:
+                self._compress(effort)
+        return True
+
+    def append(self, acks: int, clock: Clock) -> AppendResult:
+        """Append what the steps have made, or say why not."""
+        partition = self.partition
+        if acks == -1 and len(partition.isr) < partition.config.min_insync_replicas:
+            return too_few_replicas(partition)
+        refused = self._refusal
+        if refused is not None:
+            return refused
+        result = append_checked(partition, self.check, clock)
+        # Steps are counted by their effort.
+        result.has_opened = self._has_opened
+        return result
+
+    def refuse_too_large(self, message: str) -> None:
+        """It is not to be appended because of its size."""
+        self._refusal = AppendResult(errors.MESSAGE_TOO_LARGE, message)
+        self._end()
+
+    def _header(self) -> BatchHeader:
+        header = self.check.header
+        assert header is not None
+        return header
+
+    def _open(self, effort: Effort) -> None:
+        header = self._header()
+        opening = self._opening
+        if opening is None:
+            window = self.check.window
+            folded = memoryview(window.data)[window.start + HEADER_SIZE : window.end]
+            opening = StepwiseDecompressor(header.codec, folded, OPENED_BATCH_BYTES_MAX)
+            self._opening = opening
+        try:
+            is_open = opening.step()
+        except CorruptData as error:
+            self.check.refuse(errors.INVALID_RECORD, f"the records cannot be opened: {error}")
+            self._end()
+            return
+        if not is_open:
+            effort.spend_bytes(OPENED_BYTES, OPENED_KIB_UNITS)
+            return
+        content = opening.content
+        effort.spend_bytes(len(content), OPENED_KIB_UNITS)
+        self._opening = None
+        self._content = content
+        self._walk = StepwiseWalk(content, header.record_count)
+        self._step = _WALKING
+
+    def _go_through(self, effort: Effort) -> None:
+        stepwise = self._walk
+        assert stepwise is not None
+        effort.spend(_WALKED_RECORDS * RECORD_UNITS)
+        if not stepwise.step(_WALKED_RECORDS):
+            return
+        self._walk = None
+        check = self.check
+        take_walk(check, self._header(), stepwise.walk)
+        if check.error_code != errors.NONE:
+            self._end()
+            return
+        self._begin_compressing()
+
+    def _begin_compressing(self) -> None:
+        check_limits(self.partition.config, self.check, self._wall_ms)
+        if self.check.error_code != errors.NONE:
+            self._end()
+            return
+        self._step = _COMPRESSING
+
+    def _compress(self, effort: Effort) -> None:
+        content = self._content
+        units = self._kib_units()
+        compressor = self._compressor
+        if compressor is None:
+            if len(content) <= _SLOW_STEP_BYTES:
+                effort.spend_bytes(len(content), units)
+                self._encode(compress(self.codec, content, self.level))
+                return
+            compressor = StepwiseCompressor(self.codec, self.level)
+            self._compressor = compressor
+        step_bytes: i64 = _SLOW_STEP_BYTES if units > _SLOW_KIB_UNITS else STEP_BYTES
+        start = self._compressed_bytes
+        if start < len(content):
+            compressor.add(content[start : start + step_bytes])
+            self._compressed_bytes = start + step_bytes
+            effort.spend_bytes(step_bytes, units)
+            return
+        self._encode(compressor.finish())
+
+    def _kib_units(self) -> i64:
+        return cost_per_kib(self.codec, self.level)
+
+    def _encode(self, content: bytes) -> None:
+        check = self.check
+        rebuilt = RebuiltBatch(self._header())
+        rebuilt.attributes = (rebuilt.attributes & ~CODEC_MASK) | self.codec
+        rebuilt.record_count = self._header().record_count
+        rebuilt.content = content
+        data = rebuilt.encode()
+        check.window = window_of(data)
+        check.header = decode_batch_header(data, 0)
+        config = self.partition.config
+        if len(data) > config.max_message_bytes:
+            self.refuse_too_large(
+                f"made anew as compression.type asks, the batch has {len(data)} bytes and "
+                f"max.message.bytes of {self.partition.topic} is {config.max_message_bytes}"
+            )
+        self._end()
+
+    def _end(self) -> None:
+        """Keep nothing but what is to be appended."""
+        self._content = b""
+        self._opening = None
+        self._walk = None
+        self._compressor = None
+        self._step = _DONE
