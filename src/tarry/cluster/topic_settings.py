@@ -6,6 +6,7 @@ also when those change with a restart.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Final
 
@@ -55,6 +56,9 @@ _CODECS: Final[dict[Value, tuple[int, str]]] = {
     "zstd": (ZSTD, "compression.zstd.level"),
 }
 
+# Kafka's form of a partition's replica: its number and its broker.
+_REPLICA: Final = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
+
 _SPELLING: Final = Spelling(key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS)
 
 
@@ -69,6 +73,10 @@ def _checked(key: str, text: str, settings: Settings) -> str:
         near = _SPELLING.nearest(key)
         raise InvalidSetting(f"{shown(key)} is no setting of a topic; the nearest is {near}")
     value = row.parse(text)
+    if key.endswith(".throttled.replicas") and not _are_replicas(value):
+        raise InvalidSetting(
+            f"{key}={shown(text)}: it must be * or partition:broker pairs, separated by commas"
+        )
     default = default_value(key, settings)
     if row.scope == DEFAULT_ONLY and value != default:
         default_text = value_text(default)
@@ -77,6 +85,11 @@ def _checked(key: str, text: str, settings: Settings) -> str:
             f"{key}={shown(text)} cannot be had: {row.sentence} Leave it out{or_write}"
         )
     return value_text(value) or ""
+
+
+def _are_replicas(value: Value) -> bool:
+    assert isinstance(value, tuple)
+    return value == ("*",) or all(_REPLICA.fullmatch(one) is not None for one in value)
 
 
 def default_value(key: str, settings: Settings) -> Value:

@@ -148,6 +148,24 @@ def test_the_brokers_setting_counts_for_topics_without_one_and_may_change() -> N
     assert [NAMES[header.codec] for header in stored(user, "own")] == ["snappy"] * 3
 
 
+def test_a_topic_is_copied_with_all_the_settings_that_it_tells() -> None:
+    operator = Operator(BrokerByHand())
+    first = {
+        "compression_type": "lz4",
+        "file_delete_delay_ms": "1",
+        "flush_ms": "5",
+        "preallocate": "true",
+        "unclean_leader_election_enable": "true",
+    }
+    operator.create(ORDERS, **first)
+    told = {key: entry.value or "" for key, entry in operator.described(TOPIC, ORDERS).items()}
+
+    operator.create("copy", **told)
+
+    copied = operator.described(TOPIC, "copy")
+    assert {key: entry.value or "" for key, entry in copied.items()} == told
+
+
 # --- What is refused.
 
 

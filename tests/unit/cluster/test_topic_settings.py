@@ -104,6 +104,8 @@ def test_no_key_that_a_topic_of_kafka_shows_is_refused_but_tiered_storage():
         ("compression.zstd.level", "-131073"),
         ("compression.type", "none"),
         ("compression.type", "GZIP"),
+        ("leader.replication.throttled.replicas", "all"),
+        ("follower.replication.throttled.replicas", "0:1,*"),
         ("flush.messages", "0"),
         ("flush.ms", "-1"),
         ("file.delete.delay.ms", "-1"),
