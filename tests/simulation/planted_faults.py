@@ -23,6 +23,7 @@ from tarry.log.sparse_index import SparseIndex
 from tarry.partition import producers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
+from tarry.records.rebuild import RebuiltBatch
 from tarry.simulation.disk import SimulatedFile
 from tarry.simulation.run import run_seed
 
@@ -59,6 +60,16 @@ def cut_a_flushed_byte() -> None:
         return honest(self, log)
 
     recovery._Recovery._scan_segment = scan_segment
+
+
+def recompress_without_the_producer() -> None:
+    honest = RebuiltBatch.encode
+
+    def encode(self: RebuiltBatch) -> bytes:
+        self.header.base_sequence = max(self.header.base_sequence - 1, -1)
+        return honest(self)
+
+    RebuiltBatch.encode = encode
 
 
 def know_one_batch_of_a_producer() -> None:
@@ -205,6 +216,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         ignore_a_failed_flush,
         keep_a_torn_tail,
         cut_a_flushed_byte,
+        recompress_without_the_producer,
         know_one_batch_of_a_producer,
         forget_producers_in_a_restart,
         high_watermark_past_the_flush,

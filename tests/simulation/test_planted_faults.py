@@ -24,6 +24,7 @@ RECORDS = (
     "ignore_a_failed_flush",
     "keep_a_torn_tail",
     "cut_a_flushed_byte",
+    "recompress_without_the_producer",
     "know_one_batch_of_a_producer",
     "forget_producers_in_a_restart",
     "high_watermark_past_the_flush",

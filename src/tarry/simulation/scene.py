@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Final
 
 from tarry.simulation.workload.admin import TopicPlan
 from tarry.simulation.workload.producer import ProducerPlan
 from tarry.simulation.workload.reader import ReaderPlan
 from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+
+_COMPRESSION_TYPES: Final = ("gzip", "uncompressed", "snappy", "lz4", "zstd")
 
 
 class Scene:
@@ -49,7 +52,19 @@ def draw_scene(random: Random) -> Scene:
         scene.readers.append(_draw_reader(random, slowness))
     # Not drawn: the runs without one stay what they were.
     scene.has_operator = scene.duration_ms % 3 == 0
+    if scene.duration_ms % 7 == 1:
+        _ask_for_compression(scene)
     return scene
+
+
+def _ask_for_compression(scene: Scene) -> None:
+    """Every topic stores its batches in a codec of its own, some batches take several turns."""
+    scene.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
+    for number, plan in enumerate(scene.topics):
+        codec = (scene.duration_ms // 7 + number) % len(_COMPRESSION_TYPES)
+        plan.configs["compression.type"] = _COMPRESSION_TYPES[codec]
+    for producer in scene.producers:
+        producer.value_bytes_max = 40_000
 
 
 def _draw_topic(random: Random, name: str, *, is_lasting: bool) -> TopicPlan:
