@@ -56,11 +56,11 @@ def append_as_leader(
 ) -> AppendResult:
     """Check one produced batch and append it to the log's tail, or say why not."""
     config = partition.config
-    if acks == -1 and len(partition.isr) < config.min_insync_replicas:
+    if acks == -1 and partition.is_under_min_isr():
         return AppendResult(
             errors.NOT_ENOUGH_REPLICAS,
-            f"{len(partition.isr)} replicas are in sync and min.insync.replicas is "
-            f"{config.min_insync_replicas}",
+            f"of {len(partition.replicas)} replicas {len(partition.isr)} are in sync and "
+            f"min.insync.replicas is {config.min_insync_replicas}",
         )
     check = check_batch(window)
     if check.error_code == errors.NONE:
