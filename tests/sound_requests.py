@@ -10,6 +10,8 @@ from tarry.protocol.messages.alter_configs import AlterableConfig as ReplacedCon
 from tarry.protocol.messages.alter_configs import AlterConfigsRequest
 from tarry.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
+from tarry.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
+from tarry.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsTopic,
@@ -29,6 +31,8 @@ from tarry.protocol.messages.describe_configs import (
 )
 from tarry.protocol.messages.describe_groups import DescribeGroupsRequest
 from tarry.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
+from tarry.protocol.messages.describe_producers import DescribeProducersRequest
+from tarry.protocol.messages.describe_producers import TopicRequest as ProducersTopic
 from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -44,6 +48,7 @@ from tarry.protocol.messages.incremental_alter_configs import IncrementalAlterCo
 from tarry.protocol.messages.init_producer_id import InitProducerIdRequest
 from tarry.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tarry.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity
+from tarry.protocol.messages.list_config_resources import ListConfigResourcesRequest
 from tarry.protocol.messages.list_groups import ListGroupsRequest
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -162,6 +167,12 @@ def request_of(key: int, version: int, topic_id: bytes, batch: bytes) -> Message
             [DeleteRecordsTopic("orders", [DeleteRecordsPartition(0, -1)])], 1_000
         ),
         api_keys.DESCRIBE_LOG_DIRS: lambda: DescribeLogDirsRequest(None),
+        api_keys.DESCRIBE_PRODUCERS: lambda: DescribeProducersRequest(
+            [ProducersTopic("orders", [0])]
+        ),
+        api_keys.LIST_CONFIG_RESOURCES: lambda: ListConfigResourcesRequest(
+            [TOPIC_RESOURCE] if version >= 1 else []
+        ),
         api_keys.DESCRIBE_CLUSTER: DescribeClusterRequest,
         api_keys.DESCRIBE_TOPIC_PARTITIONS: lambda: DescribeTopicPartitionsRequest(
             topics=[TopicRequest(name="orders")], response_partition_limit=10
@@ -214,6 +225,8 @@ def group_request(key: int, version: int) -> Message:
         api_keys.OFFSET_FETCH: lambda: offset_fetch_request(version),
         api_keys.DESCRIBE_GROUPS: lambda: DescribeGroupsRequest(groups=["g"]),
         api_keys.LIST_GROUPS: ListGroupsRequest,
+        api_keys.CONSUMER_GROUP_HEARTBEAT: lambda: ConsumerGroupHeartbeatRequest("g", "m"),
+        api_keys.CONSUMER_GROUP_DESCRIBE: lambda: ConsumerGroupDescribeRequest(["g"]),
         api_keys.DELETE_GROUPS: lambda: DeleteGroupsRequest(groups_names=["g"]),
         api_keys.OFFSET_DELETE: lambda: OffsetDeleteRequest(
             group_id="g",

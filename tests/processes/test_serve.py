@@ -195,7 +195,7 @@ def test_too_few_file_descriptors_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--set", "log.dris=/x"], "the nearest is log.dirs"),
+        (["--set", "log.dris=/x"], "did you mean log.dirs?"),
         (["--set", "log.dirs=/a,/b"], "one directory"),
         (["--set", "num.partitions=many"], "whole number"),
         (["--set", "num.partitions"], "write key=value"),
@@ -219,7 +219,7 @@ def test_an_unknown_name_in_the_environment_is_refused(tmp_path: Path) -> None:
     code, error = run_serve(tmp_path, environment={"TARRY_LOG_DRIS": "/x"})
 
     assert code == 2
-    assert "the nearest is log.dirs" in error
+    assert "did you mean log.dirs?" in error
 
 
 def test_a_server_properties_of_kafka_serves_with_one_warning(make_broker: MakeBroker) -> None:

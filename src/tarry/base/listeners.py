@@ -45,6 +45,11 @@ class Listener:
         self.advertised_host = advertised.host
         self.advertised_port = advertised.port
 
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only programs of this machine reach it."""
+        return self.host in ("localhost", "::1") or self.host.startswith("127.")
+
     def bound(self, port: int) -> None:
         """The system gave this port where 0 was asked for."""
         self.port = port
@@ -84,7 +89,7 @@ def parse_addresses(key: str, text: str) -> list[Address]:
     for part in _parts(text):
         address = _parse_address(key, part)
         if any(address.name == other.name for other in addresses):
-            raise InvalidSetting(f"{key}={text}: the name {address.name} is there twice")
+            raise InvalidSetting(f"{key}={text}: the name {address.name} is used twice")
         addresses.append(address)
     return addresses
 
@@ -99,9 +104,9 @@ def _parse_address(key: str, part: str) -> Address:
     elif ":" in host:
         raise InvalidSetting(f"{key}={part}: write an IPv6 address in brackets, [{host}]:{port}")
     if not (port.isascii() and port.isdigit() and int(port[:6]) <= _PORT_MAX):
-        raise InvalidSetting(f"{key}={part}: a port is a number from 0 to {_PORT_MAX}")
+        raise InvalidSetting(f"{key}={part}: invalid port; write a number from 0 to {_PORT_MAX}")
     if not all(c.isascii() and (c.isalnum() or c in "-._:%") for c in host):
-        raise InvalidSetting(f"{key}={part}: this is no name of a host")
+        raise InvalidSetting(f"{key}={part}: invalid host name")
     return Address(name.upper(), host, int(port))
 
 
@@ -131,12 +136,12 @@ def _refuse_protocol(name: str, protocols: dict[str, str]) -> None:
         )
     if protocol not in _PROTOCOLS:
         raise InvalidSetting(
-            f"listener.security.protocol.map: {protocol} is no security protocol; write PLAINTEXT"
+            f"listener.security.protocol.map: unknown security protocol {protocol}; write PLAINTEXT"
         )
     if protocol != "PLAINTEXT":
         raise InvalidSetting(
-            f"listener {name} asks for {protocol}, but TLS and authentication are not there yet: "
-            "Tarry has PLAINTEXT only"
+            f"listener {name} asks for {protocol}, which is not supported: Tarry has no TLS and no "
+            f"authentication yet; write {name}:PLAINTEXT in listener.security.protocol.map"
         )
 
 
@@ -148,7 +153,7 @@ def _advertised(opened: list[Address], text: str, controllers: list[str]) -> dic
             continue
         if address.name not in advertised:
             raise InvalidSetting(
-                f"advertised.listeners={address} is none of listeners, which has "
+                f"advertised.listeners={address} has no listener of its name; listeners has "
                 f"{', '.join(one.name for one in opened)}"
             )
         advertised[address.name] = address

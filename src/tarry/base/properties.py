@@ -60,7 +60,7 @@ class SettingTexts:
         for word in words:
             key, equals, value = word.partition("=")
             if not equals or not key.strip():
-                raise InvalidSetting(f'--set "{word}" is no setting: write key=value')
+                raise InvalidSetting(f'--set "{word}" is not understood: write key=value')
             self._add(key.strip(), value.strip(), "--set")
 
     def _add(self, key: str, text: str, source: str) -> None:
@@ -141,6 +141,4 @@ def _code_point(digits: str) -> str:
     try:
         return bytes.fromhex(digits).decode("utf-16-be")
     except ValueError:
-        raise InvalidSetting(f'"\\u{digits}" is no character: four hex digits belong there') from (
-            None
-        )
+        raise InvalidSetting(f'"\\u{digits}" is not a character: write four hex digits') from (None)

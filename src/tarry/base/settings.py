@@ -230,14 +230,6 @@ class Settings:
                 return value * factor
         return None
 
-    def warning(self) -> str:
-        """One sentence that names what has no effect; "" if all has."""
-        parts = [f"{', '.join(keys)} ({reason})" for reason, keys in self.ignored.items()]
-        if self.closed_listeners:
-            names = ", ".join(self.closed_listeners)
-            parts.append(f"the listener {names} (named in controller.listener.names, not opened)")
-        return f"settings without effect here: {'; '.join(parts)}" if parts else ""
-
     @contextmanager
     def _blaming(self, *keys: str) -> Iterator[None]:
         """What goes wrong inside comes from these keys: its sentence names their places."""
@@ -258,18 +250,16 @@ class Settings:
         if row is None:
             reason = reason_without_effect(key)
             if reason is None:
-                raise InvalidSetting(
-                    f"{shown(key)} is no setting; the nearest is {nearest_key(key)}"
-                )
+                raise InvalidSetting(_unknown(key))
             self.ignored.setdefault(reason, []).append(key)
             return
         if row.scope == GONE:
-            raise InvalidSetting(f"{key} is no setting any more: {row.sentence}")
+            raise InvalidSetting(f"{key} is not a setting any more: {row.sentence}")
         value = None if row.default is None and not text.strip() else row.parse(text)
         if row.scope == DEFAULT_ONLY and value != row.default:
+            or_write = f" or write {key}={row.default_text}" if row.default_text else ""
             raise InvalidSetting(
-                f"{key}={shown(text)} cannot be had: {row.sentence} "
-                f"Leave it out or write {key}={row.default_text}"
+                f"{key}={shown(text)} is not supported: {row.sentence} Leave it out{or_write}"
             )
         self._given[key] = value
 
@@ -309,13 +299,13 @@ def why_not_dynamic(key: str) -> str:
         return ""
     row = SETTINGS.get(key)
     if row is not None and row.scope == GONE:
-        return f"{key} is no setting any more: {row.sentence}"
+        return f"{key} is not a setting any more: {row.sentence}"
     if row is not None:
         return f"{key} cannot be changed while the broker runs: set it at the next start"
     reason = reason_without_effect(key)
     if reason is not None:
         return f"{key} has no effect here: {reason}"
-    return f"{shown(key)} is no setting; the nearest is {nearest_key(key)}"
+    return _unknown(key)
 
 
 def _dynamic_value(key: str, text: str) -> Value:
@@ -325,13 +315,15 @@ def _dynamic_value(key: str, text: str) -> Value:
     row = SETTINGS[key]
     value = row.parse(text)
     if row.scope == DEFAULT_ONLY and value != row.default:
-        raise InvalidSetting(f"{key}={shown(text)} cannot be had: {row.sentence}")
+        raise InvalidSetting(f"{key}={shown(text)} is not supported: {row.sentence}")
     return value
 
 
-def nearest_key(key: str) -> str:
-    """The known key that looks most like this one."""
-    return Spelling(sorted([*SETTINGS, *REASONS])).nearest(key)
+def _unknown(key: str) -> str:
+    near = Spelling(sorted([*SETTINGS, *REASONS])).near(key)
+    if near:
+        return f"unknown setting {shown(key)}; did you mean {near}?"
+    return f"unknown setting {shown(key)}: Kafka and Tarry have none like it; leave it out"
 
 
 def _by_ip(text: str) -> dict[str, int]:

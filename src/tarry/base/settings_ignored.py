@@ -9,6 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
+# The reason of what promises protection.
+NO_SECURITY: Final = "TLS, authentication and access control are not there yet"
+_OF_OTHERS: Final = "belongs to another vendor's product or plug-in"
+
 _KEYS_BY_REASON: Final = (
     (
         "belongs to KRaft's controllers, Tarry keeps its metadata itself",
@@ -115,7 +119,7 @@ _KEYS_BY_REASON: Final = (
         """,
     ),
     (
-        "TLS, authentication and access control are not there yet",
+        NO_SECURITY,
         """
         allow.everyone.if.no.acl.found connection.failed.authentication.delay.ms
         connections.max.reauth.ms delegation.token.expiry.check.interval.ms
@@ -232,9 +236,20 @@ _KEYS_BY_REASON: Final = (
 
 # Settings of plug-ins and of single listeners: any key that begins so.
 _REASONS_BY_PREFIX: Final = (
-    ("listener.name.", "TLS, authentication and access control are not there yet"),
+    ("listener.name.", NO_SECURITY),
     ("rlmm.config.", "there is no tiered storage"),
     ("rsm.config.", "there is no tiered storage"),
+    ("client.quota.callback.", "quotas and fetch sessions are not there yet"),
+    ("aiven.", _OF_OTHERS),
+    ("automq.", _OF_OTHERS),
+    ("confluent.", _OF_OTHERS),
+    ("cruise.control.", _OF_OTHERS),
+    ("io.confluent.", _OF_OTHERS),
+    ("ldap.", NO_SECURITY),
+    ("oauth.", NO_SECURITY),
+    ("s3.", _OF_OTHERS),
+    ("schema.registry.", _OF_OTHERS),
+    ("strimzi.", _OF_OTHERS),
 )
 
 REASONS: Final[dict[str, str]] = {

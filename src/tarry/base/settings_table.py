@@ -170,7 +170,7 @@ fetch.purgatory.purge.interval.requests int 1000
 # Values other than the default ask for something that must not be left out in silence.
 DEFAULT_ONLY_TABLE: Final = """
 authorizer.class.name              string  ""
-    Access control is not there yet.
+    Tarry has no access control yet.
 remote.log.storage.system.enable   boolean false
     There is no tiered storage.
 """

@@ -133,7 +133,7 @@ def _record(broker: Broker, outcome: ConfigOutcome, *, is_whole: bool) -> Metada
         check_form(changes)
         loggers.check(name, changes, settings)
     elif kind == RESOURCE_CLIENT_METRICS:
-        _refuse_all(name, changes, "client metrics", "they are not collected")
+        _refuse_all(name, changes, "client metrics", "client metrics are not collected")
     elif kind == RESOURCE_GROUP:
         _refuse_all(name, changes, "a group", "the new group protocols are not there yet")
     else:
@@ -151,5 +151,5 @@ def _refuse_all(name: str, changes: list[Change], kind: str, reason: str) -> Non
     for key, operation, _ in changes:
         if operation != DELETE:
             raise ConfigRefusal(
-                errors.INVALID_CONFIG, f"{kind} has no setting {key[:80]!r}: {reason}"
+                errors.INVALID_CONFIG, f"{key[:80]!r} of {kind} cannot be set: {reason}"
             )

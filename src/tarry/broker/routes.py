@@ -1,7 +1,8 @@
 """The route table: for each API key its handler, its decoder and the versions served.
 
-An API is in this table only when it works.  Produce is advertised from 0, since librdkafka
-switches its codecs off when version 0 is missing (KAFKA-18659), and served from 3.
+An API is in this table only when it works; but for ConsumerGroupHeartbeat and its describe, which
+refuse in words that clients understand.  Produce is advertised from 0, since librdkafka switches
+its codecs off when version 0 is missing (KAFKA-18659), and served from 3.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ from typing import TYPE_CHECKING
 from tarry.broker.apis import (
     alter_configs,
     api_versions,
+    consumer_group_describe,
+    consumer_group_heartbeat,
     create_partitions,
     create_topics,
     delete_groups,
@@ -21,6 +24,7 @@ from tarry.broker.apis import (
     describe_configs,
     describe_groups,
     describe_log_dirs,
+    describe_producers,
     describe_topic_partitions,
     fetch,
     find_coordinator,
@@ -29,6 +33,7 @@ from tarry.broker.apis import (
     init_producer_id,
     join_group,
     leave_group,
+    list_config_resources,
     list_groups,
     list_offsets,
     metadata,
@@ -103,6 +108,10 @@ def make_routes() -> dict[int, Route]:
         (api_keys.LIST_GROUPS, list_groups.handle, 0, 5),
         (api_keys.DELETE_GROUPS, delete_groups.handle, 0, 2),
         (api_keys.OFFSET_DELETE, offset_delete.handle, 0, 0),
+        (api_keys.DESCRIBE_PRODUCERS, describe_producers.handle, 0, 0),
+        (api_keys.LIST_CONFIG_RESOURCES, list_config_resources.handle, 0, 1),
+        (api_keys.CONSUMER_GROUP_HEARTBEAT, consumer_group_heartbeat.handle, 0, 1),
+        (api_keys.CONSUMER_GROUP_DESCRIBE, consumer_group_describe.handle, 0, 1),
     ]
     routes: dict[int, Route] = {}
     for key, handle, version_min, version_max in handlers:

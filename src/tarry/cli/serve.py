@@ -13,6 +13,7 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.listeners import Listener, host_and_port
 from tarry.base.properties import SettingTexts
 from tarry.base.settings import Settings
+from tarry.base.settings_warnings import warnings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -61,9 +62,8 @@ def serve(config_path: str | None, assignments: Sequence[str]) -> int:
     from tarry.runtime.log_lines import install_lines
 
     install_lines(settings.logging_format, settings.logging_level)
-    warning = settings.warning()
-    if warning:
-        logger.warning("%s", warning)
+    for sentence in warnings(settings):
+        logger.warning("%s", sentence)
     reason = runtime.serve(settings, announce)
     if reason:
         click.echo(f"tarry: {reason}", err=True)

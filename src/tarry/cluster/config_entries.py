@@ -21,6 +21,7 @@ from tarry.base.settings import (
 )
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, default_value
 from tarry.cluster.topic_settings_table import HIDDEN_KEYS, SYNONYMS
+from tarry.cluster.unset_resources import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS
 
 SOURCE_TOPIC: Final = 1
 SOURCE_DYNAMIC_BROKER: Final = 2
@@ -45,6 +46,9 @@ _KAFKA_TYPES: Final = {
     "double": 6,
     "list": 7,
 }
+
+# Keys that Kafka has no default for, though the key of topics in front of them has one.
+_WITHOUT_DEFAULT: Final = ("log.flush.interval.ms",)
 
 # Value, key and source of what stands behind a value, the winner first.
 Synonym = tuple[str, str | None, int]
@@ -79,7 +83,7 @@ def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[Config
     for key, row in TOPIC_SETTINGS.items():
         if key in HIDDEN_KEYS:
             continue
-        behind = _broker_synonyms(SYNONYMS.get(key, ()), row, settings)
+        behind = _topic_synonyms(key, row, settings)
         own = configs.get(key)
         if own is not None:
             entry = ConfigEntry(key, own, SOURCE_TOPIC, row)
@@ -99,13 +103,23 @@ def broker_entries(settings: Settings) -> list[ConfigEntry]:
         row = SETTINGS[key]
         if row.scope == GONE:
             continue
-        synonyms = _broker_synonyms(keys_behind(key), row, settings)
+        synonyms = _broker_synonyms(key, row, settings)
         source = synonyms[0][2] if synonyms else SOURCE_DEFAULT
         entry = ConfigEntry(key, value_text(settings.get(key)), source, row)
         entry.is_read_only = why_not_dynamic(key) != ""
         entry.synonyms = synonyms
+        if key == "log.dirs" and not synonyms:
+            _tell_directory(entry, settings)
         entries.append(entry)
     return entries
+
+
+def _tell_directory(entry: ConfigEntry, settings: Settings) -> None:
+    """Nobody gave log.dirs, and yet the data lies somewhere: where log.dir or the default says."""
+    entry.value = settings.log_directory
+    is_given = settings.is_given("log.dir")
+    entry.source = SOURCE_BROKER_FILE if is_given else SOURCE_DEFAULT
+    entry.synonyms = [("log.dir" if is_given else entry.key, entry.value, entry.source)]
 
 
 def cluster_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
@@ -124,8 +138,12 @@ def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def group_entries(facts: list[tuple[str, str, str]]) -> list[ConfigEntry]:
-    """What is told of a group as key, value and sentence; nobody can set it."""
-    entries: list[ConfigEntry] = []
+    """Kafka's settings of a group at their defaults, then what is told of this group as key, value
+    and sentence; nobody can set any of it.
+    """
+    entries = [_unset_entry(row) for row in GROUP_SETTINGS]
+    for entry in entries:
+        entry.synonyms = [(entry.key, entry.value, SOURCE_DEFAULT)]
     for key, value, documentation in facts:
         entry = ConfigEntry(key, value, SOURCE_GROUP, None)
         entry.is_read_only = True
@@ -135,19 +153,42 @@ def group_entries(facts: list[tuple[str, str, str]]) -> list[ConfigEntry]:
     return entries
 
 
-def _broker_synonyms(keys: tuple[str, ...], row: Setting, settings: Settings) -> list[Synonym]:
-    """What the broker's settings say under these keys: layer after layer, then the default."""
-    layers = {key: dict(settings.layers(key)) for key in keys if key in SETTINGS}
+def client_metrics_entries() -> list[ConfigEntry]:
+    """Kafka's settings of a subscription to client metrics at their defaults."""
+    return [_unset_entry(row) for row in CLIENT_METRICS_SETTINGS]
+
+
+def _unset_entry(row: Setting) -> ConfigEntry:
+    entry = ConfigEntry(row.key, value_text(row.default), SOURCE_DEFAULT, row)
+    entry.is_read_only = True
+    return entry
+
+
+def _topic_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:
+    """What the broker's settings say where a topic says nothing."""
+    behind = SYNONYMS.get(key)
+    return [] if behind is None else _broker_synonyms(behind[0], row, settings)
+
+
+def _broker_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:
+    """What the broker's settings say: layer after layer, then the default.
+
+    Kafka's rule for a key with others behind it (log.retention.ms, .minutes, .hours): the list
+    begins where the key itself has a value, and what stands before is left out.  So it is empty
+    while only the hours are given, though they count.
+    """
+    keys = keys_behind(key)
+    layers = {one: dict(settings.layers(one)) for one in keys if one in SETTINGS}
     synonyms: list[Synonym] = [
-        (key, value_text(values[layer]), source)
+        (one, value_text(values[layer]), source)
         for layer, source in _SOURCES.items()
-        for key, values in layers.items()
+        for one, values in layers.items()
         if layer in values
     ]
-    # Of several keys the last one has a default: of log.retention.ms and .hours, the hours.
-    for key in reversed(keys):
-        default = SETTINGS[key].default if key in SETTINGS else row.default
-        if default is not None:
-            synonyms.append((key, value_text(default), SOURCE_DEFAULT))
-            break
+    for one in keys:
+        default = SETTINGS[one].default if one in SETTINGS else row.default
+        if default is not None and one not in _WITHOUT_DEFAULT:
+            synonyms.append((one, value_text(default), SOURCE_DEFAULT))
+    while synonyms and synonyms[0][0] != key:
+        del synonyms[0]
     return synonyms

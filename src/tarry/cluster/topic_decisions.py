@@ -185,9 +185,11 @@ def _spread(
     if count <= 0:
         raise Refusal(errors.INVALID_PARTITIONS, f"a topic has at least 1 partition, not {count}")
     factor = topic.replication_factor
-    if factor == DEFAULT:
-        factor = settings.default_replication_factor
     brokers = view.broker_ids
+    if factor == DEFAULT:
+        # Fewer brokers than the default wants make fewer replicas, as for the topic of offsets: a
+        # file for three brokers serves on one.
+        factor = min(settings.default_replication_factor, len(brokers))
     if factor <= 0:
         raise Refusal(
             errors.INVALID_REPLICATION_FACTOR,
@@ -196,7 +198,8 @@ def _spread(
     if factor > len(brokers):
         raise Refusal(
             errors.INVALID_REPLICATION_FACTOR,
-            f"the replication factor {factor} is above the number of brokers, {len(brokers)}",
+            f"the replication factor {factor} is above the number of brokers, {len(brokers)}: ask "
+            f"for {len(brokers)}, or for -1, the broker's default",
         )
     if count > partitions_left:
         raise Refusal(*_too_many_partitions())

@@ -70,8 +70,9 @@ def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str,
 def _checked(key: str, text: str, settings: Settings) -> str:
     row = TOPIC_SETTINGS.get(key)
     if row is None:
-        near = _SPELLING.nearest(key)
-        raise InvalidSetting(f"{shown(key)} is no setting of a topic; the nearest is {near}")
+        near = _SPELLING.near(key)
+        hint = f"; did you mean {near}?" if near else ""
+        raise InvalidSetting(f"unknown topic setting {shown(key)}{hint}")
     value = row.parse(text)
     if key.endswith(".throttled.replicas") and not _are_replicas(value):
         raise InvalidSetting(

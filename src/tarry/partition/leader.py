@@ -55,7 +55,7 @@ def append_as_leader(
     partition: Partition, window: Window, acks: int, api_version: int, clock: Clock
 ) -> AppendResult:
     """Check one produced batch and append it to the log's tail, or say why not."""
-    if acks == -1 and len(partition.isr) < partition.config.min_insync_replicas:
+    if acks == -1 and partition.is_under_min_isr():
         return too_few_replicas(partition)
     check = check_batch(window)
     if check.error_code == errors.NONE:
@@ -84,8 +84,8 @@ def too_few_replicas(partition: Partition) -> AppendResult:
     """What a produce with acks=all is answered while not enough replicas are in sync."""
     return AppendResult(
         errors.NOT_ENOUGH_REPLICAS,
-        f"{len(partition.isr)} replicas are in sync and min.insync.replicas is "
-        f"{partition.config.min_insync_replicas}",
+        f"of {len(partition.replicas)} replicas {len(partition.isr)} are in sync and "
+        f"min.insync.replicas is {partition.config.min_insync_replicas}",
     )
 
 

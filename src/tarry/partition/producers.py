@@ -116,6 +116,21 @@ class ProducerStates:
     def __len__(self) -> int:
         return len(self._states)
 
+    def active(self) -> list[tuple[int, int, int, int]]:
+        """Each producer's id, and of its last batch epoch, last sequence and largest timestamp."""
+        rows: list[tuple[int, int, int, int]] = []
+        for state in self._states.values():
+            last = state.batches[-1]
+            rows.append(
+                (
+                    int(state.producer_id),
+                    int(last.epoch),
+                    int(last.last_sequence),
+                    int(last.timestamp),
+                )
+            )
+        return rows
+
     def check(self, header: BatchHeader) -> ProducerCheck:
         """Whether a batch with a producer id may be appended; changes nothing."""
         state = self._states.get(header.producer_id)

@@ -119,7 +119,7 @@ class Recompression:
     def append(self, acks: int, clock: Clock) -> AppendResult:
         """Append what the steps have made, or say why not."""
         partition = self.partition
-        if acks == -1 and len(partition.isr) < partition.config.min_insync_replicas:
+        if acks == -1 and partition.is_under_min_isr():
             return too_few_replicas(partition)
         refused = self._refusal
         if refused is not None:

@@ -90,6 +90,14 @@ class Partition(LogOwner):
         """Records below this offset may be acknowledged to a producer with these acks."""
         return self.high_watermark if acks == -1 else self.leader_contribution()
 
+    def is_under_min_isr(self) -> bool:
+        """Whether a produce with acks=all must be refused.
+
+        A partition with fewer replicas than min.insync.replicas needs all that it has, as in
+        Kafka; else nothing could ever be produced to it.
+        """
+        return len(self.isr) < min(self.config.min_insync_replicas, len(self.replicas))
+
     def last_stable_offset(self) -> int:
         """The high watermark, as long as there are no transactions."""
         return self.high_watermark

@@ -34,6 +34,10 @@ DELETE_GROUPS: Final = 42
 INCREMENTAL_ALTER_CONFIGS: Final = 44
 OFFSET_DELETE: Final = 47
 DESCRIBE_CLUSTER: Final = 60
+DESCRIBE_PRODUCERS: Final = 61
+CONSUMER_GROUP_HEARTBEAT: Final = 68
+CONSUMER_GROUP_DESCRIBE: Final = 69
+LIST_CONFIG_RESOURCES: Final = 74
 DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 
@@ -86,5 +90,9 @@ APIS: Final[dict[int, Api]] = {
     INCREMENTAL_ALTER_CONFIGS: Api(44, "IncrementalAlterConfigs", 0, 1, 1),
     OFFSET_DELETE: Api(47, "OffsetDelete", 0, 0, -1),
     DESCRIBE_CLUSTER: Api(60, "DescribeCluster", 0, 2, 0),
+    DESCRIBE_PRODUCERS: Api(61, "DescribeProducers", 0, 0, 0),
+    CONSUMER_GROUP_HEARTBEAT: Api(68, "ConsumerGroupHeartbeat", 0, 1, 0),
+    CONSUMER_GROUP_DESCRIBE: Api(69, "ConsumerGroupDescribe", 0, 1, 0),
+    LIST_CONFIG_RESOURCES: Api(74, "ListConfigResources", 0, 1, 0),
     DESCRIBE_TOPIC_PARTITIONS: Api(75, "DescribeTopicPartitions", 0, 0, 0),
 }

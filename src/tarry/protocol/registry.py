@@ -24,6 +24,18 @@ from tarry.protocol.messages.api_versions import (
     decode_api_versions_request,
     decode_api_versions_response,
 )
+from tarry.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    decode_consumer_group_describe_request,
+    decode_consumer_group_describe_response,
+)
+from tarry.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    decode_consumer_group_heartbeat_request,
+    decode_consumer_group_heartbeat_response,
+)
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
     CreatePartitionsResponse,
@@ -78,6 +90,12 @@ from tarry.protocol.messages.describe_log_dirs import (
     decode_describe_log_dirs_request,
     decode_describe_log_dirs_response,
 )
+from tarry.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    decode_describe_producers_request,
+    decode_describe_producers_response,
+)
 from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
@@ -125,6 +143,12 @@ from tarry.protocol.messages.leave_group import (
     LeaveGroupResponse,
     decode_leave_group_request,
     decode_leave_group_response,
+)
+from tarry.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+    decode_list_config_resources_request,
+    decode_list_config_resources_response,
 )
 from tarry.protocol.messages.list_groups import (
     ListGroupsRequest,
@@ -336,6 +360,30 @@ MESSAGES: Final[dict[int, Messages]] = {
         decode_describe_cluster_request,
         DescribeClusterResponse,
         decode_describe_cluster_response,
+    ),
+    api_keys.DESCRIBE_PRODUCERS: Messages(
+        DescribeProducersRequest,
+        decode_describe_producers_request,
+        DescribeProducersResponse,
+        decode_describe_producers_response,
+    ),
+    api_keys.CONSUMER_GROUP_HEARTBEAT: Messages(
+        ConsumerGroupHeartbeatRequest,
+        decode_consumer_group_heartbeat_request,
+        ConsumerGroupHeartbeatResponse,
+        decode_consumer_group_heartbeat_response,
+    ),
+    api_keys.CONSUMER_GROUP_DESCRIBE: Messages(
+        ConsumerGroupDescribeRequest,
+        decode_consumer_group_describe_request,
+        ConsumerGroupDescribeResponse,
+        decode_consumer_group_describe_response,
+    ),
+    api_keys.LIST_CONFIG_RESOURCES: Messages(
+        ListConfigResourcesRequest,
+        decode_list_config_resources_request,
+        ListConfigResourcesResponse,
+        decode_list_config_resources_response,
     ),
     api_keys.DESCRIBE_TOPIC_PARTITIONS: Messages(
         DescribeTopicPartitionsRequest,

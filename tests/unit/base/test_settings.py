@@ -11,6 +11,7 @@ from tarry.base.properties import SettingTexts
 from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED, Setting
 from tarry.base.settings import SETTINGS, Settings
 from tarry.base.settings_ignored import reason_without_effect
+from tarry.base.settings_warnings import warnings
 
 KAFKA_KEYS = Path(__file__).with_name("kafka_4_1_broker_keys.tsv")
 
@@ -130,10 +131,12 @@ def test_the_default_file_of_kraft_loads_and_one_warning_names_what_means_nothin
     assert settings.log_directory == "/tmp/kraft-combined-logs"
     assert [one.name for one in settings.open_listeners] == ["PLAINTEXT"]
     assert settings.open_listeners[0].advertised_host == "localhost"
+    unused, *others = warnings(settings)
     for name in ("process.roles", "num.io.threads", "CONTROLLER", "transaction.state"):
-        assert name in settings.warning()
+        assert name in unused
     for name in ("node.id", "log.segment.bytes", "offsets.topic"):
-        assert name not in settings.warning()
+        assert name not in unused
+    assert [line.partition(" is open ")[0] for line in others] == ["this broker"]
 
 
 def test_the_default_file_of_the_years_of_zookeeper_loads() -> None:
@@ -141,18 +144,82 @@ def test_the_default_file_of_the_years_of_zookeeper_loads() -> None:
 
     assert settings.node_id == 0
     assert settings.log_directory == "/tmp/kafka-logs"
-    assert "zookeeper.connect" in settings.warning()
+    assert "zookeeper.connect" in warnings(settings)[0]
 
 
 def test_settings_that_all_count_give_no_warning() -> None:
-    assert Settings({"log.segment.bytes": "1048576"}).warning() == ""
+    assert warnings(Settings({"log.segment.bytes": "1048576"})) == []
+    assert warnings(Settings({"min.insync.replicas": "1"})) == []
 
 
 def test_a_key_of_a_listener_or_a_plugin_is_named_as_without_effect() -> None:
     settings = Settings({"listener.name.external.ssl.keystore.location": "/x", "rsm.config.a": "1"})
 
-    assert "listener.name.external.ssl.keystore.location" in settings.warning()
-    assert "rsm.config.a" in settings.warning()
+    told = " ".join(warnings(settings))
+    assert "listener.name.external.ssl.keystore.location" in told
+    assert "rsm.config.a" in told
+
+
+@pytest.mark.parametrize(
+    "key", ["confluent.license.topic", "cruise.control.metrics.topic", "strimzi.x", "s3.bucket"]
+)
+def test_keys_of_other_vendors_load_and_are_named(key: str) -> None:
+    (told,) = warnings(Settings({key: "1"}))
+
+    assert key in told
+    assert "another vendor" in told
+
+
+def test_a_file_for_three_brokers_serves_on_one_and_says_so_for_each_key() -> None:
+    three = {
+        "default.replication.factor": "3",
+        "min.insync.replicas": "2",
+        "offsets.topic.replication.factor": "3",
+        "transaction.state.log.replication.factor": "3",
+    }
+
+    unused, *counted = warnings(Settings(three))
+
+    assert "transaction.state.log.replication.factor" in unused
+    assert [line.partition(":")[0] for line in counted] == [
+        "default.replication.factor=3 counts as 1",
+        "min.insync.replicas=2 counts as 1",
+        "offsets.topic.replication.factor=3 counts as 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    "key", ["super.users", "sasl.enabled.mechanisms", "ssl.keystore.location", "ldap.url"]
+)
+def test_who_asks_for_protection_is_told_that_there_is_none(key: str) -> None:
+    (told,) = warnings(Settings({key: "User:admin"}))
+
+    assert told.startswith("this broker is open to everybody who can reach 127.0.0.1:9092: ")
+    assert told.endswith(f"settings without effect: {key}")
+
+
+@pytest.mark.parametrize(
+    ("listeners", "is_open"),
+    [
+        ("PLAINTEXT://127.0.0.1:9092", False),
+        ("PLAINTEXT://127.0.0.2:9092", False),
+        ("PLAINTEXT://localhost:9092", False),
+        ("PLAINTEXT://[::1]:9092", False),
+        ("PLAINTEXT://0.0.0.0:9092", True),
+        ("PLAINTEXT://[::]:9092", True),
+        ("PLAINTEXT://:9092", True),
+        ("PLAINTEXT://10.0.0.7:9092", True),
+        ("PLAINTEXT://broker.example:9092", True),
+    ],
+)
+def test_who_listens_beyond_this_machine_is_told_that_everybody_may_come(
+    listeners: str, is_open: bool
+) -> None:
+    texts = {"listeners": listeners, "advertised.listeners": "PLAINTEXT://broker.example:9092"}
+
+    told = warnings(Settings(texts))
+
+    assert [line.partition(" is open ")[1] for line in told] == [" is open "] * is_open
 
 
 @pytest.mark.parametrize(
@@ -163,14 +230,22 @@ def test_a_key_of_a_listener_or_a_plugin_is_named_as_without_effect() -> None:
         ("retention.ms", "log.retention.ms"),
         ("num.partition", "num.partitions"),
         ("zookeeper.conect", "zookeeper.connect"),
-        ("qqq", ""),
     ],
 )
 def test_an_unknown_key_is_refused_with_the_nearest_known_one(key: str, nearest: str) -> None:
     with pytest.raises(InvalidSetting) as refusal:
         Settings({key: "1"})
 
-    assert str(refusal.value).startswith(f"{key} is no setting; the nearest is {nearest}")
+    assert str(refusal.value) == f"unknown setting {key}; did you mean {nearest}?"
+
+
+@pytest.mark.parametrize("key", ["qqq", "my.company.plugin.url", "database.url"])
+def test_an_unknown_key_that_looks_like_none_is_refused_without_a_guess(key: str) -> None:
+    with pytest.raises(InvalidSetting) as refusal:
+        Settings({key: "1"})
+
+    assert str(refusal.value).startswith(f"unknown setting {key}: ")
+    assert "did you mean" not in str(refusal.value)
 
 
 @pytest.mark.parametrize(
@@ -292,13 +367,13 @@ def test_a_key_that_kafka_removed_is_refused_with_what_to_write(key: str) -> Non
 
 
 def test_what_would_be_dangerous_to_leave_out_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match="Access control is not there yet"):
+    with pytest.raises(InvalidSetting, match=r"not supported: Tarry has no access control yet"):
         Settings(
             {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer"}
         )
     with pytest.raises(InvalidSetting, match=r"write remote\.log.*=false"):
         Settings({"remote.log.storage.system.enable": "true"})
-    assert Settings({"authorizer.class.name": ""}).warning() == ""
+    assert warnings(Settings({"authorizer.class.name": ""})) == []
 
 
 def test_connections_of_single_addresses_are_read() -> None:

@@ -67,10 +67,9 @@ def test_a_topics_settings_are_told_in_every_version(broker, version):
     by_name = {config.name: config for config in result.configs}
     own = by_name["retention.ms"]
     assert (own.value, own.config_source, own.read_only) == ("5000", 1, False)
+    # As Kafka: log.retention.hours is given, but log.retention.ms is the one behind retention.ms.
     assert [(each.name, each.value, each.source) for each in own.synonyms] == [
         ("retention.ms", "5000", 1),
-        ("log.retention.hours", "24", 4),
-        ("log.retention.hours", "168", 5),
     ]
     assert own.config_type == (5 if version >= 3 else 0)
     assert by_name["min.cleanable.dirty.ratio"].config_type == (6 if version >= 3 else 0)
@@ -138,6 +137,16 @@ def test_the_levels_of_the_brokers_loggers_are_told(broker):
     assert {config.config_source for config in result.configs} == {6}
 
 
+def test_where_the_data_lies_is_told_also_if_nobody_said_it():
+    def told(settings: dict[str, str]) -> tuple[str | None, int]:
+        (config,) = configs(BrokerByHand(settings).connect(), 4, "1", ["log.dirs"]).configs
+        return config.value, config.config_source
+
+    assert told({}) == ("./tarry-data", 5)
+    assert told({"log.dir": "/a"}) == ("/a", 4)
+    assert told({"log.dir": "/a", "log.dirs": "/b"}) == ("/b", 4)
+
+
 @pytest.mark.parametrize(
     ("resource_type", "name", "error_code", "word"),
     [
@@ -150,8 +159,8 @@ def test_the_levels_of_the_brokers_loggers_are_told(broker):
         (4, "-", errors.INVALID_REQUEST, "number"),
         (8, "8", errors.INVALID_REQUEST, "broker 7"),
         (8, "", errors.INVALID_REQUEST, "name its id"),
-        (16, "x", errors.INVALID_REQUEST, "metrics"),
-        (32, "", errors.INVALID_GROUP_ID, "group"),
+        (16, "", errors.INVALID_REQUEST, "named"),
+        (32, "", errors.INVALID_REQUEST, "named"),
         (99, "x", errors.INVALID_REQUEST, "99"),
         (-3, "x", errors.INVALID_REQUEST, "-3"),
     ],

@@ -31,7 +31,8 @@ CASES = [
 ]
 
 
-# What is right to answer who was never a member, or about a group that is not there.
+# What is right to answer who was never a member, or about a group that is not there or of a kind
+# that is not.
 EXPECTED_ERRORS: dict[int, set[int]] = {
     api_keys.JOIN_GROUP: {errors.MEMBER_ID_REQUIRED},
     api_keys.SYNC_GROUP: {errors.UNKNOWN_MEMBER_ID},
@@ -40,6 +41,8 @@ EXPECTED_ERRORS: dict[int, set[int]] = {
     api_keys.DESCRIBE_GROUPS: {errors.GROUP_ID_NOT_FOUND},
     api_keys.DELETE_GROUPS: {errors.GROUP_ID_NOT_FOUND},
     api_keys.OFFSET_DELETE: {errors.GROUP_ID_NOT_FOUND},
+    api_keys.CONSUMER_GROUP_HEARTBEAT: {errors.UNSUPPORTED_VERSION},
+    api_keys.CONSUMER_GROUP_DESCRIBE: {errors.UNSUPPORTED_VERSION},
 }
 
 
@@ -124,5 +127,9 @@ def test_what_is_advertised_is_what_is_routed(hand: BrokerByHand) -> None:
         44: (0, 1),
         47: (0, 0),
         60: (0, 2),
+        61: (0, 0),
+        68: (0, 1),
+        69: (0, 1),
+        74: (0, 1),
         75: (0, 0),
     }

@@ -406,7 +406,7 @@ def test_generations_that_were_never_begun_are_illegal(
 @pytest.mark.parametrize("version", range(1, 7))
 @pytest.mark.parametrize("key_type", [1, 2, 3, -1])
 def test_coordinators_of_other_kinds_are_refused_for_good(version: int, key_type: int) -> None:
-    """Not as unavailable, which clients would ask for again and again."""
+    """Not as unavailable, which clients would ask for again and again; codes: trap 19."""
     hand = BrokerByHand()
     user = GroupUser(hand)
     if version < 4:
@@ -417,8 +417,12 @@ def test_coordinators_of_other_kinds_are_refused_for_good(version: int, key_type
     answer = user.request(FindCoordinatorResponse, api_keys.FIND_COORDINATOR, version, request)
 
     found = [answer] if version < 4 else answer.coordinators
+    is_old_transaction = key_type == 1 and version < 4
+    code = errors.INVALID_REQUEST
+    if is_old_transaction:
+        code = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
     assert [(each.error_code, each.node_id, each.host, each.port) for each in found] == [
-        (errors.INVALID_REQUEST, -1, "", -1)
+        (code, -1, "", -1)
     ] * (1 if version < 4 else 2)
     assert all((each.error_message or "")[-1:] not in ("", ".") for each in found)
     assert OFFSETS_TOPIC not in hand.broker.topics

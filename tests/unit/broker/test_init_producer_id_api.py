@@ -103,7 +103,7 @@ def test_a_transactional_id_is_refused_at_once_and_for_good(broker, transactiona
     for version in range(6):
         response = ask(broker.connect(), request(transactional_id), version)
 
-        assert response.error_code == errors.INVALID_REQUEST
+        assert response.error_code == errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
         assert (response.producer_id, response.producer_epoch) == (-1, -1)
 
 

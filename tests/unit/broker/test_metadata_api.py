@@ -194,8 +194,8 @@ def test_a_new_topic_that_clashes_is_refused_for_good(broker, topic):
     assert answer.error_code == errors.INVALID_TOPIC_EXCEPTION
 
 
-def test_a_new_topic_that_needs_more_brokers_is_refused_so():
-    broker = BrokerByHand({"default.replication.factor": "3"})
+def test_a_new_topic_whose_default_cannot_be_is_refused_so():
+    broker = BrokerByHand({"default.replication.factor": "0"})
 
     (topic,) = ask(broker.connect(), names("fresh", create=True), 12).topics
 

@@ -191,10 +191,12 @@ def test_without_acks_there_is_no_answer_and_later_ones_are_not_held_back(user: 
 @pytest.mark.parametrize(
     ("acks", "error_code"), [(-1, errors.NOT_ENOUGH_REPLICAS), (1, errors.NONE)]
 )
-def test_too_few_replicas_refuse_only_who_asks_for_all(
+def test_too_few_replicas_in_sync_refuse_only_who_asks_for_all(
     user: User, acks: int, error_code: int
 ) -> None:
     user.create("safe", min_insync_replicas="2")
+    # Another broker has the partition as well, and is behind.
+    user.hand.broker.topics["safe"].partitions[0].lead(1, 0, [1, 2], [1])
 
     answer = user.produce(a_batch(b"a"), topic="safe", acks=acks)
 

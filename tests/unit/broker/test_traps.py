@@ -19,7 +19,24 @@ from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from tarry.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+)
+from tarry.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
+from tarry.protocol.messages.find_coordinator import (
+    FindCoordinatorRequest,
+    FindCoordinatorResponse,
+)
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
@@ -108,8 +125,34 @@ def test_trap_05_telemetry_is_not_advertised(hand: BrokerByHand) -> None:
     assert not {71, 72} & set(ranges(hand.connect()))
 
 
-def test_trap_06_the_new_group_protocol_is_not_advertised(hand: BrokerByHand) -> None:
-    assert not {68, 69} & set(ranges(hand.connect()))
+@pytest.mark.parametrize("version", [0, 1])
+def test_trap_06_the_new_group_protocol_is_advertised_and_refused(
+    hand: BrokerByHand, version: int
+) -> None:
+    client = hand.connect()
+    known = ranges(client)
+
+    answer = client.ask(
+        api_keys.CONSUMER_GROUP_HEARTBEAT, version, ConsumerGroupHeartbeatRequest("g", "m")
+    )
+
+    assert (known[68], known[69]) == ((0, 1), (0, 1))
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    assert answer.error_code == errors.UNSUPPORTED_VERSION
+    assert "group.protocol=classic" in (answer.error_message or "")
+
+
+def test_trap_06_groups_are_described_by_the_older_request(hand: BrokerByHand) -> None:
+    answer = hand.connect().ask(
+        api_keys.CONSUMER_GROUP_DESCRIBE, 1, ConsumerGroupDescribeRequest(["g", "", "g"])
+    )
+
+    assert isinstance(answer, ConsumerGroupDescribeResponse)
+    assert [(each.group_id, each.error_code) for each in answer.groups] == [
+        ("g", errors.UNSUPPORTED_VERSION),
+        ("", errors.UNSUPPORTED_VERSION),
+        ("g", errors.UNSUPPORTED_VERSION),
+    ]
 
 
 def test_trap_07_librdkafka_finds_its_features(hand: BrokerByHand) -> None:
@@ -269,4 +312,84 @@ def test_trap_18_only_bytes_that_changed_on_their_way_are_corrupt(
         errors.INVALID_RECORD,
         errors.INVALID_RECORD,
         errors.INVALID_RECORD,
+    ]
+
+
+@pytest.mark.parametrize("version", range(1, 7))
+def test_trap_19_who_looks_for_a_transactions_coordinator_is_not_told_to_look_again(
+    hand: BrokerByHand, caplog: pytest.LogCaptureFixture, version: int
+) -> None:
+    request = FindCoordinatorRequest(key="payments", key_type=1)
+    if version >= 4:
+        request = FindCoordinatorRequest(coordinator_keys=["payments"], key_type=1)
+
+    answer = hand.connect().ask(api_keys.FIND_COORDINATOR, version, request)
+
+    assert isinstance(answer, FindCoordinatorResponse)
+    found = answer if version < 4 else answer.coordinators[0]
+    code = errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED if version < 4 else errors.INVALID_REQUEST
+    assert found.error_code == code
+    assert "no transactions yet" in (found.error_message or "")
+    (warning,) = [one.getMessage() for one in caplog.records if one.levelname == "WARNING"]
+    assert "payments" in warning
+    assert "no transactions yet" in warning
+
+
+def test_trap_19_nor_is_who_asks_for_the_id_of_a_transactional_producer(
+    hand: BrokerByHand, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = hand.connect()
+
+    for _ in range(3):
+        answer = client.ask(api_keys.INIT_PRODUCER_ID, 5, InitProducerIdRequest("payments"))
+
+    assert isinstance(answer, InitProducerIdResponse)
+    assert answer.error_code == errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    # Once; the others are summed up later.
+    assert [one.levelname for one in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("minimum", ["2", "99"])
+def test_trap_20_a_partition_needs_no_more_replicas_in_sync_than_it_has(
+    hand: BrokerByHand,
+    batch: Batch,
+    produce: Produce,
+    topic: Callable[..., None],
+    minimum: str,
+) -> None:
+    client = hand.connect()
+    topic(client, "safe", min_insync_replicas=minimum)
+
+    answer = client.ask(api_keys.PRODUCE, 11, produce(batch(b"a"), "safe"))
+
+    assert isinstance(answer, ProduceResponse)
+    assert answer.responses[0].partition_responses[0].error_code == errors.NONE
+
+
+def test_trap_21_a_group_that_nobody_knows_has_settings(hand: BrokerByHand) -> None:
+    resource = DescribeConfigsResource(32, "nobody", ["consumer.session.timeout.ms"])
+
+    answer = hand.connect().ask(api_keys.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest([resource]))
+
+    assert isinstance(answer, DescribeConfigsResponse)
+    assert answer.results[0].error_code == errors.NONE
+    assert [each.value for each in answer.results[0].configs] == ["45000"]
+
+
+def test_trap_22_synonyms_begin_where_the_key_itself_has_a_value() -> None:
+    def told(settings: dict[str, str]) -> list[tuple[str, str | None]]:
+        client = BrokerByHand(settings).connect()
+        resource = DescribeConfigsResource(4, "1", ["log.retention.ms"])
+        request = DescribeConfigsRequest([resource], include_synonyms=True)
+        answer = client.ask(api_keys.DESCRIBE_CONFIGS, 4, request)
+        assert isinstance(answer, DescribeConfigsResponse)
+        return [(each.name, each.value) for each in answer.results[0].configs[0].synonyms]
+
+    hours = {"log.retention.hours": "24"}
+
+    assert told(hours) == []
+    assert told({**hours, "log.retention.ms": "5000"}) == [
+        ("log.retention.ms", "5000"),
+        ("log.retention.hours", "24"),
+        ("log.retention.hours", "168"),
     ]

@@ -39,7 +39,7 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
 
 
 def test_an_unknown_name_in_the_environment_is_refused() -> None:
-    with pytest.raises(InvalidSetting, match=r"log\.dir\.s is no setting"):
+    with pytest.raises(InvalidSetting, match=r"unknown setting log\.dir\.s"):
         load_settings(None, {"TARRY_LOG_DIR_S": "/x"}, [])
 
 

@@ -316,7 +316,8 @@ class GroupCluster(ScriptedCluster):
         elif self.tarry_notes is None:
             result.configs = [DescribeConfigsResourceResult("consumer.session.timeout.ms", "45000")]
         elif name not in self.tarry_notes:
-            result.error_code = errors.GROUP_ID_NOT_FOUND
+            code = str(errors.GROUP_ID_NOT_FOUND)
+            result.configs = [DescribeConfigsResourceResult("tarry.notes.error.code", code)]
         else:
             told = {"tarry.notes.since.ms": "1700000000000"}
             for number, note in enumerate(self.tarry_notes[name], 1):

@@ -117,10 +117,13 @@ def test_what_cannot_be_created_is_refused_with_kafkas_code_and_a_sentence(
     assert decision.records == []
 
 
-def test_a_default_above_the_number_of_brokers_is_refused():
+def test_a_default_above_the_number_of_brokers_makes_as_many_replicas_as_there_are_brokers():
     decision = create(cluster(), TopicWanted("n"), settings={"default.replication.factor": "3"})
 
-    assert only(decision).error_code == errors.INVALID_REPLICATION_FACTOR
+    assert only(decision).error_code == errors.NONE
+    created = only(decision).created
+    assert created is not None
+    assert [len(row.replicas) for row in created.partitions] == [1]
 
 
 def test_the_name_is_looked_at_before_the_settings_and_these_before_the_partitions():

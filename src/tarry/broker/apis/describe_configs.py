@@ -1,5 +1,5 @@
 """DescribeConfigs (key 32): settings of topics, of this broker and its loggers, and where they
-come from; of a group, what its coordinator remembers.
+come from; of a group, Kafka's defaults and what its coordinator remembers.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from tarry.cluster.config_decisions import broker_named
 from tarry.cluster.config_entries import (
     ConfigEntry,
     broker_entries,
+    client_metrics_entries,
     cluster_entries,
     group_entries,
     logger_entries,
@@ -78,12 +79,13 @@ def _entries(broker: Broker, resource_type: int, name: str) -> list[ConfigEntry]
         loggers.check_broker(name, broker.settings)
         return logger_entries(loggers.levels())
     if resource_type == RESOURCE_GROUP:
-        error_code, message, facts = note_entries(broker, name)
-        if error_code != errors.NONE:
-            raise ConfigRefusal(error_code, message)
-        return group_entries(facts)
+        if not name:
+            raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
+        return group_entries(note_entries(broker, name))
     if resource_type == RESOURCE_CLIENT_METRICS:
-        raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics are not collected")
+        if not name:
+            raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics must be named")
+        return client_metrics_entries()
     raise ConfigRefusal(errors.INVALID_REQUEST, f"there is no resource type {resource_type}")
 
 

@@ -1,7 +1,7 @@
 """FindCoordinator (key 10): which broker leads a group; `__consumer_offsets` is made for it.
 
-Coordinators of transactions and of share groups do not exist yet: INVALID_REQUEST, which clients
-give up at, where any coordinator error would have them ask for ever.
+Coordinators of transactions and of share groups do not exist yet.  What is answered instead must
+end the client's question at once, and clients differ: see `_refusal_code`.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
         )
-        return _none(key, errors.INVALID_REQUEST, sentence)
+        context.report(f"client {context.client_id}, coordinator of {key}: {sentence}")
+        return _none(key, _refusal_code(context, key_type), sentence)
     if broker.coordinator.shard_of(key) is None:
         return _none(
             key,
@@ -118,6 +119,17 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
     return Coordinator(
         key=key, node_id=broker.broker_id, host=host, port=port, error_code=errors.NONE
     )
+
+
+def _refusal_code(context: RequestContext, key_type: int) -> int:
+    """Clients take this code for the last word (docs/explanation/protocol-traps.md).
+
+    librdkafka and what is built on it ask again for ever after INVALID_REQUEST, and for versions
+    below 4; Java, franz-go and all others that know version 4 drop our sentence after the other.
+    """
+    if key_type == TRANSACTION and context.api_version < VERSION_OF_BATCHES:
+        return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+    return errors.INVALID_REQUEST
 
 
 def _none(key: str, error_code: int, sentence: str) -> Coordinator:

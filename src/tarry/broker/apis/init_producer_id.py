@@ -50,8 +50,12 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     """Give out an id, at once if one is left of those reserved."""
     assert isinstance(request, InitProducerIdRequest)
     if request.transactional_id is not None:
-        # Transactions are not there; clients take this code as final and do not hang.
-        return _refusal(errors.INVALID_REQUEST)
+        # Transactions are not there; every client takes this code for the last word.
+        context.report(
+            f"client {context.client_id}, transactional.id {request.transactional_id}: "
+            "this broker has no transactions yet"
+        )
+        return _refusal(errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (request.producer_id == NONE_LEFT) != (request.producer_epoch == NO_EPOCH):
         return _refusal(errors.INVALID_REQUEST)
     return _take(broker, context, broker.now_ms + RESERVATION_MS_MAX)

@@ -2,7 +2,8 @@
 
 Kafka has no API that says why a group rebalanced.  DescribeConfigs has a resource for groups, so
 the notes are read-only settings there: any client can read them without a new message, and a
-broker that does not know them lacks the keys.
+broker that does not know them lacks the keys.  A group has settings whether it is there or not, as
+in Kafka; where there are no notes to tell, a setting says by an error code why.
 """
 
 from __future__ import annotations
@@ -19,31 +20,31 @@ if TYPE_CHECKING:
 
 SINCE_KEY: Final = "tarry.notes.since.ms"
 NOTE_KEY: Final = "tarry.note."
+NO_NOTES_KEY: Final = "tarry.notes.error.code"
 
 _SINCE_SENTENCE: Final = (
     "Since when this broker remembers what happened in the group: calendar, in ms."
 )
 _NOTE_SENTENCE: Final = "Something that happened in the group, as JSON; at_ms is its calendar time."
+_NO_NOTES_SENTENCE: Final = "The error code that says why nothing is told of the group."
 
 # Key, value and what it means.
 MemoryEntry = tuple[str, str, str]
 
 
-def note_entries(broker: Broker, group_id: str) -> tuple[int, str, list[MemoryEntry]]:
-    """Error code, a sentence for it, and the notes of a group, oldest first."""
-    if not group_id:
-        return errors.INVALID_GROUP_ID, "name a group", []
+def note_entries(broker: Broker, group_id: str) -> list[MemoryEntry]:
+    """The notes of a group, oldest first, or why there are none."""
     shard, error_code = broker.coordinator.find(group_id)
-    if shard is None:
-        return error_code, "the coordinator of this group cannot say now; ask again", []
     history = broker.coordinator.history
     numbered = history.notes(group_id)
-    if not numbered and group_id not in shard.groups.by_id:
-        return errors.GROUP_ID_NOT_FOUND, "there is no group of this name", []
+    if shard is not None and not numbered and group_id not in shard.groups.by_id:
+        error_code = errors.GROUP_ID_NOT_FOUND
+    if error_code != errors.NONE:
+        return [(NO_NOTES_KEY, str(error_code), _NO_NOTES_SENTENCE)]
     entries: list[MemoryEntry] = [(SINCE_KEY, str(history.since_ms), _SINCE_SENTENCE)]
     for number, at_ms, note in numbered:
         entries.append((f"{NOTE_KEY}{number:06}", _json(at_ms, note), _NOTE_SENTENCE))
-    return errors.NONE, "", entries
+    return entries
 
 
 def _json(at_ms: int, note: Note) -> str:

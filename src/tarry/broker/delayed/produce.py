@@ -90,7 +90,7 @@ class DelayedProduce(DelayedOperation):
 
     def _settle(self, status: ProduceStatus, partition: Partition) -> None:
         status.is_pending = False
-        if self.acks == -1 and len(partition.isr) < partition.config.min_insync_replicas:
+        if self.acks == -1 and partition.is_under_min_isr():
             # The records are in the log but on fewer replicas than the topic asks for.
             status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
             return

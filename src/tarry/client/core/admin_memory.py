@@ -2,7 +2,8 @@
 
 Kafka has no request for it, so Tarry's broker tells it as settings of the group that nobody can
 set (DescribeConfigs for the resource type GROUP): one that says since when it remembers, and one
-for each note.  Apache Kafka answers the same request without them.
+for each note, or one that says why there are none.  Apache Kafka answers the same request without
+them.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ RESOURCE_GROUP: Final = 32
 
 SINCE: Final = "tarry.notes.since.ms"
 NOTE_PREFIX: Final = "tarry.note."
+NO_NOTES: Final = "tarry.notes.error.code"
 
 
 class GroupNote(NamedTuple):
@@ -62,12 +64,13 @@ class RecallGroup(GroupsCall):
 
     def interpret(self, response: Any, version: int) -> dict[str, GroupMemory | ClientError | None]:
         result = response.results[0]
-        if result.error_code == GROUP_ID_NOT_FOUND:
-            return {self.group_id: not_found(self.group_id, None)}
-        if result.error_code != NONE:
-            sentence = result.error_message or f"group {self.group_id} is not remembered"
-            return {self.group_id: BrokerError(result.error_code, sentence)}
         told = {entry.name: entry.value or "" for entry in result.configs}
+        error_code = result.error_code or int(told.get(NO_NOTES, NONE))
+        if error_code == GROUP_ID_NOT_FOUND:
+            return {self.group_id: not_found(self.group_id, None)}
+        if error_code != NONE:
+            sentence = result.error_message or f"group {self.group_id} is not remembered"
+            return {self.group_id: BrokerError(error_code, sentence)}
         since = told.get(SINCE)
         if since is None:
             return {self.group_id: None}

@@ -1,0 +1,56 @@
+"""What a start says about settings that load and do less than their text promises."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.listeners import host_and_port
+from tarry.base.settings import Settings
+from tarry.base.settings_ignored import NO_SECURITY
+
+# Kafka's keys that count replicas.  A server.properties of three brokers has them above 1.
+_REPLICA_KEYS: Final = (
+    "default.replication.factor",
+    "min.insync.replicas",
+    "offsets.topic.replication.factor",
+)
+
+
+def warnings(settings: Settings) -> list[str]:
+    """One sentence for each thing that somebody who wrote these settings may not expect."""
+    return [*_without_effect(settings), *_alone(settings), *_open_to_everybody(settings)]
+
+
+def _without_effect(settings: Settings) -> list[str]:
+    parts = [
+        f"{', '.join(keys)} ({reason})"
+        for reason, keys in settings.ignored.items()
+        if reason != NO_SECURITY
+    ]
+    if settings.closed_listeners:
+        names = ", ".join(settings.closed_listeners)
+        parts.append(f"the listener {names} (named in controller.listener.names, not opened)")
+    return [f"settings without effect here: {'; '.join(parts)}"] if parts else []
+
+
+def _alone(settings: Settings) -> list[str]:
+    return [
+        f"{key}={settings.get_int(key)} counts as 1: there is one broker, and it keeps one replica "
+        "of each partition"
+        for key in _REPLICA_KEYS
+        if settings.is_given(key) and settings.get_int(key) > 1
+    ]
+
+
+def _open_to_everybody(settings: Settings) -> list[str]:
+    """Nobody must believe in a protection that is not there."""
+    keys = settings.ignored.get(NO_SECURITY, [])
+    listeners = settings.open_listeners
+    if not keys and all(listener.is_loopback for listener in listeners):
+        return []
+    addresses = ", ".join(host_and_port(one.host, one.port) for one in listeners)
+    useless = f"; settings without effect: {', '.join(keys)}" if keys else ""
+    return [
+        f"this broker is open to everybody who can reach {addresses}: Tarry has no TLS, "
+        f"authentication or access control yet{useless}"
+    ]

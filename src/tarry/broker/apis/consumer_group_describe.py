@@ -1,0 +1,32 @@
+"""ConsumerGroupDescribe (key 69): there is no group of KIP-848, so none can be described.
+
+Clients that get UNSUPPORTED_VERSION for a group ask DescribeGroups for it; any other code would
+end their question.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.base import errors
+from tarry.broker.request import RequestContext
+from tarry.protocol.message import Message
+from tarry.protocol.messages.consumer_group_describe import (
+    ConsumerGroupDescribeRequest,
+    ConsumerGroupDescribeResponse,
+    DescribedGroup,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Refuse group by group, in the order of the request, as Kafka without the protocol does."""
+    assert isinstance(request, ConsumerGroupDescribeRequest)
+    return ConsumerGroupDescribeResponse(
+        groups=[
+            DescribedGroup(error_code=errors.UNSUPPORTED_VERSION, group_id=group_id)
+            for group_id in request.group_ids
+        ]
+    )

@@ -1,0 +1,34 @@
+"""ConsumerGroupHeartbeat (key 68): refused until there are groups of KIP-848.
+
+It is advertised all the same, as by an Apache Kafka that has the new protocol switched off: where
+the key is missing, librdkafka with group.protocol=consumer waits for ever and says nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.request import RequestContext
+from tarry.protocol.message import Message
+from tarry.protocol.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+REFUSAL: Final = (
+    "this broker has no groups of the new consumer protocol (KIP-848) yet; "
+    "set group.protocol=classic"
+)
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """Refuse every member alike; a client gives up at this code."""
+    assert isinstance(request, ConsumerGroupHeartbeatRequest)
+    context.report(f"client {context.client_id}, group {request.group_id}: {REFUSAL}")
+    return ConsumerGroupHeartbeatResponse(
+        error_code=errors.UNSUPPORTED_VERSION, error_message=REFUSAL
+    )

@@ -1,0 +1,64 @@
+"""ListConfigResources (key 74): what has settings that can be described.
+
+No client metrics and no groups: Kafka lists those of them that somebody has given settings, and
+here nobody can.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tarry.base import errors
+from tarry.broker.config_writes import (
+    RESOURCE_BROKER,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_GROUP,
+    RESOURCE_TOPIC,
+)
+from tarry.broker.request import RequestContext
+from tarry.protocol.message import Message
+from tarry.protocol.messages.list_config_resources import (
+    ConfigResource,
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
+)
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+# Before version 1 the API lists client metrics alone (KIP-714, KIP-1142).
+VERSION_OF_TYPES: Final = 1
+TYPES: Final = (
+    RESOURCE_GROUP,
+    RESOURCE_CLIENT_METRICS,
+    RESOURCE_BROKER_LOGGER,
+    RESOURCE_BROKER,
+    RESOURCE_TOPIC,
+)
+
+
+def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+    """List what is of the types asked for; no type means every one."""
+    assert isinstance(request, ListConfigResourcesRequest)
+    asked = request.resource_types or list(TYPES)
+    if context.api_version < VERSION_OF_TYPES:
+        asked = [RESOURCE_CLIENT_METRICS]
+    if any(each not in TYPES for each in asked):
+        return ListConfigResourcesResponse(error_code=errors.UNSUPPORTED_VERSION)
+    return ListConfigResourcesResponse(
+        config_resources=[
+            ConfigResource(name, each)
+            for each in TYPES
+            if each in asked
+            for name in _names(broker, each)
+        ]
+    )
+
+
+def _names(broker: Broker, resource_type: int) -> list[str]:
+    if resource_type in (RESOURCE_BROKER_LOGGER, RESOURCE_BROKER):
+        return [str(broker.broker_id)]
+    if resource_type == RESOURCE_TOPIC:
+        return sorted(broker.topics)
+    return []
