@@ -41,7 +41,9 @@ def test_a_properties_file_is_read_as_java_reads_it(text: str, expected: dict[st
 
 @pytest.mark.parametrize("text", ["a=\\u12", "a=\\uzzzz", "a=\\ud800"])
 def test_a_broken_escape_is_refused(text: str) -> None:
-    with pytest.raises(InvalidSetting, match=r"not a character.*\(file server\.properties line 1\)"):
+    with pytest.raises(
+        InvalidSetting, match=r"not a character.*\(file server\.properties line 1\)"
+    ):
         SettingTexts().add_properties(text, "server.properties")
 
 
