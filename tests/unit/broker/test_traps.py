@@ -2,7 +2,7 @@
 
 The numbers are those of docs/explanation/protocol-traps.md; KIPs, tickets and clients are named
 there and in the tests' names.  Order of answers (16) and wholeness of batches (15) are tried
-further in `test_produce_and_fetch`.
+further in `test_produce_and_fetch`, order of requests (19) in `test_request_order`.
 """
 
 from __future__ import annotations
@@ -23,6 +23,12 @@ from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
+)
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
 )
 from tarry.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tarry.simulation.by_hand import BrokerByHand, ClientByHand
@@ -270,3 +276,19 @@ def test_trap_18_only_bytes_that_changed_on_their_way_are_corrupt(
         errors.INVALID_RECORD,
         errors.INVALID_RECORD,
     ]
+
+
+def test_trap_19_a_lookup_behind_a_produce_sees_its_records(
+    hand: BrokerByHand, batch: Batch, produce: Produce
+) -> None:
+    client = hand.connect()
+    asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    lookup = ListOffsetsRequest(topics=[ListOffsetsTopic(name="orders", partitions=[asked])])
+    frames = client.encode(api_keys.PRODUCE, 11, produce(batch(b"a", b"b")))
+    frames += client.encode(api_keys.LIST_OFFSETS, 10, lookup)
+    client.send_bytes(frames)
+    hand.settle()
+
+    _, found = client.answers()
+    assert isinstance(found, ListOffsetsResponse)
+    assert found.topics[0].partitions[0].offset == 2
