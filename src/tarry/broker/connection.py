@@ -2,8 +2,10 @@
 
 Bytes come in any cut; a frame's memory grows with what has arrived, never with the length that
 it claims.  Each request takes a slot; an answer leaves when all slots before it are answered
-(docs/explanation/protocol-traps.md, 16).  A connection handles no further request while too much
-waits for its peer: `is_blocked`.  Hot: every request passes here.
+(docs/explanation/protocol-traps.md, 16).  A request is handled when those before it are answered,
+so that it sees what they did (19); `must_next_wait` has the exceptions.  A connection handles no
+further request while too much waits for its peer either: `is_blocked`.  Hot: every request passes
+here.
 """
 
 from __future__ import annotations
@@ -27,6 +29,9 @@ from tarry.timer.entry import TimerEntry
 
 # The longest of the beginnings by which foreign protocols are known, and the shortest header.
 HEADER_BYTES_MIN: Final = 8
+
+# Behind the first bytes of a frame: the length, then the API key.
+API_KEY_END: Final = 6
 
 # Below it a part of a frame is a piece: its object weighs as much as its bytes.
 SMALL_PIECE_BYTES: Final = 1_024
@@ -77,7 +82,8 @@ class Connection:
         self.watch: TimerEntry | None = None
         self.slots: list[RequestContext] = []
         self.first_slot: i64 = 0
-        self.fetches_waiting = 0
+        # Requests that are handled and have no answer yet: one, or several of one API.
+        self.waiting: i64 = 0
         # Answered but not taken by the transport yet, and what it has not passed on.
         self.unsent: i64 = 0
         self.held: i64 = 0
@@ -146,7 +152,8 @@ class Connection:
         if size < HEADER_BYTES_MIN or size > self.frame_bytes_max:
             raise ProtocolViolation(self._bad_length(size))
         if available < size + 4:
-            self._wait_for(size + 4, now_ms)
+            # No more of it than its key: until that is known it may have to wait.
+            self._wait_for(size + 4 if available >= API_KEY_END else API_KEY_END, now_ms)
             return -1
         position = self.position + 4
         self.position = position + size
@@ -154,11 +161,21 @@ class Connection:
         self.active_ms = now_ms
         return position
 
-    def frame_is_fetch(self) -> bool:
-        """True if the next bytes are the beginning of a fetch; whether whole does not matter."""
-        if len(self.data) - self.position < 6:
+    def must_next_wait(self) -> bool:
+        """True if the next frame, whole or not, is to be handled after what waits is answered.
+
+        A produce behind a produce need not, nor a commit of offsets behind another: what they do
+        is done in the order of the log, nothing that is decided about the second depends on
+        whether the first is durable, and their answers tell of themselves alone.
+        """
+        if len(self.data) - self.position < API_KEY_END:
             return False
-        return read_i16_be(self.data, self.position + 4) == api_keys.FETCH
+        key: int = read_i16_be(self.data, self.position + 4)
+        if key == self.slots[-1].api_key and key in (api_keys.PRODUCE, api_keys.OFFSET_COMMIT):
+            return False
+        # What cannot be a request closes the connection, and at once.
+        size: i64 = i64(read_i32_be(self.data, self.position))
+        return HEADER_BYTES_MIN <= size <= self.frame_bytes_max
 
     def _wait_for(self, needed: i64, now_ms: int) -> None:
         self._begin_parts()
@@ -190,11 +207,11 @@ class Connection:
     # -- answers out
 
     def is_blocked(self) -> bool:
-        """True while nothing more of this peer is handled: it must take answers first."""
+        """True while nothing more of this peer is handled: answers must be made or taken first."""
         return (
             self.unsent + self.held >= UNSENT_BYTES_MAX
             or len(self.slots) - self.first_slot >= REQUESTS_IN_FLIGHT_MAX
-            or (self.fetches_waiting > 0 and self.frame_is_fetch())
+            or (self.waiting > 0 and self.must_next_wait())
         )
 
     def has_unhandled(self) -> bool:
@@ -204,6 +221,7 @@ class Connection:
     def open_slot(self, context: RequestContext) -> None:
         """The answer to this request has its place behind those asked before it."""
         self.slots.append(context)
+        self.waiting += 1
 
     def release_slots(self) -> None:
         """Move what is answered, in order, to what the next send takes."""
@@ -250,5 +268,6 @@ class Connection:
         self.parts_size = 0
         self.slots = []
         self.first_slot = 0
+        self.waiting = 0
         self.out = []
         self.frame_begun_ms = -1

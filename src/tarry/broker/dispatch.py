@@ -81,4 +81,6 @@ def encode_answer(context: RequestContext, response: Message) -> None:
     context.chunks = chunks
     context.size = size
     context.is_answered = True
-    context.connection.held += size
+    connection = context.connection
+    connection.held += size
+    connection.waiting -= 1

@@ -44,7 +44,8 @@ class PeerWatch(TimerEntry):
                 f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
             )
             return
-        if broker.now_ms >= self._idle_due_ms() and not connection.has_unanswered():
+        is_at_work = connection.has_unanswered() or connection.has_unhandled()
+        if broker.now_ms >= self._idle_due_ms() and not is_at_work:
             if connection.has_waiting():
                 broker.close_connection(
                     connection, "it took no answers for longer than connections.max.idle.ms"

@@ -51,8 +51,10 @@ class RequestContext:
     def respond_nothing(self) -> None:
         """The request wants no answer (produce with acks=0)."""
         self.is_answered = True
-        if not self.connection.is_closed:
-            self.broker.queue_to_send(self.connection)
+        connection = self.connection
+        if not connection.is_closed:
+            connection.waiting -= 1
+            self.broker.queue_to_send(connection)
 
     def report(self, reason: str) -> None:
         """What the peer sent is bad though it is answered: a line in the log, summed up."""

@@ -406,7 +406,7 @@ def test_generations_that_were_never_begun_are_illegal(
 @pytest.mark.parametrize("version", range(1, 7))
 @pytest.mark.parametrize("key_type", [1, 2, 3, -1])
 def test_coordinators_of_other_kinds_are_refused_for_good(version: int, key_type: int) -> None:
-    """Not as unavailable, which clients would ask for again and again; codes: trap 19."""
+    """Not as unavailable, which clients would ask for again and again; codes: trap 20."""
     hand = BrokerByHand()
     user = GroupUser(hand)
     if version < 4:

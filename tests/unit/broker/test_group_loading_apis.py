@@ -244,6 +244,7 @@ def test_a_partition_that_loads_slowly_does_not_keep_the_groups_of_another() -> 
         HeartbeatRequest(group_id=quick, generation_id=1, member_id=member.member_id),
     )
     hand.turn(*hand.disk.complete_flushes())
+    hand.turn()
     commit, heartbeat = member.answers()
     still = shards[partition_of_group(slow, 2)].error_code
 

@@ -155,6 +155,7 @@ def test_answers_keep_the_order_of_their_requests_behind_a_fetch_that_waits(
     early = client.answers()
 
     hand.turn(after_ms=50)
+    hand.settle()
 
     assert early == []
     first, second = client.answers()

@@ -2,7 +2,7 @@
 
 The numbers are those of docs/explanation/protocol-traps.md; KIPs, tickets and clients are named
 there and in the tests' names.  Order of answers (16) and wholeness of batches (15) are tried
-further in `test_produce_and_fetch`.
+further in `test_produce_and_fetch`, order of requests (19) in `test_request_order`.
 """
 
 from __future__ import annotations
@@ -40,6 +40,12 @@ from tarry.protocol.messages.find_coordinator import (
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
+)
+from tarry.protocol.messages.list_offsets import (
+    ListOffsetsPartition,
+    ListOffsetsRequest,
+    ListOffsetsResponse,
+    ListOffsetsTopic,
 )
 from tarry.protocol.messages.produce import ProduceRequest, ProduceResponse
 from tarry.simulation.by_hand import BrokerByHand, ClientByHand
@@ -315,8 +321,24 @@ def test_trap_18_only_bytes_that_changed_on_their_way_are_corrupt(
     ]
 
 
+def test_trap_19_a_lookup_behind_a_produce_sees_its_records(
+    hand: BrokerByHand, batch: Batch, produce: Produce
+) -> None:
+    client = hand.connect()
+    asked = ListOffsetsPartition(partition_index=0, current_leader_epoch=-1, timestamp=-1)
+    lookup = ListOffsetsRequest(topics=[ListOffsetsTopic(name="orders", partitions=[asked])])
+    frames = client.encode(api_keys.PRODUCE, 11, produce(batch(b"a", b"b")))
+    frames += client.encode(api_keys.LIST_OFFSETS, 10, lookup)
+    client.send_bytes(frames)
+    hand.settle()
+
+    _, found = client.answers()
+    assert isinstance(found, ListOffsetsResponse)
+    assert found.topics[0].partitions[0].offset == 2
+
+
 @pytest.mark.parametrize("version", range(1, 7))
-def test_trap_19_who_looks_for_a_transactions_coordinator_is_not_told_to_look_again(
+def test_trap_20_who_looks_for_a_transactions_coordinator_is_not_told_to_look_again(
     hand: BrokerByHand, caplog: pytest.LogCaptureFixture, version: int
 ) -> None:
     request = FindCoordinatorRequest(key="payments", key_type=1)
@@ -335,7 +357,7 @@ def test_trap_19_who_looks_for_a_transactions_coordinator_is_not_told_to_look_ag
     assert "no transactions yet" in warning
 
 
-def test_trap_19_nor_is_who_asks_for_the_id_of_a_transactional_producer(
+def test_trap_20_nor_is_who_asks_for_the_id_of_a_transactional_producer(
     hand: BrokerByHand, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = hand.connect()
@@ -350,7 +372,7 @@ def test_trap_19_nor_is_who_asks_for_the_id_of_a_transactional_producer(
 
 
 @pytest.mark.parametrize("minimum", ["2", "99"])
-def test_trap_20_a_partition_needs_no_more_replicas_in_sync_than_it_has(
+def test_trap_21_a_partition_needs_no_more_replicas_in_sync_than_it_has(
     hand: BrokerByHand,
     batch: Batch,
     produce: Produce,
@@ -366,7 +388,7 @@ def test_trap_20_a_partition_needs_no_more_replicas_in_sync_than_it_has(
     assert answer.responses[0].partition_responses[0].error_code == errors.NONE
 
 
-def test_trap_21_a_group_that_nobody_knows_has_settings(hand: BrokerByHand) -> None:
+def test_trap_22_a_group_that_nobody_knows_has_settings(hand: BrokerByHand) -> None:
     resource = DescribeConfigsResource(32, "nobody", ["consumer.session.timeout.ms"])
 
     answer = hand.connect().ask(api_keys.DESCRIBE_CONFIGS, 4, DescribeConfigsRequest([resource]))
@@ -376,7 +398,7 @@ def test_trap_21_a_group_that_nobody_knows_has_settings(hand: BrokerByHand) -> N
     assert [each.value for each in answer.results[0].configs] == ["45000"]
 
 
-def test_trap_22_synonyms_begin_where_the_key_itself_has_a_value() -> None:
+def test_trap_23_synonyms_begin_where_the_key_itself_has_a_value() -> None:
     def told(settings: dict[str, str]) -> list[tuple[str, str | None]]:
         client = BrokerByHand(settings).connect()
         resource = DescribeConfigsResource(4, "1", ["log.retention.ms"])

@@ -47,7 +47,6 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     operation = DelayedFetch(
         context, topics, limits, request.min_bytes, broker.now_ms + request.max_wait_ms
     )
-    context.connection.fetches_waiting += 1
     context.operation = operation
     broker.fetch_purgatory.try_complete_else_watch(operation, _keys(topics))
     return None

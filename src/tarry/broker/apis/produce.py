@@ -2,7 +2,8 @@
 
 Each partition is checked and appended on its own.  The answer is given after the turn's write at
 the earliest, so that a write that fails is never acknowledged, and with acks=-1 (or acks=1 under
-`flush.policy=commit`) when the records can no longer be lost.
+`flush.policy=commit`) when the records can no longer be lost.  With acks=0 nothing is answered, but
+the connection's next request that is no produce waits as if it were: it sees the records.
 """
 
 from __future__ import annotations
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
 
 # KIP-516: from here on a produce names topics by id.
 VERSION_OF_TOPIC_IDS: Final = 13
+
+# Who wants no answer says nothing of how long it may take.
+UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
 
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
@@ -78,15 +82,18 @@ def append_all(
             status = _produce_partition(context, request, hosted, asked, answer, ready)
             statuses.append(status)
             must_wait = must_wait or status.is_pending
+    timeout_ms = max(request.timeout_ms, 0)
     if request.acks == 0:
-        _finish_unacknowledged(context, statuses)
-        return None
+        if _is_refused_unacknowledged(context, statuses):
+            return None
+        if not must_wait:
+            context.respond_nothing()
+            return None
+        timeout_ms = UNACKNOWLEDGED_MS_MAX
     if not must_wait:
         return response
     broker.settle_after_write(
-        DelayedProduce(
-            context, request.acks, statuses, response, broker.now_ms + max(request.timeout_ms, 0)
-        )
+        DelayedProduce(context, request.acks, statuses, response, broker.now_ms + timeout_ms)
     )
     return None
 
@@ -183,7 +190,7 @@ def _refuse(answer: PartitionProduceResponse, result: AppendResult) -> None:
         ]
 
 
-def _finish_unacknowledged(context: RequestContext, statuses: list[ProduceStatus]) -> None:
+def _is_refused_unacknowledged(context: RequestContext, statuses: list[ProduceStatus]) -> bool:
     for status in statuses:
         if status.answer.error_code != errors.NONE:
             # With acks=0 a closed connection is the only way to say that records were refused,
@@ -191,5 +198,5 @@ def _finish_unacknowledged(context: RequestContext, statuses: list[ProduceStatus
             context.close_connection(
                 f"a produce with acks=0 was refused: {errors.error_name(status.answer.error_code)}"
             )
-            return
-    context.respond_nothing()
+            return True
+    return False

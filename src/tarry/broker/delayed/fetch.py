@@ -53,9 +53,7 @@ class DelayedFetch(DelayedOperation):
         self.context = None
         self.limits = None
         self.topics = []
-        connection = context.connection
-        connection.fetches_waiting -= 1
-        if connection.is_closed:
+        if context.connection.is_closed:
             return
         context.respond(read_topics(topics, limits).response)
 

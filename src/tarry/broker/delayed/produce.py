@@ -1,8 +1,9 @@
 """DelayedProduce: waits until each partition's records may be acknowledged.
 
 Every partition starts at REQUEST_TIMED_OUT and is settled by its high watermark (acks=-1), by
-the leader's flushed end (acks=1), or by an error; expiry answers what is settled as settled, and
-the records stay.  Hot: under `flush.policy=commit` every produce waits here.
+the leader's flushed end (acks=1 and 0), or by an error; expiry answers what is settled as settled,
+and the records stay.  With acks=0 the end of the wait is the answer: what the connection asks next
+sees the records.  Hot: under `flush.policy=commit` every produce waits here.
 """
 
 from __future__ import annotations
@@ -106,6 +107,7 @@ class DelayedProduce(DelayedOperation):
             if status.is_pending:
                 status.answer.error_code = errors.REQUEST_TIMED_OUT
                 status.answer.base_offset = -1
+        is_lost = self.acks == 0 and _has_lost_records(self.statuses)
         context = self.context
         response = self.response
         assert context is not None
@@ -114,4 +116,13 @@ class DelayedProduce(DelayedOperation):
         self.context = None
         self.response = None
         self.statuses = []
-        context.respond(response)
+        if self.acks != 0:
+            context.respond(response)
+        elif is_lost:
+            context.close_connection("a produce with acks=0 was lost: KAFKA_STORAGE_ERROR")
+        else:
+            context.respond_nothing()
+
+
+def _has_lost_records(statuses: list[ProduceStatus]) -> bool:
+    return any(status.answer.error_code == errors.KAFKA_STORAGE_ERROR for status in statuses)

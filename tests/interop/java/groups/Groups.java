@@ -66,6 +66,8 @@ public class Groups {
             case "leave":
                 MEMBERS.remove(name).leave();
                 return null;
+            case "commit and look":
+                return Commits.seen(command);
             case "tool":
                 return run(command.get("class").asText(), command.get("words"));
             default:
