@@ -139,9 +139,12 @@ def _serve(machine: Machine, broker: Turning, signals: StopSignals) -> str:
             if stop_ms_max < 0:
                 stop_ms_max = now_ms + STOP_MS_MAX
                 transport.stop_listening()
-                logger.info("stopping: what waits is answered and flushed first")
+                logger.info("stopping: finishing pending requests and flushing")
             elif now_ms >= stop_ms_max:
-                return f"the broker did not stop within {STOP_MS_MAX // 1000} s and was left"
+                return (
+                    f"the broker did not finish within {STOP_MS_MAX // 1000} s; "
+                    "the next start reads its logs again"
+                )
     _drain(machine)
     return broker.stop_reason
 
