@@ -29,7 +29,7 @@ environment:
 	@PYTHON='$(PYTHON)' tools/setup.sh --interpreted
 
 serve: setup
-	@exec $(BIN)/tarry serve $(ARGS)
+	@exec $(BIN)/tarry serve --quick-start $(ARGS)
 
 quick: environment
 	@TARRY_PURE=1 $(BIN)/pytest -n 2 -m 'not process and not slow' $(ARGS)

@@ -75,7 +75,7 @@ def test_what_is_answered_was_written_and_flushed(start: Start, tmp_path: Path) 
     assert (tmp_path / "kept").read_bytes().startswith(b"record 0;record 1;")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly_and_the_peer_is_told(
     start: Start, number: signal.Signals
 ) -> None:

@@ -59,7 +59,7 @@ class DiskTrouble:
             return trouble
         if trouble.count == 0 and not trouble.is_new:
             self._logger.info(
-                "the disk has refused nothing for a minute; before that it refused %d times",
+                "the disk has refused nothing for a minute; refusals before: %d",
                 trouble.total,
             )
             return _Trouble()

@@ -62,7 +62,7 @@ def test_after_a_quiet_minute_it_is_over_and_the_next_refusal_is_told_at_once(
     caplog.clear()
     trouble.report("write to a-0 failed", DiskFull("no space"))
 
-    assert over == ["the disk has refused nothing for a minute; before that it refused 1 times"]
+    assert over == ["the disk has refused nothing for a minute; refusals before: 1"]
     assert caplog.messages[0].startswith("disk full: ")
 
 
