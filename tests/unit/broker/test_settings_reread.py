@@ -13,15 +13,15 @@ from tarry.simulation.by_hand import BrokerByHand
 
 @pytest.fixture
 def hand() -> BrokerByHand:
-    return BrokerByHand({"log.segment.bytes": "1000000", "num.partitions": "1"})
+    return BrokerByHand({"log.segment.bytes": "2000000", "num.partitions": "1"})
 
 
 def test_logs_follow_settings_that_are_read_again(hand: BrokerByHand) -> None:
     Operator(hand).create(ORDERS)
 
-    take_over(hand.broker, Settings({"log.segment.bytes": "2000000"}))
+    take_over(hand.broker, Settings({"log.segment.bytes": "3000000"}))
 
-    assert hand.broker.topics[ORDERS].partitions[0].log.config.segment_bytes == 2_000_000
+    assert hand.broker.topics[ORDERS].partitions[0].log.config.segment_bytes == 3_000_000
 
 
 def test_a_key_that_is_given_no_more_has_its_default_again(hand: BrokerByHand) -> None:
@@ -33,15 +33,15 @@ def test_a_key_that_is_given_no_more_has_its_default_again(hand: BrokerByHand) -
 def test_what_cannot_change_while_running_stays_and_is_told(
     hand: BrokerByHand, caplog: pytest.LogCaptureFixture
 ) -> None:
-    take_over(hand.broker, Settings({"log.segment.bytes": "1000000", "num.partitions": "9"}))
+    take_over(hand.broker, Settings({"log.segment.bytes": "2000000", "num.partitions": "9"}))
 
     assert hand.broker.settings.num_partitions == 1
     assert caplog.messages == ["settings that count only after a restart: num.partitions"]
 
 
 def test_what_a_client_has_changed_lies_over_what_is_read_again(hand: BrokerByHand) -> None:
-    Operator(hand).set(BROKER, "", log_segment_bytes="3000000")
+    Operator(hand).set(BROKER, "", log_segment_bytes="4000000")
 
-    take_over(hand.broker, Settings({"log.segment.bytes": "2000000"}))
+    take_over(hand.broker, Settings({"log.segment.bytes": "3000000"}))
 
-    assert hand.broker.settings.log_segment_bytes == 3_000_000
+    assert hand.broker.settings.log_segment_bytes == 4_000_000
