@@ -5,7 +5,7 @@ ARGS ?=
 
 BIN := .venv/bin
 
-.PHONY: help setup environment serve test quick check bench bench-timer bench-purgatory bench-groups bench-compaction dist clean
+.PHONY: help setup developing environment serve test quick check bench bench-timer bench-purgatory bench-groups bench-compaction dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -24,37 +24,43 @@ help:
 setup:
 	@PYTHON='$(PYTHON)' tools/setup.sh
 
-# What tests and checks of the source need: all of setup but the compiling.
-environment:
-	@PYTHON='$(PYTHON)' tools/setup.sh --interpreted
+# What tests and benchmarks need besides.
+developing:
+	@PYTHON='$(PYTHON)' tools/setup.sh --dev
 
-serve: setup
-	@exec $(BIN)/tarry serve $(ARGS)
+# The same without compiling: checks of the source, tests of the interpreted form.
+environment:
+	@PYTHON='$(PYTHON)' tools/setup.sh --dev --interpreted
+
+# A first start is not to take more than a minute: what is not compiled by then is so for the next.
+serve:
+	@PYTHON='$(PYTHON)' tools/setup.sh --patience 50
+	@exec $(BIN)/tarry serve --quick-start $(ARGS)
 
 quick: environment
 	@TARRY_PURE=1 $(BIN)/pytest -n 2 -m 'not process and not slow' $(ARGS)
 
-test: setup
+test: developing
 	@tools/test.sh $(ARGS)
 
 check: environment
 	@tools/check.sh
 
-bench: setup
+bench: developing
 	@$(BIN)/python bench/start.py
 	@$(BIN)/python bench/brokers.py $(ARGS)
 
 bench-timer:
-	@PYTHON='$(PYTHON)' tools/setup.sh --bench
+	@PYTHON='$(PYTHON)' tools/setup.sh --dev --bench
 	@$(BIN)/python bench/timer.py $(ARGS)
 
-bench-purgatory: setup
+bench-purgatory: developing
 	@$(BIN)/python bench/purgatory.py $(ARGS)
 
-bench-groups: setup
+bench-groups: developing
 	@$(BIN)/python bench/groups.py $(ARGS)
 
-bench-compaction: setup
+bench-compaction: developing
 	@$(BIN)/python bench/compaction.py $(ARGS)
 
 # A pure wheel, which runs everywhere, and a compiled one for this interpreter and platform.

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 START_S_MAX = 20.0
@@ -46,12 +46,13 @@ class BrokerProcess:
         texts: Mapping[str, str] | None = None,
         *,
         environment: Mapping[str, str] | None = None,
+        words: Sequence[str] = (),
     ) -> None:
         """Start and wait until it is ready; the log goes on in `log_path`."""
         assert self.process is None
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
-                self.command(texts),
+                [*self.command(texts), *words],
                 stdout=subprocess.PIPE,
                 stderr=log,
                 cwd=self.directory,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import os
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -33,12 +34,24 @@ def pytest_report_header(config: pytest.Config) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    let_children_be_interrupted()
     for line in (
         "process: starts other processes",
         "slow: takes more than a few seconds",
         "interpreted: replaces or traces functions of the product, which is no use when compiled",
     ):
         config.addinivalue_line("markers", line)
+
+
+def let_children_be_interrupted() -> None:
+    """Give the programs that tests start the system's own way with signals.
+
+    What is ignored is inherited, and a shell ignores SIGINT for what it starts in the background,
+    `nohup` SIGHUP.  A handler is not inherited; this one does nothing, so we go on ignoring them.
+    """
+    for one in (signal.SIGINT, signal.SIGHUP):
+        if signal.getsignal(one) == signal.SIG_IGN:
+            signal.signal(one, lambda number, frame: None)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

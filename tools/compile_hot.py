@@ -7,6 +7,7 @@ whose C did not change are not compiled again.  Beside the build lies the record
 `tarry/_form.py` compares with the sources, so that a stale build never runs.
 
     compile_hot.py            build if anything changed; one line says what was done
+    compile_hot.py --is-due   exit with 0 if a build would be made, print nothing
     compile_hot.py --clean    remove everything that a build leaves behind
     compile_hot.py --opt 3    another optimisation level than the list's `hot_opt_level`
 """
@@ -37,6 +38,8 @@ PACKAGE: Final = SOURCE / "tarry"
 SUFFIX: Final = EXTENSION_SUFFIXES[0]
 BUILD: Final = ROOT / "build" / ("hot" + SUFFIX.rsplit(".", 1)[0])
 RECORD: Final = PACKAGE / ("_compiled" + SUFFIX.rsplit(".", 1)[0] + ".txt")
+# What a build from nothing takes on two cores that have nothing else to do.
+EXPECTED: Final = "up to a minute"
 UNIT: Final = "tarry"  # the shared library is src/tarry__mypyc<abi>.so
 
 # What a record begins with; the same words as in tarry/_form.py.
@@ -264,6 +267,7 @@ def main() -> int:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--clean", action="store_true", help="remove what a build leaves behind")
+    parser.add_argument("--is-due", action="store_true", help="only say whether to build")
     parser.add_argument("--opt", metavar="LEVEL", help="optimisation level of the C compiler")
     arguments = parser.parse_args()
     if arguments.clean:
@@ -273,6 +277,9 @@ def main() -> int:
     hot = settings()
     opt_level = arguments.opt or str(hot["hot_opt_level"])
     modules = hot_modules(hot["hot"])
+    if arguments.is_due:
+        digest = digest_of_unit(with_imported(modules), modules, opt_level)
+        return 0 if what_is_missing() is None and not is_up_to_date(digest, modules) else 1
     with alone():
         if is_up_to_date(digest_of_unit(with_imported(modules), modules, opt_level), modules):
             return 0
@@ -281,7 +288,7 @@ def main() -> int:
             remove_build()
             print(f"The hot modules run interpreted: {missing}.")
             return 0
-        print(f"compiling {len(modules)} hot modules as one unit", flush=True)
+        print(f"compiling {len(modules)} hot modules, {EXPECTED}", flush=True)
         started = time.monotonic()
         build(modules, opt_level)
         print(f"compiled in {time.monotonic() - started:.0f} s")

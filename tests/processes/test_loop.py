@@ -75,7 +75,7 @@ def test_what_is_answered_was_written_and_flushed(start: Start, tmp_path: Path) 
     assert (tmp_path / "kept").read_bytes().startswith(b"record 0;record 1;")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_stops_it_cleanly_and_the_peer_is_told(
     start: Start, number: signal.Signals
 ) -> None:
@@ -124,7 +124,10 @@ def test_a_broker_that_does_not_stop_is_left_after_five_seconds(start: Start) ->
 
     running.signal(signal.SIGTERM)
 
-    assert running.end() == (1, "the broker did not stop within 5 s and was left")
+    assert running.end() == (
+        1,
+        "the broker did not finish within 5 s; the next start reads its logs again",
+    )
     assert 4 < time.monotonic() - began < 9
 
 

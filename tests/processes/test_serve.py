@@ -103,7 +103,15 @@ def connect(port: int, host: str = "127.0.0.1") -> socket.socket:
     return socket.create_connection((host, port), 10)
 
 
-def test_the_first_line_names_the_address_and_the_next_command(broker: BrokerProcess) -> None:
+def test_without_a_terminal_the_first_line_names_the_address_alone(broker: BrokerProcess) -> None:
+    assert broker.first_line == f"Tarry is ready at {broker.address}"
+    assert broker.port > 0
+
+
+def test_a_quick_start_names_the_next_command_wherever_it_runs(make_broker: MakeBroker) -> None:
+    broker = make_broker()
+    broker.start(words=["--quick-start"])
+
     assert broker.first_line == (
         f"Tarry is ready at {broker.address}; try tarry produce and tarry consume in another "
         "terminal:"
@@ -356,7 +364,7 @@ def test_a_broker_that_was_stopped_for_a_while_keeps_its_connections(
 
         ask_metadata(peer)
 
-    broker.wait_for_log("stood still")
+    broker.wait_for_log("the process did not run for")
 
 
 def test_a_closed_standard_error_output_does_not_stop_it(make_broker: MakeBroker) -> None:

@@ -330,7 +330,11 @@ class ProtocolViolation(TarryError):
 
 
 class StorageError(TarryError):
-    """The disk failed (EIO), is full (ENOSPC), or a file is not there."""
+    """The disk failed (EIO), is full (`DiskFull`), or a file is not there."""
+
+
+class DiskFull(StorageError):
+    """No room is left on the disk, or its quota is used up."""
 
 
 class FlushFailed(TarryError):

@@ -17,8 +17,13 @@ _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 ENVIRONMENT_PREFIX: Final = "TARRY_"
 # Names that steer the program and are no settings: where clients begin, the settings' file, the
-# interpreted form.
-ENVIRONMENT_RESERVED: Final = ("TARRY_BOOTSTRAP_SERVERS", "TARRY_CONFIG", "TARRY_PURE")
+# interpreted form, whether an installation compiles.
+ENVIRONMENT_RESERVED: Final = (
+    "TARRY_BOOTSTRAP_SERVERS",
+    "TARRY_COMPILE",
+    "TARRY_CONFIG",
+    "TARRY_PURE",
+)
 # What steers the tests may stand in the environment of a broker that they start.
 ENVIRONMENT_TESTS: Final = "TARRY_TEST_"
 

@@ -61,7 +61,7 @@ class RepeatedFaults:
         if host.unwritten:
             self._logger.log(
                 self._level,
-                "%s: %d more of such, the last: %s",
+                "%s: %d more faults, the last: %s",
                 printable(name),
                 host.unwritten,
                 printable(host.reason),

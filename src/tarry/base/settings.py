@@ -68,6 +68,14 @@ _ADDRESS_KEYS: Final = (
     "listener.security.protocol.map",
     "controller.listener.names",
 )
+# What may change when its source is read again; hours stand for milliseconds there.
+_REREAD_KEYS: Final = frozenset(
+    (
+        *DYNAMIC_KEYS,
+        *(other for key in DYNAMIC_KEYS for other, _ in _FALLBACKS.get(key, ())),
+        "logging.level",
+    )
+)
 # Taken once, at start, and in a way of its own.
 _DERIVED_APART: Final = ("node.id",)
 _RETENTION_KEYS: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
@@ -183,6 +191,26 @@ class Settings:
         self._given_to_cluster = {key: _dynamic_value(key, cluster[key]) for key in cluster}
         self._given_to_broker = {key: _dynamic_value(key, broker[key]) for key in broker}
         self._derive()
+
+    def take_over_given(self, fresh: Settings) -> list[str]:
+        """Take what `fresh` was given for keys that may change while the broker runs.
+
+        Returns the other keys that `fresh` was given otherwise, which have to wait for a start.
+        `InvalidSetting`, and nothing has changed, if it does not go with what lies over it.
+        """
+        given = {key: value for key, value in self._given.items() if key not in _REREAD_KEYS}
+        taken = {key: value for key, value in fresh._given.items() if key in _REREAD_KEYS}
+        trial = copy.copy(self)
+        trial._given = {**given, **taken}
+        trial._derive()
+        self._given = trial._given
+        self._derive()
+        others = sorted({*given, *fresh._given})
+        return [key for key in others if self._given.get(key) != fresh._given.get(key)]
+
+    def given_texts(self) -> dict[str, str]:
+        """What was given at the start or read again since, as text."""
+        return {key: value_text(value) or "" for key, value in self._given.items()}
 
     def overlaid(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Settings:
         """A copy with these values, to see whether they can be."""

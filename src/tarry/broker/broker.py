@@ -124,7 +124,7 @@ class Broker:
         self.topics_by_id: dict[bytes, HostedTopic] = {}
         self.routes: dict[int, Route] = make_routes()
         self.faults = RepeatedFaults(logger)
-        self.flushes = FlushRounds(disk)
+        self.flushes = FlushRounds(disk, logs.trouble)
         self.flush_listeners: dict[int, FlushListener] = {}
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)
@@ -199,7 +199,7 @@ class Broker:
         late_ms = now_ms - self._turn_due_ms
         if late_ms > STALL_MS:
             self.stalled_ms += late_ms
-            logger.warning("the broker stood still for %d ms; nothing expired meanwhile", late_ms)
+            logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
         self.now_ms = now_ms - self.stalled_ms
         self.now_wall_ms = now_wall_ms
         self.clock.now_ms = self.now_ms

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.base.limits import RESOURCES_PER_REQUEST_MAX
-from tarry.broker import loggers
+from tarry.broker import changes_told, loggers
 from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import DELETE, Change, ConfigRefusal, check_form
@@ -68,6 +68,7 @@ class ConfigWrite(MetadataWrite):
         self.make_response = respond
 
     def on_complete(self) -> None:
+        self.tell_changes()
         if self.error_code != errors.NONE:
             for outcome in self.outcomes:
                 if outcome.record is not None:
@@ -85,19 +86,30 @@ def change_configs(
     validate_only: bool,
 ) -> Message | None:
     """Decide on every resource, make durable what can be done, and answer then."""
-    _decide(broker, outcomes, is_whole=is_whole, validate_only=validate_only)
+    _decide(broker, outcomes, is_whole=is_whole)
+    if not validate_only:
+        _set_levels(context, outcomes)
     records = [outcome.record for outcome in outcomes if outcome.record is not None]
     if validate_only or (not records and not broker.store.has_pending):
         return respond(outcomes)
     write = ConfigWrite(context, outcomes, respond)
     context.operation = write
+    write.note_changes(context, records)
     propose_or_wait(broker, records, write)
     return None
 
 
-def _decide(
-    broker: Broker, outcomes: list[ConfigOutcome], *, is_whole: bool, validate_only: bool
-) -> None:
+def _set_levels(context: RequestContext, outcomes: list[ConfigOutcome]) -> None:
+    for outcome in outcomes:
+        if outcome.resource_type == RESOURCE_BROKER_LOGGER and outcome.error_code == errors.NONE:
+            before = loggers.levels()
+            loggers.set_levels(outcome.changes)
+            changed = changes_told.changed_text(before, loggers.levels())
+            lines = [f"levels of loggers changed: {changed}"] if changed else []
+            changes_told.tell(lines, changes_told.asker(context), errors.NONE)
+
+
+def _decide(broker: Broker, outcomes: list[ConfigOutcome], *, is_whole: bool) -> None:
     if len(outcomes) > RESOURCES_PER_REQUEST_MAX:
         for outcome in outcomes:
             outcome.refuse(
@@ -115,8 +127,6 @@ def _decide(
             continue
         try:
             outcome.record = _record(broker, outcome, is_whole=is_whole)
-            if outcome.resource_type == RESOURCE_BROKER_LOGGER and not validate_only:
-                loggers.set_levels(outcome.changes)
         except ConfigRefusal as refusal:
             outcome.refuse(refusal.error_code, refusal.message)
 

@@ -7,15 +7,12 @@ kernel may have dropped the dirty pages, so a second success would prove nothing
 
 from __future__ import annotations
 
-import logging
-
 from mypy_extensions import mypyc_attr
 
+from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
 from tarry.log.owner import LogOwner
-
-logger = logging.getLogger("tarry.broker")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -29,8 +26,9 @@ class FlushListener:
 class FlushRounds:
     """The logs that were touched, that are dirty, and the round that is under way."""
 
-    def __init__(self, disk: Disk) -> None:
+    def __init__(self, disk: Disk, trouble: DiskTrouble) -> None:
         self.disk = disk
+        self.trouble = trouble
         self.touched: list[LogOwner] = []
         self.dirty: dict[LogOwner, None] = {}
         # Owners whose watchers should be checked in this turn.
@@ -58,7 +56,7 @@ class FlushRounds:
             try:
                 owner.log.write()
             except StorageError as error:
-                logger.error("write to %s failed, nothing of it is kept: %s", owner.name, error)
+                self.trouble.report(f"write to {owner.name} failed, nothing of it is kept", error)
                 owner.on_write_failed()
                 continue
             log = owner.log

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
+from tarry.base.disk_trouble import INTERVAL_MS
 from tarry.broker.calendar import CalendarWatch
 from tarry.broker.compactions import Compactions
 from tarry.broker.flush_rounds import FlushListener
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
 logger = logging.getLogger("tarry.broker")
 
 CHECKPOINT_INTERVAL_MS: Final = 5_000
-COUNTERS_INTERVAL_MS: Final = 60_000
 
 
 class Recurring(TimerEntry):
@@ -97,7 +97,7 @@ class OffsetsExpiry(ByCalendar):
 
 
 class Counters(Recurring):
-    """Writes the counters of a purgatory into the log when they changed."""
+    """Sums up what clients and the disk did wrong, and tells purgatories' counters that changed."""
 
     def __init__(self, broker: Broker, interval_ms: int) -> None:
         super().__init__(broker, interval_ms)
@@ -106,13 +106,14 @@ class Counters(Recurring):
     def run(self) -> None:
         broker = self.broker
         broker.faults.flush(broker.now_ms)
+        broker.logs.trouble.flush()
         before = self.written
         self.written = self._counters()
         for counters in self.written:
             if counters in before:
                 continue
             name, watched, delayed, completed, expired = counters
-            logger.info(
+            logger.debug(
                 "purgatory %s: watched %d, delayed %d, completed %d, expired %d",
                 name,
                 watched,
@@ -173,5 +174,5 @@ def begin_duties(broker: Broker) -> None:
     ProducerExpiry(broker, settings.producer_id_expiration_check_interval_ms)
     broker.record_deletions.checkpoints = Checkpoints(broker, CHECKPOINT_INTERVAL_MS)
     OffsetsExpiry(broker, settings.offsets_retention_check_interval_ms)
-    Counters(broker, COUNTERS_INTERVAL_MS)
+    Counters(broker, INTERVAL_MS)
     Compactions(broker)

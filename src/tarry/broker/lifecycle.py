@@ -39,6 +39,7 @@ def start_broker(
     """
     is_lazy = settings.flush_policy == "os"
     logs = Logs(disk, checkpoint_bytes=CHECKPOINT_BYTES_LAZY if is_lazy else CHECKPOINT_BYTES)
+    logs.trouble.directory = settings.log_directory
     logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
     take_over_changes(settings, store.state)

@@ -71,6 +71,11 @@ def set_levels(changes: list[Change]) -> None:
         _logger(key).setLevel(level)
 
 
+def set_root(level: str) -> None:
+    """`logging.level` counts from now on."""
+    logging.getLogger().setLevel(level.upper())
+
+
 def levels() -> dict[str, str]:
     """The level that counts for each logger, in Kafka's words."""
     return {name: _word(_logger(name).getEffectiveLevel()) for name in NAMES}

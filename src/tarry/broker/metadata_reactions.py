@@ -177,7 +177,7 @@ class MetadataReactions:
             raise
         except StorageError as error:
             # The topic is there, only its directories are not: clients are told to try again.
-            logger.error("the logs of topic %s cannot be made yet: %s", topic.name, error)
+            self.broker.logs.trouble.report(f"topic {topic.name} has no logs yet", error)
             HostingRetry(self, topic, hosted)
 
     def host(self, topic: TopicState, hosted: HostedTopic) -> None:
@@ -291,7 +291,8 @@ class MetadataReactions:
             self._remove_directories(deleted)
         except StorageError as error:
             # Its name stays taken until the directories are away.
-            logger.error("topic %s cannot be removed yet: %s", deleted.name, error)
+            trouble = self.broker.logs.trouble
+            trouble.report(f"topic {deleted.name} cannot be removed yet", error)
             DirectoriesRetry(self, deleted)
 
     def _remove_directories(self, deleted: DeletedTopic) -> None:
@@ -310,4 +311,4 @@ class MetadataReactions:
         broker.flush_listeners[flush_id] = TopicRemovals(broker, deleted.topic_id)
         for away in renamed:
             disk.begin_remove(away)
-        logger.info("topic %s was deleted with %d partitions", deleted.name, len(renamed))
+        logger.debug("topic %s: %d directories are being removed", deleted.name, len(renamed))

@@ -12,6 +12,7 @@ from mypy_extensions import mypyc_attr
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.broker import changes_told
 from tarry.cluster.embedded import EmbeddedStore
 from tarry.cluster.records import MetadataRecord
 from tarry.log.owner import LogOwner
@@ -19,6 +20,7 @@ from tarry.purgatory.operation import DelayedOperation
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
+    from tarry.broker.request import RequestContext
 
 METADATA_KEY: Final = "metadata"
 
@@ -36,6 +38,17 @@ class MetadataWrite(DelayedOperation):
         self.error_code: int = errors.REQUEST_TIMED_OUT
         self.required_offset = -1
         self.store: EmbeddedStore | None = None
+        self._changes: list[str] = []
+        self._asker = ""
+
+    def note_changes(self, context: RequestContext, records: list[MetadataRecord]) -> None:
+        """Remember what a client is about to change, for the log; before it is proposed."""
+        self._changes = changes_told.worded(context.broker.store.latest, records)
+        self._asker = changes_told.asker(context)
+
+    def tell_changes(self) -> None:
+        """Write into the log what became of it; when it has ended."""
+        changes_told.tell(self._changes, self._asker, self.error_code)
 
     def try_complete(self) -> bool:
         store = self.store

@@ -29,6 +29,7 @@ class TopicWrite(MetadataWrite):
         self.make_response = respond
 
     def on_complete(self) -> None:
+        self.tell_changes()
         if self.error_code != errors.NONE:
             for outcome in self.decision.outcomes:
                 if outcome.error_code == errors.NONE or not self.decision.records:
@@ -43,5 +44,6 @@ def change_topics(write: TopicWrite, *, validate_only: bool = False) -> Message 
     if validate_only or (not decision.records and not broker.store.has_pending):
         return write.make_response(decision.outcomes)
     write.context.operation = write
+    write.note_changes(write.context, decision.records)
     propose_or_wait(broker, decision.records, write)
     return None

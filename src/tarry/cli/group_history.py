@@ -187,7 +187,7 @@ def _sentence(kind: str, told: dict[str, Any]) -> str:
     if kind == "AssignmentMissing":
         return f"the leader forgot {', '.join(told['member_ids'])}: nothing to read for them"
     if kind == "AppendFailed":
-        return f"{told['what']} did not get into the log: {error_name(told['error_code'])}"
+        return f"{told['what']} could not be stored: {error_name(told['error_code'])}"
     # A newer broker may tell more than this client knows.
     return str(told.get("reason") or kind)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -22,6 +24,9 @@ logger = logging.getLogger("tarry.cli")
 
 # The address that the other commands take without being told.
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
+
+# What a first try is better off with.
+QUICK_START: Final = ["group.initial.rebalance.delay.ms=0"]
 
 EXAMPLES: Final = """\b
 Examples:
@@ -49,14 +54,26 @@ Examples:
     multiple=True,
     help="One setting; may be given again and again.",
 )
-def serve(config_path: str | None, assignments: Sequence[str]) -> int:
+@click.option(
+    "--quick-start",
+    is_flag=True,
+    help="For a first try: print what to type next, also where no terminal is, and let the first "
+    "consumer of a group begin at once (group.initial.rebalance.delay.ms=0 unless it is set).",
+)
+def serve(config_path: str | None, assignments: Sequence[str], quick_start: bool) -> int:
     """Run a broker until SIGTERM or Ctrl-C; a second one ends it at once.
 
     Settings are Kafka's: those of the file, then TARRY_... of the environment (TARRY_LOG_DIRS is
     log.dirs), then --set; later ones win.  Data is kept in ./tarry-data unless log.dirs says
-    otherwise.
+    otherwise.  SIGHUP reads them again and applies those that may change while the broker runs.
     """
-    settings = load_settings(config_path, os.environ, assignments)
+
+    def load() -> Settings:
+        return load_settings(
+            config_path, os.environ, assignments, QUICK_START if quick_start else ()
+        )
+
+    settings = load()
     # Heavy, and not needed to refuse a wrong setting.
     from tarry.runtime import serve as runtime
     from tarry.runtime.log_lines import install_lines
@@ -64,7 +81,8 @@ def serve(config_path: str | None, assignments: Sequence[str]) -> int:
     install_lines(settings.logging_format, settings.logging_level)
     for sentence in warnings(settings):
         logger.warning("%s", sentence)
-    reason = runtime.serve(settings, announce)
+    with_hints = quick_start or sys.stdout.isatty()
+    reason = runtime.serve(settings, partial(announce, with_hints=with_hints), load)
     if reason:
         click.echo(f"tarry: {reason}", err=True)
     else:
@@ -73,10 +91,14 @@ def serve(config_path: str | None, assignments: Sequence[str]) -> int:
 
 
 def load_settings(
-    config_path: str | None, environment: Mapping[str, str], assignments: Sequence[str]
+    config_path: str | None,
+    environment: Mapping[str, str],
+    assignments: Sequence[str],
+    defaults: Sequence[str] = (),
 ) -> Settings:
-    """The settings of all sources; later ones win."""
+    """The settings of all sources; later ones win, over `defaults` any."""
     given = SettingTexts()
+    given.add_assignments(defaults)
     if config_path is not None:
         given.add_properties(_read(config_path), config_path)
     given.add_environment(environment)
@@ -84,18 +106,26 @@ def load_settings(
     return Settings(given.texts, given.sources)
 
 
-def announce(settings: Settings) -> None:
+def announce(settings: Settings, *, with_hints: bool) -> None:
     """Where it is and what to try, each command on a line that can be pasted as it is."""
     told = settings.open_listeners[0]
     address = host_and_port(told.advertised_host, told.advertised_port)
     server = "" if address == DEFAULT_ADDRESS else f" -b {address}"
-    # In one write: whoever waits for the first line may read no further.
-    click.echo(
-        f"Tarry is ready at {address}; try tarry produce and tarry consume in another terminal:\n"
+    hints = (
+        "; try tarry produce and tarry consume in another terminal:\n"
         f"  echo hello | tarry produce{server} greetings\n"
         f"  tarry consume{server} greetings"
     )
+    # In one write: whoever waits for the first line may read no further.
+    click.echo(f"Tarry is ready at {address}{hints if with_hints else ''}")
     logger.info("data in %s, %s form", os.path.abspath(settings.log_directory), tarry.FORM)
+    if tarry.FORM != "compiled" and tarry.FORM_REASON != "TARRY_PURE is set":
+        logger.warning(
+            "the broker runs interpreted and needs about four times the CPU of the compiled form "
+            "(%s); to compile it, install a C compiler, then run `make setup` in a checkout, or "
+            "install the source package again with TARRY_COMPILE=1 pip install",
+            tarry.FORM_REASON,
+        )
     logger.info("listening at %s", "; ".join(_told(one) for one in settings.open_listeners))
 
 

@@ -13,7 +13,9 @@ from tarry.group.state import Member
 
 
 class Append:
-    """Records, and what waits for them."""
+    """Records, and what waits for them; `what` says in words what they hold."""
+
+    what = "a change of the group"
 
     def __init__(self, records: list[GroupRecord]) -> None:
         self.records = records
@@ -23,6 +25,8 @@ class Append:
 
 class AssignmentAppend(Append):
     """The leader's assignment: the group is Stable with it, if it is still the same round."""
+
+    what = "the assignment"
 
     def __init__(
         self, records: list[GroupRecord], generation_id: int, assignments: dict[str, bytes]
@@ -38,6 +42,8 @@ class StaticAppend(Append):
     `answer` is what it is told then, under its new id; `previous` is the member as it was.
     `origin` is the append of that previous id, if it was on its way itself.
     """
+
+    what = "the new id of a static member"
 
     def __init__(
         self,
@@ -69,9 +75,13 @@ class EmptyAppend(Append):
     its members' sessions end: nobody works in it, so that is safe.
     """
 
+    what = "the end of the last member"
+
 
 class OffsetsAppend(Append):
     """Offsets that a client committed."""
+
+    what = "a commit of offsets"
 
     def __init__(self, records: list[GroupRecord], answer: CommitAnswer) -> None:
         super().__init__(records)
@@ -80,6 +90,8 @@ class OffsetsAppend(Append):
 
 class TombstonesAppend(Append):
     """Offsets, or with `is_group` the group as a whole, that go: by request or by age."""
+
+    what = "a deletion of offsets"
 
     def __init__(
         self, records: list[GroupRecord], answer: DeleteAnswer | None, *, is_group: bool

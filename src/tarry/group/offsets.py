@@ -307,7 +307,7 @@ def decide_delete_offsets(
         return refused(moment.now_ms, DeleteAnswer(ticket, error_code))
     on_their_way = _on_their_way(group)
     in_use = {
-        topic: is_subscribed(now, topic) for topic in dict.fromkeys(p.topic for p in partitions)
+        topic: is_subscribed(now, topic) for topic in dict.fromkeys([p.topic for p in partitions])
     }
     codes: list[int] = []
     records: list[GroupRecord] = []

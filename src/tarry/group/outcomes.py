@@ -168,7 +168,7 @@ def decide_append_failed(
     draft.decision.settled = append
     draft.decision.has_failed = True
     told = APPEND_ERRORS.get(error_code, error_code)
-    draft.decision.notes.append(AppendFailed(type(append).__name__, error_code))
+    draft.decision.notes.append(AppendFailed(append.what, error_code))
     answers = draft.decision.answers
     match append:
         case AssignmentAppend():

@@ -12,6 +12,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.checkpoint import (
@@ -69,8 +70,9 @@ class SavedLog:
 class CheckpointWriter:
     """The rounds, one at a time."""
 
-    def __init__(self, disk: Disk, checkpoint_bytes: int = CHECKPOINT_BYTES) -> None:
+    def __init__(self, disk: Disk, trouble: DiskTrouble, checkpoint_bytes: int) -> None:
         self.disk = disk
+        self.trouble = trouble
         self.checkpoint_bytes = checkpoint_bytes
         self.logs: dict[str, Log] = {}
         # Encoded rows by directory, as the file has them but for those of logs given up since.
@@ -122,7 +124,7 @@ class CheckpointWriter:
             if self._step == _WRITING:
                 return self._begin_renaming()
         except StorageError as error:
-            logger.warning("recovery points could not be written: %s", error)
+            self.trouble.report("recovery points could not be written", error)
             self._end()
             return _NO_FLUSH
         self._finish()
@@ -198,7 +200,7 @@ class CheckpointWriter:
         try:
             self._flush_id = self.disk.begin_flush(files, list(directories))
         except StorageError as error:
-            logger.warning("recovery points could not be written: %s", error)
+            self.trouble.report("recovery points could not be written", error)
             self._end()
             return _NO_FLUSH
         self._step = _SAVING
@@ -212,7 +214,7 @@ class CheckpointWriter:
         except Flaw as flaw:
             log.note_flaw(flaw)
         except StorageError as error:
-            logger.warning("no recovery point for %s: %s", log.directory, error)
+            self.trouble.report(f"no recovery point for {log.directory}", error)
             self._save_failure = str(error)
 
     def _begin_writing(self) -> int:

@@ -451,7 +451,7 @@ class Log:
                 return 0
             except StorageError as error:
                 # Its indexes cannot be read now; the next check tries again.
-                logger.warning("%s cannot give up its segments yet: %s", self.directory, error)
+                logger.warning("%s: old segments cannot be deleted yet: %s", self.directory, error)
                 return 0
         start_offset = self.segments[count].base_offset
         if start_offset <= self.coming_start_offset:
@@ -476,7 +476,8 @@ class Log:
         """From here on the log is neither read nor appended to; what lies before stays readable."""
         if 0 <= self.flaw_offset <= flaw.offset:
             return
-        logger.error("%s has a flaw at offset %d: %s", self.directory, flaw.offset, flaw)
+        line = "%s is damaged at offset %d: %s; records before it are served, none is taken"
+        logger.error(line, self.directory, flaw.offset, flaw)
         self.flaw_offset = flaw.offset
         self.flaw_reason = str(flaw)
         segment = self.segments[self.segment_index(flaw.offset)]

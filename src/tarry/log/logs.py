@@ -10,6 +10,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk
 from tarry.base.errors import FlushFailed, StorageError
 from tarry.log.checkpoint import (
@@ -44,7 +45,8 @@ class Logs:
     ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
-        self.checkpoints = CheckpointWriter(disk, checkpoint_bytes)
+        self.trouble = DiskTrouble(disk, logger)
+        self.checkpoints = CheckpointWriter(disk, self.trouble, checkpoint_bytes)
         self.was_clean = False
         self._loaded: dict[str, LogCheckpoint] | None = {}
         # Logs whose recovery is not durable yet.

@@ -8,11 +8,12 @@ close-on-exec, no link is followed as a last name, and files are the owner's alo
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 from typing import Final
 
 from tarry.base.doors import LogFile
-from tarry.base.errors import StorageError
+from tarry.base.errors import DiskFull, StorageError
 from tarry.runtime.flusher import Flusher
 from tarry.runtime.refusal import reason_of
 
@@ -42,7 +43,7 @@ class OsLogFile:
             written = self._write(chunks)
         except OSError as error:
             self._take_back()
-            raise StorageError(f"{self.path}: {reason_of(error)}") from None
+            raise _storage_error(self.path, error) from None
         self.size = position + written
         return position
 
@@ -85,10 +86,19 @@ class OsLogFile:
             part = chunks[start : start + _GATHER_MAX] if len(chunks) > _GATHER_MAX else chunks
             size = sum(map(len, part))
             written = os.writev(self.descriptor, part)
-            if written != size:
-                raise OSError(0, f"the disk took {written} of {size} bytes")
-            total += written
+            if written < size:
+                self._write_rest(b"".join(part)[written:])
+            total += size
         return total
+
+    def _write_rest(self, data: bytes) -> None:
+        """What a short write left; if there is no room for it, the system now says why."""
+        rest = memoryview(data)
+        while rest:
+            written = os.write(self.descriptor, rest)
+            if written == 0:
+                raise OSError(errno.EIO, "the disk takes nothing and does not say why")
+            rest = rest[written:]
 
     def _take_back(self) -> None:
         self._is_torn = True
@@ -208,4 +218,5 @@ def _ours(files: list[LogFile]) -> list[OsLogFile]:
 
 
 def _storage_error(path: str, error: OSError) -> StorageError:
-    return StorageError(f"{path or 'the log directory'}: {reason_of(error)}")
+    kind = DiskFull if error.errno in (errno.ENOSPC, errno.EDQUOT) else StorageError
+    return kind(f"{path or 'the log directory'}: {reason_of(error)}")

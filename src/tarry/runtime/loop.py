@@ -26,7 +26,7 @@ from tarry.runtime.memory import calm_collector, keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused
-from tarry.runtime.signals import StopSignals
+from tarry.runtime.signals import Signals
 from tarry.runtime.sockets import SWEEP_MS, OsTransport
 from tarry.runtime.wake import Wake
 
@@ -87,10 +87,12 @@ def run(
     settings: Settings,
     start_broker: StartBroker,
     announce: Callable[[Settings], None],
+    on_hang_up: Callable[[Turning], None] | None = None,
 ) -> str:
     """Serve until asked to stop; "" after a clean stop, else why it ended.
 
-    `announce` is called when connections come in.  `StartRefused` says why there was no start.
+    `announce` is called when connections come in, `on_hang_up` between two turns after a SIGHUP.
+    `StartRefused` says why there was no start.
     """
     machine = Machine(settings)
     try:
@@ -98,10 +100,10 @@ def run(
         with calm_collector():
             broker = _start(machine, settings, start_broker)
         machine.transport.listen()
-        signals = StopSignals(machine.wake)
+        signals = Signals(machine.wake)
         try:
             announce(settings)
-            return _serve(machine, broker, signals)
+            return _serve(machine, broker, signals, on_hang_up)
         finally:
             signals.restore()
     finally:
@@ -122,7 +124,12 @@ def _start(machine: Machine, settings: Settings, start_broker: StartBroker) -> T
         raise StartRefused(str(error)) from None
 
 
-def _serve(machine: Machine, broker: Turning, signals: StopSignals) -> str:
+def _serve(
+    machine: Machine,
+    broker: Turning,
+    signals: Signals,
+    on_hang_up: Callable[[Turning], None] | None,
+) -> str:
     reactor = machine.reactor
     transport = machine.transport
     stop_ms_max = -1
@@ -135,13 +142,18 @@ def _serve(machine: Machine, broker: Turning, signals: StopSignals) -> str:
         broker.turn(events, now_ms, clock.now_wall_ms())
         if transport.is_restless:
             transport.sweep(now_ms)
-        if signals.is_requested:
+        if signals.take_hang_up() and on_hang_up is not None:
+            on_hang_up(broker)
+        if signals.is_stop_requested:
             if stop_ms_max < 0:
                 stop_ms_max = now_ms + STOP_MS_MAX
                 transport.stop_listening()
-                logger.info("stopping: what waits is answered and flushed first")
+                logger.info("stopping: finishing pending requests and flushing")
             elif now_ms >= stop_ms_max:
-                return f"the broker did not stop within {STOP_MS_MAX // 1000} s and was left"
+                return (
+                    f"the broker did not finish within {STOP_MS_MAX // 1000} s; "
+                    "the next start reads its logs again"
+                )
     _drain(machine)
     return broker.stop_reason
 

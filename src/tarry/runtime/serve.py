@@ -4,14 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tarry.base.errors import InvalidSetting
 from tarry.base.settings import Settings
+from tarry.broker import settings_reread
+from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
-from tarry.runtime.loop import run
+from tarry.runtime.loop import Turning, run
 
 
-def serve(settings: Settings, announce: Callable[[Settings], None]) -> str:
+def serve(
+    settings: Settings,
+    announce: Callable[[Settings], None],
+    read_again: Callable[[], Settings],
+) -> str:
     """Serve until asked to stop; "" after a clean stop, else why it ended.
 
-    `announce` is called when connections come in.  `StartRefused` says why there was no start.
+    `announce` is called when connections come in, `read_again` after a SIGHUP.  `StartRefused`
+    says why there was no start.
     """
-    return run(settings, start_broker, announce)
+
+    def on_hang_up(broker: Turning) -> None:
+        assert isinstance(broker, Broker)
+        try:
+            fresh = read_again()
+        except InvalidSetting as error:
+            settings_reread.tell_refusal(error)
+        else:
+            settings_reread.take_over(broker, fresh)
+
+    return run(settings, start_broker, announce, on_hang_up)

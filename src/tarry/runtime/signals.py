@@ -1,7 +1,13 @@
-"""SIGTERM, SIGINT, SIGHUP: the first asks for a clean stop, the second ends the process at once."""
+"""SIGTERM and SIGINT ask for a clean stop, a second one ends the process; SIGHUP rereads settings.
+
+What was ignored when the process began stays ignored: `nohup` and shells that start a command in
+the background ask for it so.  A terminal that closes sends SIGHUP as well; a broker that was
+started there then stops cleanly, since nobody could end it by Ctrl-C any more.
+"""
 
 from __future__ import annotations
 
+import os
 import signal
 from types import FrameType
 from typing import Any, Final
@@ -9,36 +15,69 @@ from typing import Any, Final
 from tarry.base.doors import Event, stop_requested
 from tarry.runtime.wake import Wake
 
-_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+_STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_TERMINAL: Final = "/dev/tty"
 
 
-class StopSignals:
+class Signals:
     """Installed for as long as the loop runs; the main thread's."""
 
     def __init__(self, wake: Wake) -> None:
-        self.is_requested = False
+        self.is_stop_requested = False
         self._is_told = False
+        self._has_hung_up = False
+        self._had_terminal = _has_terminal()
         # The handlers last, so that no signal is handled that would wake nobody.
         wake.add_collector(self._collect)
         self._descriptor_before = signal.set_wakeup_fd(
             wake.write_descriptor, warn_on_full_buffer=False
         )
-        self._before: list[Any] = [signal.signal(one, self._on_signal) for one in _STOP_SIGNALS]
+        self._before: dict[signal.Signals, Any] = {}
+        for one in (*_STOP_SIGNALS, signal.SIGHUP):
+            before = signal.getsignal(one)
+            if before != signal.SIG_IGN:
+                self._before[one] = before
+                signal.signal(one, self._on_signal)
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
-        self.is_requested = True
+        if number == signal.SIGHUP:
+            self._has_hung_up = True
+        else:
+            self._stop()
+
+    def _stop(self) -> None:
+        self.is_stop_requested = True
         # The system's own action: the second one needs no Python to end us.
-        for one in _STOP_SIGNALS:
-            signal.signal(one, signal.SIG_DFL)
+        for one in self._before:
+            if one != signal.SIGHUP:
+                signal.signal(one, signal.SIG_DFL)
 
     def _collect(self, events: list[Event]) -> None:
-        if self.is_requested and not self._is_told:
+        if self._has_hung_up and self._had_terminal and not _has_terminal():
+            self._has_hung_up = False
+            self._stop()
+        if self.is_stop_requested and not self._is_told:
             self._is_told = True
             events.append(stop_requested())
 
+    def take_hang_up(self) -> bool:
+        """True once for every time that settings are to be read again."""
+        has_hung_up = self._has_hung_up
+        self._has_hung_up = False
+        return has_hung_up
+
     def restore(self) -> None:
-        """As it was before."""
+        """As it was before; after a request to stop, the next signal ends the process."""
         signal.set_wakeup_fd(self._descriptor_before)
-        if not self.is_requested:
-            for one, before in zip(_STOP_SIGNALS, self._before, strict=True):
+        if not self.is_stop_requested:
+            for one, before in self._before.items():
                 signal.signal(one, before)
+
+
+def _has_terminal() -> bool:
+    """Whether this process is controlled by a terminal that is still there."""
+    try:
+        os.close(os.open(_TERMINAL, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK))
+    except OSError:
+        return False
+    return True

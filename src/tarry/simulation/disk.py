@@ -14,7 +14,7 @@ import random as chance
 from typing import Final
 
 from tarry.base.doors import Event, LogFile, Random, flushed
-from tarry.base.errors import StorageError
+from tarry.base.errors import DiskFull, StorageError
 from tarry.simulation.inodes import DirectoryNode, FileNode
 
 # What a disk without a budget says it has left.
@@ -51,7 +51,7 @@ class SimulatedFile:
             # What was written before the failure is cut off again, and may yet survive a crash.
             self.node.append(data[:room])
             self.node.truncate(position)
-            raise StorageError(f"{self.path}: the disk took {room} of {len(data)} bytes")
+            raise DiskFull(f"{self.path}: the disk took {room} of {len(data)} bytes")
         self.node.append(data)
         self.size = len(self.node.content)
         return position

@@ -51,7 +51,7 @@ def test_what_was_counted_last_is_told_by_flush(
     faults.flush(1_000)
     faults.flush(2_000)
 
-    assert caplog.messages[1:] == ["10.0.0.1: 1 more of such, the last: worse"]
+    assert caplog.messages[1:] == ["10.0.0.1: 1 more faults, the last: worse"]
 
 
 def test_the_number_of_remembered_hosts_is_bounded(

@@ -288,7 +288,7 @@ def test_damage_found_by_compaction_stops_neither_broker_nor_other_logs(caplog):
     make_compact(operator)
     pass_time(operator, 3_000)
 
-    assert "has a flaw at offset 0" in caplog.text
+    assert "is damaged at offset 0" in caplog.text
     assert kept(operator, "other") == [4, 5]
 
 

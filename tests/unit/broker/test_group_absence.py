@@ -179,7 +179,7 @@ def test_more_deadlines_than_a_turn_has_room_for_are_no_absence(
     for _ in range(8):
         hand.turn(after_ms=400)
 
-    assert [line for line in caplog.messages if "stood still" in line] == []
+    assert [line for line in caplog.messages if "did not run for" in line] == []
     assert GroupUser(hand).group_ids() == []
 
 

@@ -140,7 +140,7 @@ def test_the_log_tells_who_leads_a_generation_and_how_long_the_group_stood_still
     assert told == [joined]
     assert caplog.messages == [
         joined,
-        f"group {READERS}: generation 1 is stable; the group stood still for 3000 ms",
+        f"group {READERS}: generation 1 is stable; the rebalance took 3000 ms",
     ]
 
 

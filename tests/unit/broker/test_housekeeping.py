@@ -231,7 +231,7 @@ def counters(caplog: pytest.LogCaptureFixture) -> list[str]:
 def test_a_purgatorys_counters_are_told_once_a_minute_when_they_changed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     hand, user = hand_with()
     user.produce(a_batch(b"a"))
     user.send_fetch(1, max_wait_ms=2_000_000_000)
@@ -267,7 +267,7 @@ def test_a_broker_that_nobody_uses_tells_nothing(caplog: pytest.LogCaptureFixtur
 
 
 def test_an_expired_fetch_is_counted(caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.DEBUG)
     hand, user = hand_with()
     user.send_fetch(0, max_wait_ms=500)
 

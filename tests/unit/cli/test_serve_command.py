@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import tarry
 from tarry.base.errors import InvalidSetting
 from tarry.base.settings import Settings
-from tarry.cli.serve import announce, load_settings
+from tarry.cli.serve import QUICK_START, announce, load_settings
 
 
 def test_later_sources_win(tmp_path: Path) -> None:
@@ -76,8 +77,8 @@ def test_a_sentence_about_a_wrong_setting_names_its_place(
 def test_the_first_line_names_the_address_and_every_command_has_its_own(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    announce(Settings())
-    announce(Settings({"listeners": "PLAINTEXT://[::1]:9093"}))
+    announce(Settings(), with_hints=True)
+    announce(Settings({"listeners": "PLAINTEXT://[::1]:9093"}), with_hints=True)
 
     assert capsys.readouterr().out.splitlines() == [
         "Tarry is ready at 127.0.0.1:9092; try tarry produce and tarry consume in another "
@@ -88,6 +89,47 @@ def test_the_first_line_names_the_address_and_every_command_has_its_own(
         "  echo hello | tarry produce -b [::1]:9093 greetings",
         "  tarry consume -b [::1]:9093 greetings",
     ]
+
+
+def test_without_hints_only_the_address_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    announce(Settings(), with_hints=False)
+
+    assert capsys.readouterr().out == "Tarry is ready at 127.0.0.1:9092\n"
+
+
+@pytest.mark.interpreted
+def test_the_interpreted_form_says_what_it_costs_unless_it_was_asked_for(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tarry, "FORM", "interpreted")
+    monkeypatch.setattr(tarry, "FORM_REASON", "TARRY_PURE is set")
+    announce(Settings(), with_hints=False)
+    asked_for = caplog.messages.copy()
+
+    monkeypatch.setattr(tarry, "FORM_REASON", "no hot module is compiled")
+    announce(Settings(), with_hints=False)
+
+    assert asked_for == []
+    (line,) = caplog.messages
+    assert "about four times the CPU of the compiled form (no hot module is compiled)" in line
+    assert "make setup" in line
+    assert "TARRY_COMPILE=1 pip install" in line
+
+
+@pytest.mark.parametrize(
+    ("environment", "words", "delay_ms"),
+    [
+        ({}, [], 0),
+        ({"TARRY_GROUP_INITIAL_REBALANCE_DELAY_MS": "7"}, [], 7),
+        ({}, ["group.initial.rebalance.delay.ms=8"], 8),
+    ],
+)
+def test_a_quick_start_lets_groups_begin_at_once_unless_the_user_says_otherwise(
+    environment: dict[str, str], words: list[str], delay_ms: int
+) -> None:
+    settings = load_settings(None, environment, words, QUICK_START)
+
+    assert settings.group_initial_rebalance_delay_ms == delay_ms
 
 
 def test_the_log_names_every_opened_listener_with_what_its_clients_are_told(
@@ -103,7 +145,7 @@ def test_the_log_names_every_opened_listener_with_what_its_clients_are_told(
     )
     settings.open_listeners[0].bound(40_001)
 
-    announce(settings)
+    announce(settings, with_hints=False)
 
     assert caplog.messages[-1] == (
         "listening at INNER://127.0.0.1:40001; "

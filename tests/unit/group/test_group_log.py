@@ -124,7 +124,7 @@ def test_a_failed_assignment_is_told_to_all_who_wait_and_begins_a_rebalance() ->
 
     assert [scene.error(each) for each in tickets] == ["UNKNOWN_SERVER_ERROR"] * 2
     assert scene.group.round.phase == PREPARING_REBALANCE
-    assert AppendFailed("AssignmentAppend", errors.MESSAGE_TOO_LARGE) in scene.notes
+    assert AppendFailed("the assignment", errors.MESSAGE_TOO_LARGE) in scene.notes
 
 
 def test_an_assignment_of_an_older_generation_means_nothing_to_the_next() -> None:

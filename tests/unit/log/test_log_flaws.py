@@ -51,7 +51,7 @@ def test_a_missing_segment_is_a_flaw_and_nothing_is_cut(world, clean, caplog):
 
     assert log.flaw_offset == missing.base_offset
     assert "is missing" in log.recovery_report.flaw_reason
-    assert f"flaw at offset {missing.base_offset}" in caplog.text
+    assert f"damaged at offset {missing.base_offset}" in caplog.text
     assert log.log_end_offset == 60
     assert is_readable_up_to(world, log, missing.base_offset)
     assert contents(world) == before

@@ -49,6 +49,7 @@ class OffsetsTopicWrite(MetadataWrite):
         self.request = request
 
     def on_complete(self) -> None:
+        self.tell_changes()
         self.context.respond(_response(self.context.broker, self.context, self.request))
 
 
@@ -59,12 +60,13 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         return _response(broker, context, request)
     write = OffsetsTopicWrite(context, request)
     context.operation = write
-    create_offsets_topic(broker, write)
+    create_offsets_topic(context, write)
     return None
 
 
-def create_offsets_topic(broker: Broker, write: MetadataWrite) -> None:
+def create_offsets_topic(context: RequestContext, write: MetadataWrite) -> None:
     """Make `__consumer_offsets`; if it is being made already, wait for that."""
+    broker = context.broker
     settings = broker.settings
     brokers = len(broker.store.latest.broker_ids)
     wanted = TopicWanted(
@@ -79,6 +81,7 @@ def create_offsets_topic(broker: Broker, write: MetadataWrite) -> None:
         ],
     )
     decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
+    write.note_changes(context, decision.records)
     propose_or_wait(broker, decision.records, write)
 
 

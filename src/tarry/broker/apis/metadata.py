@@ -49,6 +49,7 @@ class CreatedByMetadata(MetadataWrite):
         self.refused: dict[str, int] = {}
 
     def on_complete(self) -> None:
+        self.tell_changes()
         self.context.respond(_answer(self.broker, self.context, self.request, self.refused))
 
 
@@ -70,6 +71,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         if outcome.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
             write.refused[outcome.name or ""] = outcome.error_code
     context.operation = write
+    write.note_changes(context, decision.records)
     propose_or_wait(broker, decision.records, write)
     return None
 

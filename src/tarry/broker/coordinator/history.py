@@ -11,13 +11,17 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tarry.base.errors import error_name
 from tarry.group.decision import (
     AppendFailed,
     AssignmentMissing,
+    BecameEmpty,
     BecameStable,
     GenerationBegan,
     MemberRemoved,
     Note,
+    RebalanceBegan,
+    RoundChanged,
 )
 
 if TYPE_CHECKING:
@@ -113,27 +117,34 @@ class History:
                 )
             case BecameStable():
                 logger.info(
-                    "group %s: generation %d is stable; the group stood still for %d ms",
+                    "group %s: generation %d is stable; the rebalance took %d ms",
                     group_id,
                     note.generation_id,
                     note.stood_ms,
                 )
             case AssignmentMissing():
                 logger.warning(
-                    "group %s: the leader forgot %d members, which have nothing assigned: %s",
+                    "group %s: the leader assigned nothing to %d members: %s",
                     group_id,
                     len(note.member_ids),
                     ", ".join(_shortened_ids(note.member_ids)),
                 )
             case AppendFailed():
                 logger.warning(
-                    "group %s: %s did not get into the log (error %d)",
+                    "group %s: %s could not be stored: %s",
                     group_id,
                     note.what,
-                    note.error_code,
+                    error_name(note.error_code),
                 )
-            case _:
-                logger.debug("group %s: %r", group_id, note)
+            case RebalanceBegan() | RoundChanged():
+                logger.debug(
+                    "group %s: rebalancing after generation %d: %s",
+                    group_id,
+                    note.generation_id,
+                    note.reason,
+                )
+            case BecameEmpty():
+                logger.debug("group %s: generation %d has no members", group_id, note.generation_id)
 
 
 def _shortened(note: Note) -> Note:

@@ -1,0 +1,93 @@
+"""What the disk refuses, summed up: a line when it begins, one a minute, one when it is over.
+
+A full disk refuses every write of every client, and most clients try again at once: a line each
+would hide the one thing that an operator must read, that the disk is full and where.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.base.errors import DiskFull, StorageError
+
+INTERVAL_MS: Final = 60_000
+
+
+class DiskTrouble:
+    """Writes refusals into a log.  `flush` is called every `INTERVAL_MS`.
+
+    `directory` is what an operator calls the disk's directory.
+    """
+
+    def __init__(self, disk: Disk, logger: logging.Logger) -> None:
+        self.directory = "the log directory"
+        self._disk = disk
+        self._logger = logger
+        # A full disk and a failing one end on their own.
+        self._full = _Trouble()
+        self._failing = _Trouble()
+
+    def report(self, what: str, error: StorageError) -> None:
+        """`what` says what could not be done, as a clause."""
+        is_full = isinstance(error, DiskFull)
+        trouble = self._full if is_full else self._failing
+        trouble.count += 1
+        trouble.total += 1
+        trouble.last = f"{what}: {error}"
+        if trouble.total > 1:
+            return
+        trouble.is_new = True
+        if is_full:
+            self._logger.error(
+                "%s; %s. Producers get KAFKA_STORAGE_ERROR and try again; what was acknowledged is "
+                "safe. Free room on that file system: no restart is needed",
+                self._fullness(),
+                trouble.last,
+            )
+        else:
+            self._logger.error("the disk failed: %s", trouble.last)
+
+    def flush(self) -> None:
+        """Tell what was counted in the last minute, or that the trouble is over."""
+        self._full = self._told(self._full, self._fullness() if self._full.total else "")
+        self._failing = self._told(self._failing, "the disk fails")
+
+    def _told(self, trouble: _Trouble, name: str) -> _Trouble:
+        if not trouble.total:
+            return trouble
+        if trouble.count == 0 and not trouble.is_new:
+            self._logger.info(
+                "the disk has refused nothing for a minute; refusals before: %d",
+                trouble.total,
+            )
+            return _Trouble()
+        told = trouble.count - 1 if trouble.is_new else trouble.count
+        if told > 0:
+            self._logger.error(
+                "%s; refused %d times in the last minute, the last: %s", name, told, trouble.last
+            )
+        trouble.is_new = False
+        trouble.count = 0
+        return trouble
+
+    def _fullness(self) -> str:
+        try:
+            free = f"{self._disk.free_bytes()} bytes free"
+        except StorageError as error:
+            free = str(error)
+        return f"disk full: {self.directory} ({free})"
+
+
+class _Trouble:
+    """One kind of refusal, from its first time until it has been quiet for a minute."""
+
+    __slots__ = ("count", "is_new", "last", "total")
+
+    def __init__(self) -> None:
+        self.last = ""
+        self.total = 0
+        # Since the last line; the refusal that was told at once is among them.
+        self.count = 0
+        self.is_new = False

@@ -1,0 +1,44 @@
+"""Settings read again while the broker runs, as after SIGHUP: what changed counts where it can."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.settings import Settings
+from tarry.broker import loggers
+from tarry.broker.changes_told import changed_text
+
+if TYPE_CHECKING:
+    from tarry.broker.broker import Broker
+
+logger = logging.getLogger("tarry.broker")
+
+
+def take_over(broker: Broker, fresh: Settings) -> None:
+    """Let count what `fresh` says of keys that may change; tell what waits for the next start.
+
+    What was changed by a client lies over it, as it does over the file that was read at start.
+    """
+    settings = broker.settings
+    before = settings.given_texts()
+    try:
+        waiting = settings.take_over_given(fresh)
+    except InvalidSetting as error:
+        tell_refusal(error)
+        return
+    changed = changed_text(before, settings.given_texts())
+    if changed:
+        logger.info("settings read again, from now on: %s", changed)
+        loggers.set_root(settings.logging_level)
+        broker.reactions.reconfigure_broker()
+    if waiting:
+        logger.warning("settings that count only after a restart: %s", ", ".join(waiting))
+    if not changed and not waiting:
+        logger.info("settings read again: nothing has changed")
+
+
+def tell_refusal(error: InvalidSetting) -> None:
+    """The sources hold what cannot be."""
+    logger.error("settings cannot be read again, those of before stay: %s", error)
