@@ -216,13 +216,16 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before it is done.")
 
 
+def check_can_ask(question: str, *, yes: bool) -> None:
+    """Fail before anything is done if a question would have nobody to answer it."""
+    if not yes and not sys.stdin.isatty():
+        fail(f"cannot ask without a terminal: {question} Add --yes to do it", EXIT_USAGE)
+
+
 def confirm(question: str, *, yes: bool) -> None:
     """Ask before something is lost; without a terminal only --yes will do."""
-    if yes:
-        return
-    if not sys.stdin.isatty():
-        fail(f"cannot ask without a terminal: {question} Add --yes to do it", EXIT_USAGE)
-    if not click.confirm(question):
+    check_can_ask(question, yes=yes)
+    if not yes and not click.confirm(question):
         fail("nothing was changed")
 
 

@@ -15,7 +15,7 @@ import click
 
 
 def print_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-    """Columns by width; those of numbers, or of none (`-`), stand to the right."""
+    """Columns by width; those of numbers, or of none (`-`, `?`), stand to the right."""
     cells = [[str(cell) for cell in row] for row in rows]
     widths = [len(title) for title in titles]
     for row in cells:
@@ -62,7 +62,7 @@ def _padded(cell: str, width: int, *, to_right: bool) -> str:
 
 
 def _is_of_numbers(column: Sequence[object]) -> bool:
-    are_numbers = [isinstance(cell, int | SizeCell) for cell in column if cell != "-"]
+    are_numbers = [isinstance(cell, int | SizeCell) for cell in column if cell not in ("-", "?")]
     return bool(are_numbers) and all(are_numbers)
 
 

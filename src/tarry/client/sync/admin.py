@@ -6,7 +6,7 @@ error of one stands beside the answers of the others and is not raised.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -36,6 +36,7 @@ from tarry.client.core.admin_groups import (
     describe_groups,
     list_groups,
 )
+from tarry.client.core.admin_log_dirs import LogDirectory, describe_log_dirs
 from tarry.client.core.admin_memory import GroupMemory, recall_group
 from tarry.client.core.admin_offsets import (
     PartitionErrors,
@@ -252,6 +253,12 @@ class Admin:
         call = ApiVersions() if broker_id is None else ApiVersions(broker_id)
         table: VersionTable = self._call(call, timeout)
         return table
+
+    def describe_log_dirs(
+        self, topics: Mapping[str, Sequence[int]] | None = None, timeout: float | None = None
+    ) -> list[LogDirectory]:
+        """The log directories of all brokers with the sizes of these partitions (None: all)."""
+        return self._errand(describe_log_dirs(self._core.connections, topics), timeout)
 
     # --- Offsets
 
