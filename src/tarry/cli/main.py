@@ -48,9 +48,17 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.configs:configs",
         "Get, set and unset settings of topics and brokers.",
     ),
+    "log": (
+        "tarry.cli.log:log",
+        "Show the sizes of logs, verify the data of a stopped broker, dump its files.",
+    ),
+    "health": (
+        "tarry.cli.health:health",
+        "Check that a cluster answers, can be written and is not damaged.",
+    ),
     "describe": (
         "tarry.cli.describe:describe",
-        "Show a cluster: its id, its brokers, how many topics it has.",
+        "Show a cluster: its id, its brokers, its topics.",
     ),
     "simulate": (
         "tarry.cli.simulate:simulate",

@@ -119,10 +119,14 @@ def _batch_row(header: BatchHeader, position: int, *, is_valid: bool) -> Row:
         "max_timestamp": int(header.max_timestamp),
         "size": int(header.size),
         "magic": int(header.magic),
-        "codec": NAMES.get(int(header.codec), str(header.codec)),
+        "codec": _codec_name(int(header.codec)),
         "crc": int(header.crc),
         "is_valid": is_valid,
     }
+
+
+def _codec_name(codec: int) -> str:
+    return NAMES[codec] if codec < len(NAMES) else str(codec)
 
 
 def _record_row(
@@ -207,7 +211,7 @@ def _snapshot_rows(content: bytes, offset: int) -> Iterator[Row]:
             "kind": "producer",
             "producer_id": producer_id,
             "producer_epoch": int(batch.epoch),
-            "first_sequence": int(batch.first_sequence),
+            "first_sequence": int(batch.base_sequence),
             "last_sequence": int(batch.last_sequence),
             "last_offset": int(batch.last_offset),
             "offset_delta": int(batch.last_offset - batch.base_offset),

@@ -26,6 +26,19 @@ from tarry.runtime.directory import FORMAT, FORMAT_NAME, LOCK_NAME
 from tarry.runtime.files import OsLogFile, ReadOnlyDisk
 from tarry.runtime.refusal import reason_of
 
+# Those of the log are for whoever shows them.
+__all__ = [
+    "Finding",
+    "Hold",
+    "InspectedDirectory",
+    "InspectionRefused",
+    "Verified",
+    "VerifiedLog",
+    "hold",
+    "open_file",
+    "verify_directory",
+]
+
 # TOPIC-PARTITION; a deleted topic's directory ends in -delete, another topic's in -stray.
 _PARTITION: Final = re.compile(r".+-[0-9]+", re.ASCII)
 _DIGITS: Final = 10
@@ -220,6 +233,36 @@ def _lost(checkpoints: Iterable[LogCheckpoint], inspected: InspectedDirectory) -
         for row in checkpoints
         if row.directory not in there and any(segment.size for segment in row.segments)
     ]
+
+
+class Hold:
+    """The lock of the data directory that a path lies in, as long as it is looked at."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+
+
+def hold(path: str) -> Hold:
+    """Hold the data directory of a file, a partition or itself; refuse a running broker's."""
+    full = os.path.abspath(path)
+    if not os.path.exists(full):
+        raise InspectionRefused(f"{path} does not exist")
+    for root in (full, os.path.dirname(full), os.path.dirname(os.path.dirname(full))):
+        if os.path.exists(os.path.join(root, LOCK_NAME)):
+            return Hold(_lock(root))
+    return Hold(-1)
 
 
 def open_file(path: str) -> OsLogFile:
