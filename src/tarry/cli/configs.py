@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
 
+from tarry.cli.guesses import did_you_mean
 from tarry.cli.running import (
     Cluster,
     GuessingGroup,
@@ -17,6 +18,8 @@ from tarry.cli.running import (
     quietly,
 )
 from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.topic_choice import explained, guard_internal, internal_option
+from tarry.cli.units import setting_text
 
 if TYPE_CHECKING:
     from tarry.client.core.admin_calls import ConfigEntry
@@ -30,7 +33,7 @@ A setting of a topic counts for it alone; one of a broker is the default for its
 \b
 Examples:
   tarry configs get --topic orders
-  tarry configs set --topic orders retention.ms=86400000
+  tarry configs set --topic orders retention.ms=1d
   tarry configs unset --topic orders retention.ms
   tarry configs get --broker 1 log.retention.ms
 """
@@ -53,33 +56,43 @@ class Target(NamedTuple):
         return "the brokers" if self.broker_id is None else f"broker {self.broker_id}"
 
     def read(self, admin: Admin, timeout: float, *, explain: bool) -> list[ConfigEntry]:
-        if self.topic is not None:
+        from tarry.client.errors import ClientError
+
+        if self.topic is None:
+            return admin.describe_broker_configs(self.broker_id, timeout, explain=explain)
+        try:
             return admin.describe_topic_configs(self.topic, timeout, explain=explain)
-        return admin.describe_broker_configs(self.broker_id, timeout, explain=explain)
+        except ClientError as error:
+            raise explained(admin, error, self.topic, timeout) from None
 
     def change(
         self, admin: Admin, changes: list[ConfigChange], timeout: float, *, validate_only: bool
     ) -> None:
-        if self.topic is not None:
-            admin.change_topic_configs(
-                self.topic, changes, validate_only=validate_only, timeout=timeout
-            )
-        else:
+        from tarry.client.errors import ClientError
+
+        if self.topic is None:
             admin.change_broker_configs(
                 self.broker_id, changes, validate_only=validate_only, timeout=timeout
             )
+            return
+        try:
+            admin.change_topic_configs(
+                self.topic, changes, validate_only=validate_only, timeout=timeout
+            )
+        except ClientError as error:
+            raise explained(admin, error, self.topic, timeout) from None
 
 
 def _target_options(command: Callable[..., None]) -> Callable[..., None]:
     """Of what, one of the three: the command gets one `target`."""
 
-    @click.option("--topic", metavar="NAME", help="Of this topic.")
-    @click.option("--broker", type=click.IntRange(0), metavar="ID", help="Of this broker.")
-    @click.option("--brokers", is_flag=True, help="Of all brokers together.")
+    @click.option("--topic", metavar="NAME", help="Settings of this topic.")
+    @click.option("--broker", type=click.IntRange(0), metavar="ID", help="Settings of this broker.")
+    @click.option("--brokers", is_flag=True, help="Settings of all brokers together.")
     @functools.wraps(command)
     def run(*, topic: str | None, broker: int | None, brokers: bool, **options: Any) -> None:
         if [topic is not None, broker is not None, brokers].count(True) != 1:
-            raise click.UsageError("say whose settings: --topic NAME, --broker ID or --brokers")
+            raise click.UsageError("name whose settings: --topic NAME, --broker ID or --brokers")
         command(target=Target(topic, broker), **options)
 
     return run
@@ -104,9 +117,9 @@ Examples:
 @click.argument("keys", nargs=-1, metavar="[KEY]...")
 @_target_options
 @cluster_options
-@click.option("--all", "with_defaults", is_flag=True, help="Defaults as well.")
-@click.option("--explain", is_flag=True, help="Type, meaning, and where each value may come from.")
-@click.option("-q", "--quiet", is_flag=True, help="Only the values.")
+@click.option("--all", "with_defaults", is_flag=True, help="Show defaults as well.")
+@click.option("--explain", is_flag=True, help="Show type, meaning and origin of each.")
+@click.option("-q", "--quiet", is_flag=True, help="Print the values only.")
 @json_option
 @quietly
 def get_command(
@@ -129,7 +142,7 @@ def get_command(
         for one in chosen:
             click.echo(one.value or "")
     elif not chosen:
-        click.echo(f"nothing is set for {target}; --all shows the defaults", err=True)
+        click.echo(f"{target} has no settings of its own; --all shows the defaults", err=True)
     elif explain:
         _print_explained(chosen)
     else:
@@ -147,12 +160,7 @@ def _chosen(
     known = {one.name: one for one in entries}
     for key in keys:
         if key not in known:
-            # Loaded here, because hardly any call needs it.
-            from difflib import get_close_matches
-
-            near = get_close_matches(key, known, 1)
-            hint = f"; did you mean {near[0]}?" if near else ""
-            fail(f"there is no setting {key} for {target}{hint}")
+            fail(f"{target} has no setting {key!r}{did_you_mean(key, known)}")
     return [known[key] for key in dict.fromkeys(keys)]
 
 
@@ -206,10 +214,10 @@ def _entry_json(one: ConfigEntry) -> dict[str, object]:
 SET_EXAMPLES: Final = """
 \b
 Examples:
-  tarry configs set --topic orders retention.ms=86400000 segment.bytes=100000000
+  tarry configs set --topic orders retention.ms=1d segment.bytes=100MB
   tarry configs set --topic orders cleanup.policy+=compact      add to a list
   tarry configs set --topic orders cleanup.policy-=delete       take from a list
-  tarry configs set --broker 1 log.cleaner.backoff.ms=1000
+  tarry configs set --broker 1 log.cleaner.backoff.ms=1s
   tarry configs set --topic orders retention.ms=1 --validate-only
 
 \b
@@ -221,7 +229,8 @@ All of the settings are changed, or none.  They count at once and survive a rest
 @click.argument("items", nargs=-1, required=True, metavar="KEY=VALUE...")
 @_target_options
 @cluster_options
-@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@internal_option
+@click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
 @json_option
 @quietly
 def set_command(
@@ -229,12 +238,14 @@ def set_command(
     *,
     target: Target,
     cluster: Cluster,
+    internal: bool,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Change settings of a topic or of brokers."""
     changes = parse_changes(items, ())
-    _change(cluster, target, changes, validate_only=validate_only, as_json=as_json)
+    change = _Change(cluster, target, changes, internal=internal, validate_only=validate_only)
+    change.run(as_json=as_json)
 
 
 UNSET_EXAMPLES: Final = """
@@ -249,7 +260,8 @@ Examples:
 @click.argument("keys", nargs=-1, required=True, metavar="KEY...")
 @_target_options
 @cluster_options
-@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@internal_option
+@click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
 @json_option
 @quietly
 def unset_command(
@@ -257,37 +269,44 @@ def unset_command(
     *,
     target: Target,
     cluster: Cluster,
+    internal: bool,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Take settings back, so that the defaults count again."""
     changes = parse_changes((), keys)
-    _change(cluster, target, changes, validate_only=validate_only, as_json=as_json)
+    change = _Change(cluster, target, changes, internal=internal, validate_only=validate_only)
+    change.run(as_json=as_json)
 
 
-def _change(
-    cluster: Cluster,
-    target: Target,
-    changes: list[ConfigChange],
-    *,
-    validate_only: bool,
-    as_json: bool,
-) -> None:
-    """Change all of it or nothing, and say so."""
-    with cluster.admin() as admin:
-        target.change(admin, changes, cluster.timeout, validate_only=validate_only)
-    if as_json:
-        print_json(
-            {
-                "topic": target.topic,
-                "broker_id": target.broker_id,
-                "executed": not validate_only,
-                "settings": [change.name for change in changes],
-            }
-        )
-    else:
-        done = "could be changed" if validate_only else "changed"
-        click.echo(f"{target}: {count_of(len(changes), 'setting')} {done}")
+class _Change(NamedTuple):
+    """One change of settings, all of it or nothing."""
+
+    cluster: Cluster
+    target: Target
+    changes: list[ConfigChange]
+    internal: bool
+    validate_only: bool
+
+    def run(self, *, as_json: bool) -> None:
+        """Change the settings, and say so."""
+        target, timeout = self.target, self.cluster.timeout
+        with self.cluster.admin() as admin:
+            names = [] if target.topic is None else [target.topic]
+            guard_internal(admin, names, "change it", timeout, internal=self.internal)
+            target.change(admin, self.changes, timeout, validate_only=self.validate_only)
+        if as_json:
+            print_json(
+                {
+                    "topic": target.topic,
+                    "broker_id": target.broker_id,
+                    "executed": not self.validate_only,
+                    "settings": [change.name for change in self.changes],
+                }
+            )
+        else:
+            done = "could be changed" if self.validate_only else "changed"
+            click.echo(f"{target}: {count_of(len(self.changes), 'setting')} {done}")
 
 
 def parse_changes(items: Sequence[str], unset: Sequence[str]) -> list[ConfigChange]:
@@ -301,8 +320,8 @@ def parse_changes(items: Sequence[str], unset: Sequence[str]) -> list[ConfigChan
         operation = operations.get(key[-1:], SET)
         name = key if operation == SET else key[:-1]
         if not equals or not name:
-            raise click.UsageError(f"write the setting {item!r} as KEY=VALUE")
-        changes.append(ConfigChange(name, operation, value))
+            raise click.UsageError(f"invalid setting {item!r}: write it as KEY=VALUE")
+        changes.append(ConfigChange(name, operation, setting_text(name, value)))
     changes.extend(ConfigChange(key, DELETE) for key in unset)
     names = [change.name for change in changes]
     for name in names:

@@ -28,11 +28,11 @@ Examples:
 
 @click.command(epilog=EXAMPLES)
 @cluster_options
-@click.option("--apis", is_flag=True, help="The versions of each API that the brokers take.")
+@click.option("--apis", is_flag=True, help="Show the versions of each API that the broker takes.")
 @json_option
 @quietly
 def describe(*, cluster: Cluster, apis: bool, as_json: bool) -> None:
-    """Show a cluster: its id, its brokers, how many topics it has."""
+    """Show a cluster: its id, its brokers, its topics."""
     with cluster.admin() as admin:
         if apis:
             _print_apis(admin, cluster.timeout, as_json=as_json)

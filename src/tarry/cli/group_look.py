@@ -13,6 +13,7 @@ from tarry.client.core.admin_groups import GroupDescription, GroupMember
 from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE, Place
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.lookup import LATEST, FoundOffset
+from tarry.client.core.metadata import Topic
 from tarry.client.errors import ClientError
 from tarry.client.sync.admin import Admin
 
@@ -222,7 +223,22 @@ def end_offsets(admin: Admin, places: Sequence[Place], timeout: float) -> dict[P
 
 def offsets_at(admin: Admin, wanted: dict[Place, int], timeout: float) -> dict[Place, int]:
     """Offsets at times, of the partitions whose leaders tell them."""
-    topics = admin.find_topics([topic for topic, _ in wanted], timeout)
+    return _offsets_at(
+        admin, admin.find_topics([topic for topic, _ in wanted], timeout), wanted, timeout
+    )
+
+
+def offsets_of_led(
+    admin: Admin, topics: Sequence[Topic], time: int, timeout: float
+) -> dict[Place, int]:
+    """Offsets at one time, of all partitions of these topics that have a leader."""
+    wanted = {(topic.name, index): time for topic in topics for index in topic.partitions}
+    return _offsets_at(admin, {topic.name: topic for topic in topics}, wanted, timeout)
+
+
+def _offsets_at(
+    admin: Admin, topics: dict[str, Topic], wanted: dict[Place, int], timeout: float
+) -> dict[Place, int]:
     led = {
         (topic, index): time
         for (topic, index), time in wanted.items()

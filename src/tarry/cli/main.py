@@ -11,13 +11,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from tarry import __version__
 from tarry.base.errors import InvalidSetting, TarryError
-from tarry.cli.running import GuessingGroup, forget_stdout, is_no_room
+from tarry.cli.running import GuessingGroup
+from tarry.cli.streams import ClosedStream, forget_stdout, prepare_streams, sentence_of
 
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
@@ -47,9 +48,17 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.configs:configs",
         "Get, set and unset settings of topics and brokers.",
     ),
+    "log": (
+        "tarry.cli.log:log",
+        "Show the sizes of logs, verify the data of a stopped broker, dump its files.",
+    ),
+    "health": (
+        "tarry.cli.health:health",
+        "Check that a cluster answers, can be written and is not damaged.",
+    ),
     "describe": (
         "tarry.cli.describe:describe",
-        "Show a cluster: its id, its brokers, how many topics it has.",
+        "Show a cluster: its id, its brokers, its topics.",
     ),
     "simulate": (
         "tarry.cli.simulate:simulate",
@@ -92,7 +101,11 @@ class LazyGroup(GuessingGroup):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, epilog=EXAMPLES)
+# Commands below inherit the names of the help's option.
+CONTEXT_SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings=CONTEXT_SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def tarry() -> None:
     """A message broker that speaks Kafka's wire protocol and knows how to wait."""
@@ -100,6 +113,7 @@ def tarry() -> None:
 
 def main() -> None:
     """What the installed command runs."""
+    prepare_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -115,10 +129,8 @@ def run(arguments: Sequence[str], system: str = os.name) -> int:
         forget_stdout()
         return FAILED
     except OSError as error:
-        if not is_no_room(error):
-            raise
         forget_stdout()
-        return _fail(f"the output cannot be written: {error.strerror}", FAILED)
+        return _fail(sentence_of(error), FAILED)
     return code
 
 
@@ -130,6 +142,9 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except ClosedStream as error:
+        forget_stdout()
+        return _fail(str(error), FAILED)
     except TarryError as error:
         return _fail(str(error), _exit_code(error))
     except SystemExit as exit_:

@@ -30,7 +30,7 @@ def print_outcomes(
     is_failed = False
     rows: list[dict[str, object]] = []
     for name, error, done in outcomes:
-        left = (forgiven or {}).get(getattr(error, "code", 0))
+        left = (forgiven or {}).get(_code_of(error))
         rows.append(
             {what: name, "done": error is None, "error": None if error is None else str(error)}
         )
@@ -46,3 +46,12 @@ def print_outcomes(
         print_json(rows)
     if is_failed:
         sys.exit(EXIT_FAILED)
+
+
+def _code_of(error: ClientError | None) -> int:
+    from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+    from tarry.client.errors import BrokerError, UnknownTopic
+
+    if isinstance(error, UnknownTopic):
+        return UNKNOWN_TOPIC_OR_PARTITION
+    return error.code if isinstance(error, BrokerError) else NONE

@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tarry.cli.guesses import unknown_topic
 from tarry.cli.outcomes import print_outcomes
 from tarry.cli.running import (
     EXIT_FAILED,
     Cluster,
+    check_can_ask,
     cluster_options,
     confirm,
     fail,
@@ -20,6 +22,8 @@ from tarry.cli.running import (
     yes_option,
 )
 from tarry.cli.tables import print_json, print_table
+from tarry.cli.topic_choice import check_not_internal, explained, guard_internal, internal_option
+from tarry.cli.units import Count
 
 if TYPE_CHECKING:
     from tarry.cli.places import Place
@@ -34,7 +38,7 @@ At = tuple[str, int]
 ALTER_EXAMPLES: Final = """
 \b
 Examples:
-  tarry topics alter orders -c retention.ms=86400000     keep records for a day
+  tarry topics alter orders -c retention.ms=1d           keep records for a day
   tarry topics alter orders -c cleanup.policy+=compact   add to a list
   tarry topics alter orders --unset retention.ms         the broker's default again
   tarry topics alter orders -c retention.ms=1 --validate-only
@@ -48,9 +52,22 @@ The settings of a topic, with what they mean:
 @click.command("alter", epilog=ALTER_EXAMPLES)
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cluster_options
-@click.option("-c", "--config", "configs", multiple=True, metavar="KEY=VALUE", help="A setting.")
-@click.option("--unset", multiple=True, metavar="KEY", help="Back to the broker's default.")
-@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@click.option(
+    "-c",
+    "--config",
+    "configs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Setting to change; repeatable.",
+)
+@click.option(
+    "--unset",
+    multiple=True,
+    metavar="KEY",
+    help="Setting to take back to the broker's; repeatable.",
+)
+@internal_option
+@click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
 @json_option
 @quietly
 def alter_command(
@@ -59,26 +76,28 @@ def alter_command(
     cluster: Cluster,
     configs: tuple[str, ...],
     unset: tuple[str, ...],
+    internal: bool,
     validate_only: bool,
     as_json: bool,
 ) -> None:
     """Change settings of topics; of each topic all of them or none."""
     from tarry.cli.configs import parse_changes
-    from tarry.client.errors import BrokerError
+    from tarry.client.errors import BrokerError, UnknownTopic
 
     changes = parse_changes(configs, unset)
     if not changes:
-        raise click.UsageError("say what to change, with -c KEY=VALUE or --unset KEY")
+        raise click.UsageError("name what to change: -c KEY=VALUE or --unset KEY")
     done = "could be changed" if validate_only else "changed"
     outcomes: list[tuple[str, ClientError | None, str]] = []
     with cluster.admin() as admin:
+        guard_internal(admin, names, "change it", cluster.timeout, internal=internal)
         for name in names:
             try:
                 admin.change_topic_configs(
                     name, changes, validate_only=validate_only, timeout=cluster.timeout
                 )
-            except BrokerError as error:
-                outcomes.append((name, error, ""))
+            except (BrokerError, UnknownTopic) as error:
+                outcomes.append((name, explained(admin, error, name, cluster.timeout), ""))
             else:
                 outcomes.append((name, None, done))
     print_outcomes("topic", outcomes, as_json=as_json)
@@ -105,10 +124,13 @@ Records with a key may go to another partition than before; partitions cannot be
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cluster_options
 @click.option(
-    "-p", "--partitions", type=click.IntRange(1), required=True, help="How many in all, not more."
+    "-p", "--partitions", type=Count(1), required=True, help="Number of partitions in all."
 )
-@click.option("--assignment", metavar="ID:ID,...", help="Brokers of each new one, leader first.")
-@click.option("--validate-only", is_flag=True, help="Ask whether it could be done.")
+@click.option(
+    "--assignment", metavar="ID:ID,...", help="Brokers of each new partition, leaders first."
+)
+@internal_option
+@click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
 @json_option
 @quietly
 def add_partitions_command(
@@ -117,6 +139,7 @@ def add_partitions_command(
     cluster: Cluster,
     partitions: int,
     assignment: str | None,
+    internal: bool,
     validate_only: bool,
     as_json: bool,
 ) -> None:
@@ -125,6 +148,7 @@ def add_partitions_command(
     done = "could have" if validate_only else "has"
     outcomes: list[tuple[str, ClientError | None, str]] = []
     with cluster.admin() as admin:
+        guard_internal(admin, names, "change it", cluster.timeout, internal=internal)
         for name in names:
             outcome = admin.create_partitions(
                 name,
@@ -133,7 +157,10 @@ def add_partitions_command(
                 validate_only=validate_only,
                 timeout=cluster.timeout,
             )
-            outcomes.append((name, outcome.error, f"{done} {partitions} partitions"))
+            error = outcome.error
+            if error is not None:
+                error = explained(admin, error, name, cluster.timeout)
+            outcomes.append((name, error, f"{done} {partitions} partitions"))
     print_outcomes("topic", outcomes, as_json=as_json)
 
 
@@ -142,7 +169,7 @@ def parse_assignment(text: str) -> list[list[int]]:
     try:
         return [[int(broker) for broker in part.split(":")] for part in text.split(",")]
     except ValueError:
-        raise click.UsageError(f"write the assignment {text!r} as ID:ID,ID:ID") from None
+        raise click.UsageError(f"invalid assignment {text!r}: write it as ID:ID,ID:ID") from None
 
 
 # --- delete-records
@@ -165,9 +192,15 @@ have had.
 @click.command("delete-records", epilog=DELETE_RECORDS_EXAMPLES)
 @click.argument("name", metavar="NAME")
 @cluster_options
-@click.option("--before", required=True, metavar="OFFSET", help="Delete what lies before it.")
-@click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only in these.")
+@click.option(
+    "--before",
+    required=True,
+    metavar="OFFSET",
+    help="Delete the records before this offset or time.",
+)
+@click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Partitions (default: all).")
 @yes_option
+@internal_option
 @json_option
 @quietly
 def delete_records_command(
@@ -177,6 +210,7 @@ def delete_records_command(
     before: str,
     partitions: str | None,
     yes: bool,
+    internal: bool,
     as_json: bool,
 ) -> None:
     """Delete the first records of a topic's partitions, for all readers and for good."""
@@ -187,9 +221,15 @@ def delete_records_command(
         only = None if partitions is None else parse_partitions(partitions)
     except BadPlace as error:
         raise click.UsageError(str(error)) from None
-    confirm(f"Delete the records of {name} before {before}?", yes=yes)
+    question = f"Delete the records of {name} before {before}?"
+    check_can_ask(question, yes=yes)
     with cluster.admin() as admin:
-        topic = admin.describe_topics([name], cluster.timeout)[0]
+        topics = {one.name: one for one in admin.list_topics(cluster.timeout)}
+        if name not in topics:
+            fail(unknown_topic(name, topics))
+        topic = topics[name]
+        check_not_internal([topic], "delete its records", internal=internal)
+        confirm(question, yes=yes)
         wanted = {index: single.get(index, start) for index in _indexes(topic, only, single)}
         deletion = _Deletion(admin, name, cluster.timeout)
         deletion.run(wanted)
@@ -200,7 +240,8 @@ def _indexes(topic: Topic, only: list[int] | None, single: dict[int, Place]) -> 
     """The partitions that were named in one way or the other, else all."""
     for index in [*(only or ()), *single]:
         if index not in topic.partitions:
-            fail(f"topic {topic.name} has partitions 0 to {max(topic.partitions)}, not {index}")
+            last = max(topic.partitions)
+            fail(f"topic {topic.name!r} has partitions 0 to {last}, not {index}")
     return sorted(dict.fromkeys(only or single or topic.partitions))
 
 
@@ -226,7 +267,7 @@ class _Deletion:
         found = offsets_at(self.admin, times, self.timeout)
         for topic, index in places:
             if (topic, index) not in ends:
-                fail(f"{topic} [{index}] does not tell its offsets; it may be without a leader")
+                fail(f"the offsets of {topic} [{index}] are not known: it may be without a leader")
         offsets = {
             # The end is a number too: what comes meanwhile stays.
             at: place.offset(self.begins[at], ends[at], found.get(at, -1))

@@ -3,81 +3,120 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable, Sequence
 
 import click
 
-from tarry.cli.tables import count_of, print_table
+from tarry.cli.tables import bad, count_of, print_table, strong
+from tarry.cli.topic_sizes import TopicSizes, count_cell, size_cell, sizes_of, state_of
+from tarry.cli.units import size_text
 from tarry.client.core.admin_calls import ConfigEntry
-from tarry.client.core.lookup import EARLIEST, LATEST
 from tarry.client.core.metadata import Topic
 from tarry.client.sync.admin import Admin
 
 
 class TopicDescription:
-    """One topic with the offsets of its partitions and its settings."""
+    """One topic with the sizes of its partitions and its settings."""
 
-    def __init__(self, topic: Topic, configs: list[ConfigEntry]) -> None:
+    def __init__(
+        self, topic: Topic, configs: list[ConfigEntry], sizes: TopicSizes | None = None
+    ) -> None:
         self.topic = topic
         self.configs = configs
-        # By partition; None where the leader did not tell.
-        self.begins: dict[int, int | None] = {}
-        self.ends: dict[int, int | None] = {}
+        self.sizes = sizes or TopicSizes()
 
-    def print(self, *, all_configs: bool) -> None:
+    def print(self, *, all_configs: bool, problems: bool = False) -> None:
         topic = self.topic
-        partitions = count_of(len(topic.partitions), "partition")
-        click.echo(f"{topic.name}  {id_text(topic.topic_id)}  {partitions}")
-        rows = [
-            [
-                index,
-                partition.leader_id if partition.leader_id >= 0 else "none",
-                partition.leader_epoch,
-                _ids(partition.replicas),
-                _ids(partition.isr),
-                _offset(self.begins.get(index)),
-                _offset(self.ends.get(index)),
-            ]
-            for index, partition in topic.partitions.items()
+        facts = [
+            strong(topic.name),
+            id_text(topic.topic_id),
+            count_of(len(topic.partitions), "partition"),
+            _told(self.sizes.topic_records(topic), "{:,} records"),
+            _told(self.sizes.topic_bytes(topic), "{}", size_text),
         ]
-        titles = ["partition", "leader", "epoch", "replicas", "isr", "begin", "end"]
+        click.echo("  ".join(fact for fact in facts if fact))
+        rows = [
+            self._row(index)
+            for index, partition in topic.partitions.items()
+            if not problems or state_of(partition) != "ok"
+        ]
+        titles = ["partition", "leader", "epoch", "replicas", "isr"]
+        titles += ["begin", "end", "records", "size", "state"]
         print_table(titles, rows)
         shown = [one for one in self.configs if all_configs or not one.is_default]
-        if shown:
+        if shown and not problems:
             click.echo()
             print_table(
                 ["setting", "value", "from"],
                 [[one.name, "" if one.value is None else one.value, one.source] for one in shown],
             )
 
+    def _row(self, index: int) -> list[object]:
+        partition = self.topic.partitions[index]
+        at = (self.topic.name, index)
+        state = state_of(partition)
+        return [
+            index,
+            partition.leader_id if partition.leader_id >= 0 else "none",
+            partition.leader_epoch,
+            _ids(partition.replicas),
+            _ids(partition.isr),
+            count_cell(self.sizes.begins.get(at)),
+            count_cell(self.sizes.ends.get(at)),
+            count_cell(self.sizes.records(at)),
+            size_cell(self.sizes.bytes.get(at)),
+            state if state == "ok" else bad(state),
+        ]
+
+    @property
+    def has_problems(self) -> bool:
+        return any(state_of(one) != "ok" for one in self.topic.partitions.values())
+
     def as_json(self, *, all_configs: bool) -> dict[str, object]:
+        topic = self.topic
         return {
-            **topic_json(self.topic),
-            "partitions": [
-                {
-                    "partition": index,
-                    "leader_id": partition.leader_id,
-                    "leader_epoch": partition.leader_epoch,
-                    "replicas": partition.replicas,
-                    "isr": partition.isr,
-                    "begin_offset": self.begins.get(index),
-                    "end_offset": self.ends.get(index),
-                }
-                for index, partition in self.topic.partitions.items()
-            ],
+            **topic_json(topic),
+            "records": self.sizes.topic_records(topic),
+            "size_bytes": self.sizes.topic_bytes(topic),
+            "partitions": [self._partition_json(index) for index in topic.partitions],
             "settings": {
                 one.name: one.value for one in self.configs if all_configs or not one.is_default
             },
         }
 
+    def _partition_json(self, index: int) -> dict[str, object]:
+        partition = self.topic.partitions[index]
+        at = (self.topic.name, index)
+        return {
+            "partition": index,
+            "leader_id": partition.leader_id,
+            "leader_epoch": partition.leader_epoch,
+            "replicas": partition.replicas,
+            "isr": partition.isr,
+            "offline_replicas": partition.offline_replicas,
+            "begin_offset": self.sizes.begins.get(at),
+            "end_offset": self.sizes.ends.get(at),
+            "records": self.sizes.records(at),
+            "size_bytes": self.sizes.bytes.get(at),
+            "state": state_of(partition),
+        }
 
-def describe_topic(admin: Admin, topic: Topic, timeout: float) -> TopicDescription:
-    description = TopicDescription(topic, admin.describe_topic_configs(topic.name, timeout))
-    led = [index for index, one in topic.partitions.items() if one.leader_id >= 0]
-    for offsets, time in ((description.begins, EARLIEST), (description.ends, LATEST)):
-        wanted = {(topic.name, index): time for index in led}
-        for (_, index), found in admin.offsets(wanted, timeout).items():
-            offsets[index] = getattr(found, "offset", None)
-    return description
+
+def describe_topics(
+    admin: Admin, topics: Sequence[Topic], timeout: float
+) -> list[TopicDescription]:
+    """The topics with their sizes and settings."""
+    sizes = sizes_of(admin, topics, timeout)
+    return [
+        TopicDescription(topic, admin.describe_topic_configs(topic.name, timeout), sizes)
+        for topic in topics
+    ]
+
+
+def _told(number: int | None, layout: str, text: Callable[[int], str] | None = None) -> str:
+    if number is None:
+        return ""
+    return layout.format(number if text is None else text(number))
 
 
 def id_text(topic_id: bytes) -> str:
@@ -87,10 +126,6 @@ def id_text(topic_id: bytes) -> str:
 
 def _ids(broker_ids: list[int]) -> str:
     return ",".join(str(broker_id) for broker_id in broker_ids)
-
-
-def _offset(offset: int | None) -> int | str:
-    return "?" if offset is None else offset
 
 
 def replication_of(topic: Topic) -> int:

@@ -297,6 +297,14 @@ class ProducerStates:
         for _, _, producer_id in order[: PRODUCER_IDS_PER_PARTITION_MAX // 8]:
             del self._states[producer_id]
 
+    def kept_batches(self) -> list[tuple[int, ProducedBatch]]:
+        """Producer ids with the batches that are known of them, oldest first."""
+        rows: list[tuple[int, ProducedBatch]] = []
+        for state in self._states.values():
+            for batch in state.batches:
+                rows.append((int(state.producer_id), batch))
+        return rows
+
     def encode_snapshot(self, end_offset: i64 = OFFSET_MAX) -> bytes:
         """What is known of the log below `end_offset`, in the form of Kafka's snapshot files.
 

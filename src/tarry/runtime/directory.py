@@ -11,8 +11,8 @@ from typing import Final
 from tarry.runtime.flusher import flush_descriptor
 from tarry.runtime.refusal import StartRefused, reason_of
 
-_LOCK_NAME: Final = ".lock"
-_FORMAT_NAME: Final = ".tarry_format"
+LOCK_NAME: Final = ".lock"
+FORMAT_NAME: Final = ".tarry_format"
 
 # Grows when an older Tarry would misread what a newer one has written.  2: compacted segments,
 # whose gaps were damage before.
@@ -52,7 +52,7 @@ def _make(path: str) -> None:
 
 def _lock(path: str) -> int:
     """The descriptor that holds the lock.  The kernel gives it up with the process."""
-    name = os.path.join(path, _LOCK_NAME)
+    name = os.path.join(path, LOCK_NAME)
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     except OSError as error:
@@ -93,7 +93,7 @@ def _refuse_kafkas(path: str) -> None:
 
 
 def _check_format(path: str) -> None:
-    name = os.path.join(path, _FORMAT_NAME)
+    name = os.path.join(path, FORMAT_NAME)
     try:
         with open(name, encoding="ascii", errors="replace") as file:
             text = file.read(20).strip()

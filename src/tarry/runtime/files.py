@@ -209,6 +209,22 @@ class OsDisk:
         return opened
 
 
+class ReadOnlyDisk(OsDisk):
+    """The same for a directory that is only looked at: files are opened for reading, and every
+    change is a mistake of ours."""
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def open(self, path: str, *, create: bool = False) -> OsLogFile:
+        assert not create, path
+        flags = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            return OsLogFile(path, os.open(self._full(path), flags))
+        except OSError as error:
+            raise _storage_error(path, error) from None
+
+
 def _ours(files: list[LogFile]) -> list[OsLogFile]:
     ours: list[OsLogFile] = []
     for file in files:

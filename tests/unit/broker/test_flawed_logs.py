@@ -8,6 +8,13 @@ import pytest
 from broker_user import ORDERS, User, a_batch, fetched, values_in
 
 from tarry.base import errors
+from tarry.protocol import api_keys
+from tarry.protocol.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+    TopicRequest,
+)
+from tarry.protocol.messages.metadata import MetadataRequest, MetadataResponse
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 
 LATEST, EARLIEST, MAX_TIMESTAMP = -1, -2, -3
@@ -158,3 +165,24 @@ def test_a_missing_segment_is_known_at_the_start(caplog: pytest.LogCaptureFixtur
     assert read == [errors.NONE] * 2 + [errors.KAFKA_STORAGE_ERROR] * 4
     assert written == errors.KAFKA_STORAGE_ERROR
     assert any("flaw" in r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
+
+
+def test_a_damaged_replica_is_told_as_offline_and_others_are_not(flawed: BrokerByHand) -> None:
+    user = User(flawed)
+    user.fetch(20)
+    client = flawed.connect()
+
+    metadata = client.ask(api_keys.METADATA, 12, MetadataRequest(topics=None))
+    described = client.ask(
+        api_keys.DESCRIBE_TOPIC_PARTITIONS,
+        0,
+        DescribeTopicPartitionsRequest(topics=[TopicRequest(ORDERS), TopicRequest("other")]),
+    )
+
+    for answer in (metadata, described):
+        assert isinstance(answer, MetadataResponse | DescribeTopicPartitionsResponse)
+        offline = {topic.name: topic.partitions[0].offline_replicas for topic in answer.topics}
+        leaders = {topic.partitions[0].leader_id for topic in answer.topics}
+        assert offline == {ORDERS: [flawed.broker.broker_id], "other": []}
+        # What is before the flaw is still read there.
+        assert leaders == {flawed.broker.broker_id}

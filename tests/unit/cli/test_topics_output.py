@@ -18,14 +18,14 @@ def tarry(monkeypatch: pytest.MonkeyPatch) -> CommandRunner:
 
 
 def test_a_topic_that_may_exist_is_left_as_it_is(tarry: CommandRunner) -> None:
-    assert tarry.ok("topics create a --if-not-exists") == "a: exists already, left as it is\n"
+    assert tarry.ok("topics create a --if-not-exists") == "a: exists already, nothing changed\n"
 
 
 def test_one_refused_topic_fails_the_command(tarry: CommandRunner) -> None:
     result = tarry.run("topics create a b")
 
     assert result.exit_code == 1
-    assert result.stdout == "b: made (1 partition, 1 replica each)\n"
+    assert result.stdout == "b: created (1 partition, 1 replica each)\n"
     assert result.stderr.startswith("tarry: a: there")
 
 
@@ -34,7 +34,7 @@ def test_outcomes_are_printed_as_json(tarry: CommandRunner) -> None:
 
     assert result.exit_code == 1
     assert '"topic": "a",\n    "done": true' in result.stdout
-    assert "topic b does not exist" in result.stderr
+    assert "topic 'b' does not exist" in result.stderr
 
 
 def test_topic_ids_are_printed_as_kafka_prints_them(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,6 +79,7 @@ class Log:
     def __init__(self, leader_id: int) -> None:
         self.leader_id = leader_id
         self.leader_epoch = 0
+        self.is_damaged = False
         self.batches: list[bytes] = []
         self.start_offset = 0
         self.end_offset = 0
@@ -141,6 +142,7 @@ class FakeTopic:
         self.name = name
         self.topic_id = topic_id
         self.logs = logs
+        self.is_internal = False
 
 
 class ScriptedCluster:
@@ -367,12 +369,15 @@ class ScriptedCluster:
         if topic is None:
             return MetadataResponseTopic(errors.UNKNOWN_TOPIC_OR_PARTITION, name)
         answer = MetadataResponseTopic(errors.NONE, name)
+        answer.is_internal = topic.is_internal and version >= 1
         if version >= 10:
             answer.topic_id = topic.topic_id
         for index, log in enumerate(topic.logs):
             partition = MetadataResponsePartition(errors.NONE, index, log.leader_id)
             if version >= 7:
                 partition.leader_epoch = log.leader_epoch
+            if version >= 5 and log.is_damaged:
+                partition.offline_replicas = [log.leader_id]
             answer.partitions.append(partition)
         return answer
 

@@ -41,6 +41,12 @@ from tarry.protocol.messages.describe_groups import (
     DescribedGroupMember,
     DescribeGroupsResponse,
 )
+from tarry.protocol.messages.describe_log_dirs import (
+    DescribeLogDirsPartition,
+    DescribeLogDirsResponse,
+    DescribeLogDirsResult,
+    DescribeLogDirsTopic,
+)
 from tarry.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tarry.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -106,6 +112,11 @@ class GroupCluster(ScriptedCluster):
         self.tarry_notes: dict[str, list[dict[str, Any]]] | None = None
         # By resource type and name: key and value of what was set.
         self.settings: dict[tuple[int, str], dict[str, str]] = {}
+        # What the brokers tell of their disks.
+        self.disk_error = errors.NONE
+        self.free_bytes = 5 * 10**8
+        # The settings that topics were made with.
+        self.created: dict[str, dict[str, str]] = {}
 
     def group(self, name: str, coordinator_id: int = 1) -> Group:
         return self.groups.setdefault(name, Group(coordinator_id))
@@ -126,6 +137,7 @@ class GroupCluster(ScriptedCluster):
             api_keys.CREATE_PARTITIONS: self._create_partitions,
             api_keys.DELETE_RECORDS: self._delete_records,
             api_keys.DESCRIBE_CLUSTER: self._describe_cluster,
+            api_keys.DESCRIBE_LOG_DIRS: self._describe_log_dirs,
         }.get(seen.api_key)
         return super().default(seen) if handler is None else handler(seen)
 
@@ -356,6 +368,23 @@ class GroupCluster(ScriptedCluster):
 
     # --- Topics
 
+    def _describe_log_dirs(self, seen: Seen) -> DescribeLogDirsResponse:
+        """A record counts 100 bytes; the disk has a gigabyte, and `free_bytes` of it left."""
+        result = DescribeLogDirsResult(self.disk_error, "/data")
+        if seen.version >= 4:
+            result.total_bytes, result.usable_bytes = 10**9, self.free_bytes
+        asked = seen.request.topics
+        names = sorted(self.topics) if asked is None else [one.topic for one in asked]
+        for name in names if self.disk_error == errors.NONE else ():
+            logs = self.topics[name].logs
+            mine = [
+                DescribeLogDirsPartition(index, 100 * (log.end_offset - log.start_offset))
+                for index, log in enumerate(logs)
+                if log.leader_id == seen.broker_id
+            ]
+            result.topics.append(DescribeLogDirsTopic(name, mine))
+        return DescribeLogDirsResponse(results=[result])
+
     def _create_topics(self, seen: Seen) -> CreateTopicsResponse:
         answer = CreateTopicsResponse()
         for wanted in seen.request.topics:
@@ -366,6 +395,7 @@ class GroupCluster(ScriptedCluster):
                 )
             elif not seen.request.validate_only:
                 self.topic(wanted.name)
+                self.created[wanted.name] = {one.name: one.value for one in wanted.configs}
             answer.topics.append(row)
         return answer
 

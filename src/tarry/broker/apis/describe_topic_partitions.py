@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import TOPIC_OPERATIONS
+from tarry.broker.cluster_answers import TOPIC_OPERATIONS, offline_replicas
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import PartitionState, TopicState
 from tarry.cluster.topic_names import is_internal, name_fault
@@ -61,7 +61,7 @@ def _page(
             start = cursor.partition_index
         partitions = topic.partitions[start : start + left]
         left -= len(partitions)
-        response.topics.append(_described(topic, partitions))
+        response.topics.append(_described(broker, topic, partitions))
         end = start + len(partitions)
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
@@ -82,7 +82,7 @@ def _refused(name: str, error_code: int) -> DescribeTopicPartitionsResponseTopic
 
 
 def _described(
-    topic: TopicState, partitions: list[PartitionState]
+    broker: Broker, topic: TopicState, partitions: list[PartitionState]
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -95,6 +95,7 @@ def _described(
                 leader_epoch=partition.leader_epoch,
                 replica_nodes=partition.replicas,
                 isr_nodes=partition.isr,
+                offline_replicas=offline_replicas(broker, topic.name, partition.index),
                 # Eligible leader replicas are those that left the in-sync ones: none has.
                 eligible_leader_replicas=[],
                 last_known_elr=[],

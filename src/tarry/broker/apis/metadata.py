@@ -9,7 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, address_for
+from tarry.broker.cluster_answers import (
+    CLUSTER_OPERATIONS,
+    TOPIC_OPERATIONS,
+    address_for,
+    offline_replicas,
+)
 from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import PartitionState, TopicState
@@ -140,7 +145,7 @@ def _topics(
     cluster = broker.cluster
     asked = request.topics
     if asked is None or (not asked and context.api_version < VERSION_OF_NULL_TOPICS):
-        return [_described(cluster.topics[name]) for name in sorted(cluster.topics)]
+        return [_described(broker, cluster.topics[name]) for name in sorted(cluster.topics)]
     topics: dict[tuple[str | None, bytes], MetadataResponseTopic] = {}
     for each in asked:
         name = each.name if each.topic_id == ZERO_UUID else None
@@ -168,7 +173,7 @@ def _topic(
             error_code = errors.INVALID_TOPIC_EXCEPTION
             context.report(f"invalid topic name: {fault}")
     if topic is not None:
-        return _described(topic)
+        return _described(broker, topic)
     return MetadataResponseTopic(
         error_code=error_code,
         name=name,
@@ -177,20 +182,21 @@ def _topic(
     )
 
 
-def _described(topic: TopicState) -> MetadataResponseTopic:
+def _described(broker: Broker, topic: TopicState) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(partition) for partition in topic.partitions],
+        partitions=[_partition(broker, topic.name, partition) for partition in topic.partitions],
     )
 
 
-def _partition(partition: PartitionState) -> MetadataResponsePartition:
+def _partition(broker: Broker, topic: str, partition: PartitionState) -> MetadataResponsePartition:
     return MetadataResponsePartition(
         partition_index=partition.index,
         leader_id=partition.leader_id,
         leader_epoch=partition.leader_epoch,
         replica_nodes=partition.replicas,
         isr_nodes=partition.isr,
+        offline_replicas=offline_replicas(broker, topic, partition.index),
     )
