@@ -2,16 +2,19 @@
 
 PYTHON ?= python3
 ARGS ?=
+SEED ?=
+SECONDS_MAX ?= 20
 
 BIN := .venv/bin
 
-.PHONY: help setup developing environment serve test quick check bench bench-timer bench-purgatory bench-groups bench-compaction dist clean
+.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-compaction dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
 	@echo "make serve    a broker on 127.0.0.1:9092, data in ./tarry-data; ARGS='--set key=value'"
 	@echo "make quick    every test that needs no other process, under a minute"
 	@echo "make test     all tests, in both forms of the hot modules; ARGS='tests/unit -k wheel'"
+	@echo "make draw     new examples for the tests of laws, for 20 s; SEED=7 draws the same again"
 	@echo "make check    format, lint, types, layers, generated files"
 	@echo "make bench    the broker's start, and its CPU beside Apache Kafka"
 	@echo "make bench-timer      the timers beside Kafka's, Netty's, the JDK's, asyncio's; ARGS=--quick"
@@ -42,6 +45,10 @@ quick: environment
 
 test: developing
 	@tools/test.sh $(ARGS)
+
+# Not part of the suite: what it finds was found by chance.
+draw: environment
+	@SEED='$(SEED)' SECONDS_MAX='$(SECONDS_MAX)' tools/draw.sh $(ARGS)
 
 check: environment
 	@tools/check.sh

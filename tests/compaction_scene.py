@@ -19,6 +19,7 @@ from tarry.partition.producers import ProducerStates
 from tarry.partition.state import ProducerListener
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
+from tarry.records.rebuild import has_delete_horizon
 from tarry.records.record import Record, decode_records
 from tarry.simulation.disk import SimulatedDisk
 
@@ -61,6 +62,8 @@ class CompactionScene:
         # For each batch of a producer: producer id and last offset.
         self.produced: list[tuple[int, int]] = []
         self.written: dict[int, Written] = {}
+        # Tombstones by offset, with the time from which on a compaction must take them away.
+        self.tombstones_due_ms: dict[int, int] = {}
         self.open()
 
     def open(self) -> None:
@@ -152,7 +155,25 @@ class CompactionScene:
                 assert self.disk.complete_flush(flush_id).error == ""
                 flush_id = compaction.on_flushed()
             if flush_id == DONE:
+                self.note_compacted(compaction, self.now_wall_ms)
                 return compaction
+
+    def note_compacted(self, compaction: Compaction, began_wall_ms: int) -> None:
+        """A compaction that began at that time is over: no tombstone may be there too long."""
+        if compaction.passes == 0 or compaction.is_abandoned:
+            return
+        left_ms = self.now_wall_ms + self.config.delete_retention_ms
+        kept: dict[int, int] = {}
+        for header, data in self.batches():
+            if not has_delete_horizon(header):
+                # What cannot be opened or told anew stays as it is.
+                continue
+            for record in decode_records(data, size_max=EVERYTHING):
+                if record.value is None and record.offset < self.log.compaction.cleaned_offset:
+                    due_ms = self.tombstones_due_ms.get(record.offset, left_ms)
+                    assert due_ms > began_wall_ms, (record.offset, record.key)
+                    kept[record.offset] = due_ms
+        self.tombstones_due_ms = kept
 
     # --- Reading.
 
@@ -218,6 +239,16 @@ class CompactionScene:
                 assert tombstones_may_be_gone and written.value is None, (key, written.offset)
                 continue
             assert found[key] == written.offset, key
+
+    def check_young_records(self) -> None:
+        """No record goes before it has the age of `min.compaction.lag.ms`."""
+        if self.config.min_compaction_lag_ms == 0:
+            return
+        young_ms = self.now_wall_ms - self.config.min_compaction_lag_ms
+        offsets = {record.offset for record in self.records()}
+        for written in self.written.values():
+            if written.timestamp > young_ms and written.offset >= self.log.log_start_offset:
+                assert written.offset in offsets, written.offset
 
     def check_producers(self) -> None:
         """The last batch of every producer is known, as far as the log reaches back."""

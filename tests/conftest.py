@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import random
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,10 +16,20 @@ import pytest
 import tarry
 
 # A machine that is busy is no failure: nothing is timed example by example.
-hypothesis.settings.register_profile(
-    "tarry", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+UNTIMED = hypothesis.settings(
+    deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
 )
-hypothesis.settings.load_profile("tarry")
+
+# The suite draws the same examples in every run, so that what fails is the change's fault.
+hypothesis.settings.register_profile("tarry", UNTIMED, derandomize=True)
+
+# `make draw` draws new ones; its seed tells all of them.
+hypothesis.settings.register_profile("draw", UNTIMED, database=None)
+
+# For so many seconds new examples are drawn; "": this is no run of `make draw`.
+DRAW_SECONDS = os.environ.get("TARRY_DRAW_SECONDS", "")
+
+hypothesis.settings.load_profile("draw" if DRAW_SECONDS else "tarry")
 
 # Folders whose tests start other processes; `make quick` leaves them out.
 PROCESS_FOLDERS = ("interop", "processes", "meta")
@@ -27,6 +39,9 @@ PROCESS_FOLDERS = ("interop", "processes", "meta")
 ONE_FORM_FOLDERS = ("interop", "meta")
 
 TESTS = Path(__file__).parent
+
+# When the first test began.
+BEGAN = pytest.StashKey[float]()
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -62,6 +77,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if runs_here(item)]
+    if DRAW_SECONDS:
+        # There is time for some tests only: each run begins with others.
+        random.Random(config.getoption("--hypothesis-seed")).shuffle(items)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> bool | None:
+    """Leave out what there is no time for, without a word."""
+    if not DRAW_SECONDS:
+        return None
+    began = item.config.stash.setdefault(BEGAN, time.monotonic())
+    return True if time.monotonic() > began + float(DRAW_SECONDS) else None
 
 
 @pytest.fixture

@@ -34,9 +34,11 @@ class CompactionModel(RuleBasedStateMachine):
         seed=st.integers(0, 99),
         segment_bytes=st.integers(200, 2_000),
         entries=st.integers(1, 30),
+        lag_ms=st.sampled_from([0, 0, 30, 800]),
     )
-    def begin(self, seed: int, segment_bytes: int, entries: int) -> None:
+    def begin(self, seed: int, segment_bytes: int, entries: int, lag_ms: int) -> None:
         self.scene = CompactionScene(seed)
+        self.scene.config.min_compaction_lag_ms = lag_ms
         self.scene.config.segment_bytes = segment_bytes
         self.scene.buffer_bytes = 160 * entries
         self.time_has_passed = False
@@ -89,6 +91,7 @@ class CompactionModel(RuleBasedStateMachine):
         scene.check_records()
         scene.check_last_values(tombstones_may_be_gone=self.time_has_passed)
         scene.check_is_compact()
+        scene.check_young_records()
         scene.check_producers()
 
 

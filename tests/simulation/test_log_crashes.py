@@ -23,6 +23,7 @@ from tarry.simulation.disk import PowerLoss, SimulatedDisk
 TOPIC_ID = bytes(15) + b"\x07"
 SEEDS = 400
 BLOCK = 100
+SHORT_WRITE_SEEDS = 60
 EVERYTHING = 1 << 20
 
 
@@ -105,6 +106,15 @@ class Run:
     # --- What an owner does.
 
     def append(self) -> None:
+        self.gather()
+        if self.random.randrange(3) > 0:
+            if self.random.randrange(10) == 0:
+                self.disk.fail_writes()
+            self.write()
+            self.disk.heal()
+
+    def gather(self) -> None:
+        """One batch to the tail."""
         builder = BatchBuilder()
         base_offset = self.log.log_end_offset
         count = 1 + self.random.randrange(3)
@@ -117,11 +127,6 @@ class Run:
             self.sent[value] = None
         self.log.append_bytes(builder.build(), self.epoch, 1000 + self.made)
         self.batches.deltas[base_offset] = count - 1
-        if self.random.randrange(3) > 0:
-            if self.random.randrange(10) == 0:
-                self.disk.fail_writes()
-            self.write()
-            self.disk.heal()
 
     def write(self) -> None:
         try:
@@ -165,6 +170,19 @@ class Run:
         self.log.delete_old_segments(self.now_ms, self.log.flushed_offset)
         self.disk.complete_removals()
         self.log_start_seen = max(self.log_start_seen, self.log.log_start_offset)
+
+    def stumble(self) -> None:
+        """All is durable; a write fails half-way, the next one is durable; the power fails."""
+        for _ in range(2 + self.random.randrange(3)):
+            self.gather()
+        self.disk.fail_writes()
+        self.write()
+        self.disk.heal()
+        self.gather()
+        self.begin_flush()
+        self.end_flush()
+        self.disk.crash()
+        self.restart()
 
     def stop(self) -> None:
         """A clean stop; the power may fail in its middle, or right after."""
@@ -283,3 +301,12 @@ def test_a_log_keeps_what_was_flushed_over_any_crash(
         run = Run(seed)
         for _ in range(10 + run.random.randrange(110)):
             run.step()
+
+
+@pytest.mark.interpreted
+def test_a_log_keeps_what_was_flushed_though_writes_before_it_fell_short() -> None:
+    for seed in range(SHORT_WRITE_SEEDS):
+        run = Run(seed)
+        run.config.segment_bytes = 300 + run.random.randrange(600)
+        for _ in range(4):
+            run.stumble()

@@ -1,9 +1,10 @@
 """A compacted log over crashes at any moment: in each step of a compaction, in recovery, between.
 
 What must hold after every start: no key has lost its last durable record nor got an older one
-back, whatever is read was written at that offset, no record turns up twice, and what was compacted
-is still compact.  The power fails at every single operation of a compaction in turn, and by seeds
-at any time of a longer life.
+back, whatever is read was written at that offset, no record turns up twice, what was compacted is
+still compact, and what is younger than the lag is there.  Tombstones go with the first compaction
+that begins when their time has come.  The power fails at every single operation of a compaction in
+turn, and by seeds at any time of a longer life.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from compaction_scene import DIRECTORY, CompactionScene
 
 SEEDS = 160
 BLOCK = 40
+AGING_SEEDS = 40
 
 
 class Life(CompactionScene):
@@ -80,6 +82,7 @@ class Life(CompactionScene):
         self.check_records()
         self.check_last_values(tombstones_may_be_gone=self.horizon_passed)
         self.check_is_compact()
+        self.check_young_records()
         self.check_producers()
         self.check_time_search()
         bases = [segment.base_offset for segment in log.segments]
@@ -106,8 +109,12 @@ class Life(CompactionScene):
                 *records,
                 codec=(0, 0, 3, 4)[self.random.randrange(4)],
                 producer_id=self.some_producer(),
-                timestamp=self.now_wall_ms + self.random.randrange(50),
+                timestamp=self.now_wall_ms + self.random.randrange(50) - self.lateness_ms(),
             )
+
+    def lateness_ms(self) -> int:
+        """How long a producer has held its records back: seldom, and then for long."""
+        return 2_000 if self.config.min_compaction_lag_ms and self.random.randrange(2) else 0
 
     def some_producer(self) -> int:
         """None, or one of two; every so often they make room for others and are silent then."""
@@ -172,7 +179,10 @@ class Walk(Life):
         self.buffer_bytes = 160 * (1 + self.random.randrange(20))
         self.config.has_deletion = self.random.randrange(3) == 0
         self.config.retention_bytes = 3_000
+        # Segments of young records before old ones, in some lives.
+        self.config.min_compaction_lag_ms = 900 if seed % 5 == 4 else 0
         self.compaction: Compaction | None = None
+        self.compaction_began_wall_ms = 0
         self.compaction_flush = -1
         self.round_flush = -1
 
@@ -211,6 +221,7 @@ class Walk(Life):
             self.flush()
             compaction = self.begin()
             self.compaction = compaction
+            self.compaction_began_wall_ms = self.now_wall_ms
         if self.random.randrange(40) == 0:
             self.disk.crash_after(self.random.randrange(8))
         try:
@@ -228,6 +239,7 @@ class Walk(Life):
                 self.disk.crash_after(-1)
         if flush_id == DONE:
             self.compaction = None
+            self.note_compacted(compaction, self.compaction_began_wall_ms)
         self.compaction_flush = max(flush_id, -1)
 
     def recovery_point_a_little(self) -> None:
@@ -248,6 +260,27 @@ def live(seed: int) -> None:
     for _ in range(30 + walk.random.randrange(160)):
         walk.step()
     walk.crash()
+
+
+def age(seed: int) -> None:
+    """Compactions follow each other faster than tombstones go; raises if that ends badly."""
+    life = Life(seed)
+    life.config.segment_bytes = 300 + life.random.randrange(600)
+    for _ in range(6):
+        life.fill(3 + life.random.randrange(4))
+        life.roll()
+        life.now_wall_ms += life.random.randrange(life.config.delete_retention_ms)
+        life.horizon_passed = True
+        life.compact(units=2_000)
+        if life.random.randrange(4) == 0:
+            life.crash()
+    life.check()
+
+
+@pytest.mark.parametrize("first", range(0, AGING_SEEDS, BLOCK))
+def test_tombstones_go_at_last_however_often_a_log_is_compacted(first):
+    for seed in range(first, first + BLOCK):
+        age(seed)
 
 
 @pytest.mark.interpreted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -10,16 +11,17 @@ from typing import Final
 import pytest
 
 from tarry.base.errors import TarryError
-from tarry.log import checkpoint_writer, compaction, recovery
+from tarry.log import batch_compaction, checkpoint_writer, cleanable, compaction, recovery
 from tarry.log.batch_compaction import BatchCompaction
 from tarry.log.compaction import GO_ON, Compaction
 from tarry.log.compaction_checkpoint import CompactionCheckpoint, FoundCompaction
 from tarry.log.key_map import KeyMap
+from tarry.records.rebuild import has_delete_horizon
 from tarry.simulation.disk import SimulatedDisk
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from test_log_crashes_compaction import live
+from test_log_crashes_compaction import age, live
 
 SEEDS = 150
 
@@ -151,6 +153,21 @@ def times_do_not_follow_the_horizon(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(BatchCompaction, "_begin_encoding", begin_encoding)
 
 
+def every_pass_begins_the_time_of_tombstones_anew(patch: pytest.MonkeyPatch) -> None:
+    """Whoever asks whether tombstones may go learns of a horizon, who would begin one does not."""
+    asked = itertools.count(1)
+    patch.setattr(
+        batch_compaction,
+        "has_delete_horizon",
+        lambda header: next(asked) % 2 == 1 and has_delete_horizon(header),
+    )
+
+
+def young_segments_are_skipped(patch: pytest.MonkeyPatch) -> None:
+    """The dirty part goes on behind a segment that is too young."""
+    patch.setattr(cleanable, "newest_ms", lambda segment, now_wall_ms: 0)
+
+
 PLANTS: Final[list[Plant]] = [
     swap_before_the_checkpoint_is_durable,
     checkpoint_before_the_files_are_durable,
@@ -167,6 +184,8 @@ PLANTS: Final[list[Plant]] = [
     segments_go_while_they_are_read,
     gaps_count_as_damage,
     times_do_not_follow_the_horizon,
+    every_pass_begins_the_time_of_tombstones_anew,
+    young_segments_are_skipped,
 ]
 
 
@@ -180,6 +199,7 @@ def test_a_planted_mistake_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatc
     for seed in range(SEEDS):
         try:
             live(seed)
+            age(seed)
         except (AssertionError, LookupError, TarryError, ValueError):
             found = seed
             break

@@ -63,7 +63,7 @@ class SavedLog:
         self.written_bytes = log.written_bytes
         self.swaps: int = log.compaction.swaps
         self.condemned: list[Segment] = []
-        # The row is in the new file; if not, the log was given up or cut in the meantime.
+        # The row is in the new file; if not, the log was given up in the meantime.
         self.is_written = False
 
 
@@ -228,8 +228,10 @@ class CheckpointWriter:
         rows = dict(self.rows)
         for saved in self._saved:
             log = saved.log
-            if log.is_closed or saved.mark.cuts != log.unflushed.cuts:
+            if log.is_closed:
                 continue
+            # A write that has failed since then was cut off behind what the row says, so the row
+            # holds; any other cut waits for the end of the round (`try_truncate`).
             saved.is_written = True
             log.settle(saved.mark)
             if saved.epochs_version >= 0:

@@ -157,6 +157,7 @@ class Log:
             for part in self._tail_parts:
                 part.segment.forget_positions()
             self._tail_parts = []
+            self.condemn_below_start()
         self.written_end_offset = self.log_end_offset
 
     def _begin_tail(self) -> None:
@@ -167,7 +168,7 @@ class Log:
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise StorageError(str(flaw)) from None
-        self._mark = TailMark(len(self.segments), self.active)
+        self._mark = TailMark(self.active)
 
     def _begin_epoch(self, leader_epoch: i64, start_offset: i64) -> None:
         mark = self._mark
@@ -205,14 +206,14 @@ class Log:
         self._mark = None
         self._tail.clear()
         self._tail_parts = []
-        for segment in self.segments[mark.segments :]:
-            self.drop_segment(segment)
-        del self.segments[mark.segments :]
-        active = self.segments[-1]
+        active = mark.active
+        while self.segments[-1] is not active:
+            self.drop_segment(self.segments.pop())
         self.active = active
         active.undo(mark.segment)
         if mark.epochs is not None:
             self.leader_epochs.restore(mark.epochs)
+            self.leader_epochs.truncate_start(self.log_start_offset)
         self.log_end_offset = self.written_end_offset
         if active.has_file:
             # What the failed write left and was cut off may come back in a crash, and recovery
@@ -302,7 +303,7 @@ class Log:
         active = self.active
         if self._mark is None:
             return LogPosition(self.written_end_offset, active.base_offset, active.written_size)
-        last = self.segments[self._mark.segments - 1]
+        last = self._mark.active
         return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
 
     def position_of(self, offset: i64) -> LogPosition:
@@ -428,7 +429,10 @@ class Log:
         """Give up segments below the log start; what is being compacted is kept until then."""
         if self.compaction.is_under_way:
             return
+        mark = self._mark
         while len(self.segments) > 1 and self.segments[1].base_offset <= self.log_start_offset:
+            if mark is not None and mark.active is self.segments[0]:
+                return  # If the tail cannot be written, this is the last segment again.
             segment = self.segments.pop(0)
             self.condemned.append(segment)
             self.unflushed.forget(segment)

@@ -73,9 +73,13 @@ class TailPart:
 
 
 class TailMark:
-    """What the log was before its tail."""
+    """What the log was before its tail.
 
-    def __init__(self, segments: i64, active: Segment) -> None:
-        self.segments: i64 = segments
+    The last segment is told by itself: a compaction that ends, or a log start that advances, may
+    change the number of those before it while the tail waits.
+    """
+
+    def __init__(self, active: Segment) -> None:
+        self.active = active
         self.segment = SegmentMark(active)
         self.epochs: EpochIndex | None = None

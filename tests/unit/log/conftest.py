@@ -49,8 +49,8 @@ class Batches(LogListener):
 class LogWorld:
     """One disk, one log, and its owner's part of the work."""
 
-    def __init__(self) -> None:
-        self.disk = SimulatedDisk(random.Random(7))
+    def __init__(self, seed: int = 7) -> None:
+        self.disk = SimulatedDisk(random.Random(seed))
         self.config = LogConfig()
         self.config.index_interval_bytes = 200
         self.listener = Batches()
@@ -160,3 +160,9 @@ class LogWorld:
 @pytest.fixture
 def world() -> LogWorld:
     return LogWorld()
+
+
+@pytest.fixture
+def worlds() -> list[LogWorld]:
+    """As many worlds as show what a crash may leave of a few operations: a seed each."""
+    return [LogWorld(seed) for seed in range(60)]

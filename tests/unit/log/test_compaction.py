@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tarry.base.errors import StorageError
+from tarry.log.cleanable import find_cleanable
 from tarry.log.compaction import DONE
 from tarry.log.effort import Effort
 from tarry.log.flaw import Flaw
@@ -144,6 +145,24 @@ def test_a_segment_never_becomes_empty(scene):
     assert (0, b"a") not in scene.places()
 
 
+# --- What is too young.
+
+
+def test_the_dirty_part_ends_before_the_first_young_segment_though_older_ones_follow(scene):
+    scene.config.min_compaction_lag_ms = 1_000
+    for timestamp in (START_WALL_MS - 5_000, START_WALL_MS, START_WALL_MS - 5_000):
+        scene.append((b"a", b"1"), (b"b", b"1"), timestamp=timestamp)
+        scene.append((b"a", b"2"), timestamp=timestamp)
+        scene.roll()
+    scene.now_wall_ms += 500
+
+    cleanable = find_cleanable(scene.log, scene.log.active.base_offset, scene.now_wall_ms)
+    scene.compact()
+
+    assert (cleanable.end_offset, scene.log.compaction.cleaned_offset) == (3, 3)
+    assert [offset for offset, _ in scene.places()] == [1, 2, *range(3, 12)]
+
+
 # --- Tombstones.
 
 
@@ -185,6 +204,20 @@ def test_a_tombstone_goes_when_its_time_has_come(scene, passed_ms, is_there):
 
     assert ((1, b"a") in scene.places()) == is_there
     assert (2, b"b") in scene.places()
+
+
+def test_the_time_of_a_tombstone_does_not_begin_anew_with_every_pass(scene):
+    scene.append((b"a", b"1"), (b"a", None), (b"b", b"1"))
+    scene.roll()
+    for key in (b"c", b"d", b"e"):
+        scene.compact()
+        scene.now_wall_ms += 400
+        scene.append((key, b"1"))
+        scene.roll()
+
+    scene.compact()
+
+    assert [key for _, key in scene.places()[:2]] == [b"b", b"c"]
 
 
 def test_a_tombstone_of_a_record_time_long_past_has_its_time_all_the_same(scene):

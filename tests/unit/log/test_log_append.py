@@ -165,16 +165,32 @@ def test_a_segment_rolls_when_its_offset_index_is_full(world):
     assert [segment.base_offset for segment in log.segments] == [0, 3, 6, 9]
 
 
-def test_a_segment_rolls_before_an_offset_exceeds_32_bits(world):
+@pytest.mark.parametrize("records", [1, 5])
+def test_a_segment_rolls_before_an_offset_exceeds_32_bits(world, records):
     log = world.open()
+    world.config.index_interval_bytes = 0
     world.fill(log, 1)
-    # As if two thousand million records had come in between.
-    log.log_end_offset = 1 << 31
-    log.written_end_offset = 1 << 31
+    # As if two thousand million records had come in between: the last of the batch does not fit.
+    base_offset = (1 << 31) - records + 1
+    log.log_end_offset = base_offset
+    log.written_end_offset = base_offset
 
+    world.append(log, *range(1000, 1000 + records))
     world.append(log)
 
-    assert [segment.base_offset for segment in log.segments] == [0, 1 << 31]
+    assert [segment.base_offset for segment in log.segments] == [0, base_offset]
+
+
+def test_a_batch_whose_last_offset_just_fits_into_32_bits_stays_in_its_segment(world):
+    log = world.open()
+    world.config.index_interval_bytes = 0
+    world.fill(log, 1)
+    log.log_end_offset = (1 << 31) - 5
+    log.written_end_offset = (1 << 31) - 5
+
+    world.append(log, *range(1000, 1005))
+
+    assert [segment.base_offset for segment in log.segments] == [0]
 
 
 def test_a_failed_write_leaves_the_log_as_it_was(world):
@@ -239,7 +255,34 @@ def test_the_very_first_write_can_fail(world):
     assert world.offsets(log) == [0, 1]
 
 
-def test_what_a_failed_write_left_behind_never_comes_back_after_a_flush(world):
+def test_what_a_failed_write_left_behind_never_comes_back_after_a_flush(worlds):
+    ends = []
+    for world in worlds:
+        log = log_with_a_failed_write(world)
+
+        world.flush(log)
+        world.disk.crash()
+
+        ends.append(world.open().log_end_offset)
+    assert ends == [3] * len(worlds)
+
+
+def test_what_a_failed_write_left_behind_never_comes_back_before_the_next_segment(worlds):
+    ends = []
+    for world in worlds:
+        log = log_with_a_failed_write(world)
+        world.config.segment_bytes = log.active.size
+        world.fill(log, 1)
+        assert [segment.base_offset for segment in log.segments] == [0, 3]
+
+        world.disk.crash()
+
+        ends.append(world.open().log_end_offset)
+    assert ends == [4] * len(worlds)
+
+
+def log_with_a_failed_write(world):
+    """Three records are durable; of five more a part was written and cut off again."""
     log = world.open()
     world.fill(log, 3)
     for _ in range(5):
@@ -247,11 +290,7 @@ def test_what_a_failed_write_left_behind_never_comes_back_after_a_flush(world):
     world.disk.fail_writes(1)
     with pytest.raises(StorageError):
         log.write()
-
-    world.flush(log)
-    world.disk.crash()
-
-    assert world.open().log_end_offset == 3
+    return log
 
 
 def test_epochs_are_noted_where_they_begin(world):

@@ -134,6 +134,34 @@ def test_a_crash_in_any_step_leaves_recovery_points_that_hold(world, steps, seed
     assert (log.recovery_report.scanned_bytes == 0) == (log.recovery_point.offset == 40)
 
 
+@pytest.mark.parametrize("failed_after", [0, 1, 2])
+def test_a_recovery_point_holds_though_a_write_fails_during_its_round(worlds, failed_after):
+    for world in worlds:
+        log = world.open_logs()
+        world.fill(log, 20, epoch=1)
+        checkpoints = world.logs.checkpoints
+        flush_id = checkpoints.begin(CHECKPOINT_AGE_MS)
+        for step in range(3):
+            if step == failed_after:
+                for _ in range(3):
+                    log.append_bytes(world.batch(9_000), 2, world.now_wall_ms)
+                world.disk.fail_writes()
+                with pytest.raises(StorageError):
+                    log.write()
+            world.disk.complete_flush(flush_id)
+            flush_id = checkpoints.on_flushed(flush_id)
+        assert rows(world)[DIRECTORY].recovery_offset == 20
+
+        world.disk.crash()
+        log = world.open_logs()
+
+        # What the failed write left was never acknowledged: a crash may bring it back.
+        assert log.flaw_offset == -1
+        assert world.offsets(log)[:20] == list(range(20))
+        assert log.leader_epochs.epochs[0] == 1
+        assert world.listener.offsets == world.offsets(log)
+
+
 def test_what_is_appended_during_a_round_waits_for_the_next(world):
     log = world.open_logs()
     world.fill(log, 5)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarry.records.builder import BatchBuilder
+from tarry.records.record import decode_records
 from tarry.records.walk import walk_records
 
 # length, attributes, timestamp delta, offset delta, key, value, headers
@@ -22,6 +23,21 @@ def test_the_smallest_record_has_seven_bytes():
 
     assert walk.flaw is None
     assert walk.null_keys == 1
+
+
+@pytest.mark.parametrize("attributes", [0x01, 0x7F, 0x80, 0xFF])
+def test_the_attributes_of_a_record_are_one_byte_whatever_it_says(reseal, attributes):
+    """As Java reads it.  A reader that takes it for a varint misses all that follows 0x80."""
+    builder = BatchBuilder()
+    builder.append(1000, b"k", b"v", [("h", b"x")])
+    batch = builder.build()
+    records = batch[61:62] + bytes([attributes]) + batch[63:]
+
+    walk = walk_records(records, 0, len(records), 1)
+    read = decode_records(reseal(batch, records=records), size_max=1000)
+
+    assert walk.flaw is None
+    assert [(one.key, one.value, one.headers) for one in read] == [(b"k", b"v", [("h", b"x")])]
 
 
 def test_extremes_are_noted_wherever_they_stand():

@@ -85,6 +85,20 @@ def test_a_file_that_was_cut_behind_our_back_is_a_storage_error(
         file.read(0, 10)
 
 
+def test_a_read_that_the_system_gives_in_many_parts_is_whole(
+    disk: OsDisk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = disk.open("a", create=True)
+    file.append([b"0123456789"])
+    pread = os.pread
+    monkeypatch.setattr(
+        os, "pread", lambda descriptor, size, position: pread(descriptor, min(size, 3), position)
+    )
+
+    assert file.read(0, 10) == b"0123456789"
+    assert file.read(2, 100) == b"23456789"
+
+
 def test_files_and_directories_are_the_owners_alone(disk: OsDisk, tmp_path: Path) -> None:
     disk.make_directory("t-0")
     disk.open("t-0/a", create=True)
