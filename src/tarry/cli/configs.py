@@ -17,6 +17,7 @@ from tarry.cli.running import (
     quietly,
 )
 from tarry.cli.tables import count_of, print_json, print_table
+from tarry.cli.units import setting_text
 
 if TYPE_CHECKING:
     from tarry.client.core.admin_calls import ConfigEntry
@@ -301,8 +302,8 @@ def parse_changes(items: Sequence[str], unset: Sequence[str]) -> list[ConfigChan
         operation = operations.get(key[-1:], SET)
         name = key if operation == SET else key[:-1]
         if not equals or not name:
-            raise click.UsageError(f"write the setting {item!r} as KEY=VALUE")
-        changes.append(ConfigChange(name, operation, value))
+            raise click.UsageError(f"invalid setting {item!r}: write it as KEY=VALUE")
+        changes.append(ConfigChange(name, operation, setting_text(name, value)))
     changes.extend(ConfigChange(key, DELETE) for key in unset)
     names = [change.name for change in changes]
     for name in names:

@@ -135,7 +135,7 @@ def _known(word: str, words: tuple[str, ...], what: str) -> str:
     for known in words:
         if known.lower() == word.lower():
             return known
-    raise click.UsageError(f"{word!r} is no {what} of a group; take one of {', '.join(words)}")
+    raise click.UsageError(f"invalid {what} {word!r}: a group has one of {', '.join(words)}")
 
 
 # --- why

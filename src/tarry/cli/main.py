@@ -11,13 +11,14 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from tarry import __version__
 from tarry.base.errors import InvalidSetting, TarryError
-from tarry.cli.running import GuessingGroup, forget_stdout, is_no_room
+from tarry.cli.running import GuessingGroup
+from tarry.cli.streams import ClosedStream, forget_stdout, prepare_streams, sentence_of
 
 FAILED: Final = 1
 WRONG_USAGE: Final = 2
@@ -92,7 +93,11 @@ class LazyGroup(GuessingGroup):
             formatter.write_dl([(name, sentence) for name, (_, sentence) in COMMANDS.items()])
 
 
-@click.group(cls=LazyGroup, epilog=EXAMPLES)
+# Commands below inherit the names of the help's option.
+CONTEXT_SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]}
+
+
+@click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings=CONTEXT_SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def tarry() -> None:
     """A message broker that speaks Kafka's wire protocol and knows how to wait."""
@@ -100,6 +105,7 @@ def tarry() -> None:
 
 def main() -> None:
     """What the installed command runs."""
+    prepare_streams()
     sys.exit(run(sys.argv[1:]))
 
 
@@ -115,10 +121,8 @@ def run(arguments: Sequence[str], system: str = os.name) -> int:
         forget_stdout()
         return FAILED
     except OSError as error:
-        if not is_no_room(error):
-            raise
         forget_stdout()
-        return _fail(f"the output cannot be written: {error.strerror}", FAILED)
+        return _fail(sentence_of(error), FAILED)
     return code
 
 
@@ -130,6 +134,9 @@ def _run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
+    except ClosedStream as error:
+        forget_stdout()
+        return _fail(str(error), FAILED)
     except TarryError as error:
         return _fail(str(error), _exit_code(error))
     except SystemExit as exit_:

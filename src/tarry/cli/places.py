@@ -6,10 +6,11 @@
 
 from __future__ import annotations
 
+import contextlib
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from tarry.client.settings import UNITS_MS, parse_duration_ms
+from tarry.cli.units import TIMES_MS, BadUnit, parse_time_length_ms
 
 BEGINNING: Final = "beginning"
 END: Final = "end"
@@ -55,7 +56,7 @@ def parse_place(text: str, now_wall_ms: int) -> Place:
         number = int(text)
     except ValueError:
         raise BadPlace(
-            f"{text!r} is no offset; write beginning, end, 1000, -10 (from the end) or s@TIME"
+            f"invalid offset {text!r}: write beginning, end, 1000, -10 (from the end) or s@TIME"
         ) from None
     if text.startswith("-"):
         return Place(FROM_END, -number)
@@ -70,7 +71,7 @@ def parse_places(text: str, now_wall_ms: int) -> tuple[Place, dict[int, Place]]:
     for part in text.split(","):
         partition, equals, place = part.partition("=")
         if not equals or not partition.strip().isdigit():
-            raise BadPlace(f"write {part!r} as PARTITION=OFFSET")
+            raise BadPlace(f"invalid offset {part!r}: write it as PARTITION=OFFSET")
         single[int(partition)] = parse_place(place.strip(), now_wall_ms)
     return Place(BEGINNING), single
 
@@ -81,9 +82,9 @@ def parse_partitions(text: str) -> list[int]:
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
         if not first.isdigit() or (dash and not last.isdigit()):
-            raise BadPlace(f"{part!r} is no partition; write numbers such as 0,2-4")
+            raise BadPlace(f"invalid partition {part!r}: write numbers such as 0,2-4")
         if int(last or first) < int(first):
-            raise BadPlace(f"{part!r} goes down and names no partition; write {last}-{first}")
+            raise BadPlace(f"invalid partitions {part!r}: write {last}-{first}")
         for number in range(int(first), int(last or first) + 1):
             found[number] = None
     return list(found)
@@ -93,7 +94,7 @@ def parse_topic_partitions(text: str) -> tuple[str, list[int] | None]:
     """`orders` is a topic with all its partitions, `orders:0,2-4` some of them."""
     topic, colon, partitions = text.partition(":")
     if not topic:
-        raise BadPlace(f"{text!r} names no topic; write TOPIC or TOPIC:0,2-4")
+        raise BadPlace(f"invalid topic {text!r}: write TOPIC or TOPIC:0,2-4")
     return topic, parse_partitions(partitions) if colon else None
 
 
@@ -102,15 +103,14 @@ def parse_time_ms(text: str, now_wall_ms: int) -> int:
     if text.isdigit():
         return int(text)
     if text.startswith("-"):
-        ago_ms = parse_duration_ms(text[1:])
-        if ago_ms is not None:
-            return now_wall_ms - ago_ms
+        with contextlib.suppress(BadUnit):
+            return now_wall_ms - parse_time_length_ms(text[1:])
     try:
         # A time without a zone is the user's own.
         return int(datetime.fromisoformat(text).timestamp() * 1000)
     except (ValueError, OverflowError):
-        units = ", ".join(UNITS_MS)
+        units = ", ".join(TIMES_MS)
         raise BadPlace(
-            f"{text!r} is no time; write 2026-11-21T08:00, 2026-11-21T08:00Z, milliseconds "
+            f"invalid time {text!r}: write 2026-11-21T08:00, 2026-11-21T08:00Z, milliseconds "
             f"since 1970, or -10m for ten minutes ago (units: {units})"
         ) from None

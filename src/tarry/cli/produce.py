@@ -49,7 +49,7 @@ BLOCK_MS: Final = 500
 
 @click.command(epilog=EXAMPLES)
 @click.argument("topic")
-@click.argument("files", nargs=-1, metavar="[FILE]...")
+@click.argument("files", nargs=-1, type=click.Path(), metavar="[FILE]...")
 @bootstrap_option
 @click.option("-D", "--delimiter", default="\\n", show_default=True, help="Between records.")
 @click.option("-K", "--key-delimiter", metavar="TEXT", help="Between key and value of a record.")

@@ -6,9 +6,7 @@ terminated.
 
 from __future__ import annotations
 
-import errno
 import functools
-import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -19,16 +17,19 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
 import click
 
 from tarry.base.errors import InvalidSetting, TarryError
+from tarry.cli.streams import forget_stdout, is_no_room, sentence_of
+from tarry.cli.units import Seconds
 
 if TYPE_CHECKING:
     from tarry.client.sync.admin import Admin
+
+# What other modules of commands take from here.
+__all__ = ["Seconds", "forget_stdout", "is_no_room"]
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
 EXIT_TERMINATED: Final = 143
-
-SECONDS_MAX: Final = 7 * 24 * 3600
 
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
@@ -40,6 +41,7 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
 
     @functools.wraps(command)
     def run(*arguments: Parameters.args, **options: Parameters.kwargs) -> None:
+        _check_texts()
         try:
             command(*arguments, **options)
             sys.stdout.flush()
@@ -54,14 +56,31 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
         except InvalidSetting as error:
             fail(str(error), EXIT_USAGE)
         except TarryError as error:
+            forget_stdout()
             fail(str(error), EXIT_FAILED)
         except OSError as error:
-            if not is_no_room(error):
-                raise
             forget_stdout()
-            fail(f"the output cannot be written: {error.strerror}")
+            fail(sentence_of(error))
 
     return run
+
+
+def _check_texts() -> None:
+    """Refuse names and values that are no UTF-8, which Kafka's protocol has no place for; paths
+    may be any bytes."""
+    ctx = click.get_current_context(silent=True)
+    for param in ctx.command.params if ctx is not None else ():
+        if not isinstance(param.type, type(click.STRING)):
+            continue
+        given = ctx.params.get(param.name or "") if ctx is not None else None
+        for text in given if isinstance(given, tuple) else (given,):
+            if isinstance(text, str) and not _is_utf8(text):
+                raise click.BadParameter(f"{text!r} is not UTF-8", ctx, param)
+
+
+def _is_utf8(text: str) -> bool:
+    # What is not comes from the system as lone surrogates.
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 class Terminated(KeyboardInterrupt):
@@ -90,22 +109,6 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 def fail(sentence: str, code: int = EXIT_FAILED) -> NoReturn:
     click.echo(f"tarry: {sentence}", err=True)
     sys.exit(code)
-
-
-def forget_stdout() -> None:
-    """Nobody reads it any more; the interpreter must not try to flush it at its end."""
-    try:
-        handle = sys.stdout.fileno()
-    except (OSError, ValueError):
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, handle)
-    os.close(nowhere)
-
-
-def is_no_room(error: OSError) -> bool:
-    """Whether a write failed because what is below it is full."""
-    return error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 
 
 # Longer than any first sentence of a command: the library would cut them at 45 characters.
@@ -138,27 +141,8 @@ class GuessingGroup(click.Group):
 
         near = get_close_matches(args[0], known, 1)
         if near:
-            raise click.UsageError(f"No such command {args[0]!r}; did you mean {near[0]}?", ctx)
+            raise click.UsageError(f"no such command {args[0]!r}; did you mean {near[0]!r}?", ctx)
         return super().resolve_command(ctx, args)
-
-
-class Seconds(click.ParamType[float]):
-    """A time that is more than nothing."""
-
-    name = "SECONDS"
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        try:
-            seconds = float(str(value))
-        except ValueError:
-            self.fail(f"{value!r} is no number of seconds", param, ctx)
-        if not 0 < seconds <= SECONDS_MAX:
-            self.fail(
-                f"{value} s is no time to wait; take more than 0 and at most a week", param, ctx
-            )
-        return seconds
 
 
 # --- Options that the commands share
@@ -171,7 +155,7 @@ bootstrap_option = click.option(
     default=DEFAULT_ADDRESS,
     show_default=True,
     metavar="HOST:PORT,...",
-    help="Where to find the cluster; also the environment's TARRY_BOOTSTRAP_SERVERS.",
+    help="Addresses of the cluster, or TARRY_BOOTSTRAP_SERVERS of the environment.",
 )
 
 settings_option = click.option(
@@ -180,17 +164,17 @@ settings_option = click.option(
     "client_settings",
     multiple=True,
     metavar="KEY=VALUE",
-    help="A setting of the client by Kafka's key, such as request.timeout.ms=5s.",
+    help="Client setting with Kafka's key, such as request.timeout.ms=5s; repeatable.",
 )
 
 timeout_option = click.option(
     "-m",
     "--timeout",
     type=Seconds(),
-    default=10.0,
+    default="10s",
     show_default=True,
-    metavar="SECONDS",
-    help="How long to wait for the cluster.",
+    metavar="TIME",
+    help="How long to wait for the cluster: 10 (seconds), 500ms, 2m.",
 )
 
 
@@ -204,9 +188,12 @@ class Cluster:
 
     def admin(self) -> Admin:
         # Loaded here, because a wrong call and a --help need no client.
+        from tarry.cli.status_line import Waiting
         from tarry.client.sync.admin import Admin
 
-        return Admin(client_arguments(self.bootstrap, self.client_settings))
+        admin = Admin(client_arguments(self.bootstrap, self.client_settings))
+        admin.on_wait = Waiting(self.bootstrap).look
+        return admin
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -226,7 +213,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before it is done.")
 
 
 def confirm(question: str, *, yes: bool) -> None:
@@ -234,9 +221,9 @@ def confirm(question: str, *, yes: bool) -> None:
     if yes:
         return
     if not sys.stdin.isatty():
-        fail("say --yes to delete without being asked", EXIT_USAGE)
+        fail(f"cannot ask without a terminal: {question} Add --yes to do it", EXIT_USAGE)
     if not click.confirm(question):
-        fail("nothing was deleted")
+        fail("nothing was changed")
 
 
 def key_values(items: Iterable[str], what: str) -> dict[str, str]:
@@ -245,7 +232,7 @@ def key_values(items: Iterable[str], what: str) -> dict[str, str]:
     for item in items:
         key, equals, value = item.partition("=")
         if not equals or not key:
-            raise click.UsageError(f"write the {what} {item!r} as KEY=VALUE")
+            raise click.UsageError(f"invalid {what} {item!r}: write it as KEY=VALUE")
         found[key] = value
     return found
 

@@ -1,7 +1,14 @@
-"""What commands print: tables for people, JSON for programs."""
+"""What commands print: tables for people, JSON for programs.
+
+A table wider than the terminal is printed as blocks, a line a field; into a pipe it is always a
+table.  Colours are for terminals, and never where NO_COLOR is set (no-color.org).
+"""
 
 from __future__ import annotations
 
+import os
+import shutil
+import sys
 from collections.abc import Sequence
 
 import click
@@ -13,19 +20,84 @@ def print_table(titles: Sequence[str], rows: Sequence[Sequence[object]]) -> None
     widths = [len(title) for title in titles]
     for row in cells:
         for place, cell in enumerate(row):
-            widths[place] = max(widths[place], len(cell))
+            widths[place] = max(widths[place], _width(cell))
+    room = room_columns()
+    if room is not None and sum(widths) + 2 * (len(widths) - 1) > room:
+        _print_blocks(titles, cells)
+        return
     is_number = [_is_of_numbers([row[place] for row in rows]) for place in range(len(titles))]
-    for line in [list(titles), *cells]:
+    for number, line in enumerate([list(titles), *cells]):
         aligned = [
-            cell.rjust(widths[place]) if is_number[place] else cell.ljust(widths[place])
+            _padded(cell, widths[place], to_right=is_number[place])
             for place, cell in enumerate(line)
         ]
-        click.echo("  ".join(aligned).rstrip())
+        text = "  ".join(aligned).rstrip()
+        click.echo(text if number else strong(text))
+
+
+def _print_blocks(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    width = max(len(title) for title in titles)
+    for number, row in enumerate(rows):
+        if number:
+            click.echo()
+        for title, cell in zip(titles, row, strict=True):
+            if title or cell:
+                click.echo(f"{strong(title.ljust(width))}  {cell}".rstrip())
+
+
+def room_columns() -> int | None:
+    """How wide a line may be; None: as wide as it likes, since no terminal shows it."""
+    if not sys.stdout.isatty():
+        return None
+    return shutil.get_terminal_size().columns
+
+
+def _width(cell: str) -> int:
+    return len(click.unstyle(cell)) if "\x1b" in cell else len(cell)
+
+
+def _padded(cell: str, width: int, *, to_right: bool) -> str:
+    gap = " " * (width - _width(cell))
+    return gap + cell if to_right else cell + gap
 
 
 def _is_of_numbers(column: Sequence[object]) -> bool:
-    are_numbers = [isinstance(cell, int) for cell in column if cell != "-"]
+    are_numbers = [isinstance(cell, int | SizeCell) for cell in column if cell != "-"]
     return bool(are_numbers) and all(are_numbers)
+
+
+class SizeCell(str):
+    """A number with a unit, which stands to the right like numbers."""
+
+    __slots__ = ()
+
+
+# --- Colours
+
+
+def has_colours() -> bool:
+    """Whether stdout is a terminal whose user has not asked for no colours."""
+    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+        return False
+    return sys.stdout.isatty()
+
+
+def strong(text: str) -> str:
+    """For titles."""
+    return click.style(text, bold=True) if has_colours() else text
+
+
+def good(text: str) -> str:
+    """For what is as it should be."""
+    return click.style(text, fg="green") if has_colours() else text
+
+
+def bad(text: str) -> str:
+    """For what somebody has to look at."""
+    return click.style(text, fg="red", bold=True) if has_colours() else text
+
+
+# --- JSON
 
 
 def print_json(value: object) -> None:

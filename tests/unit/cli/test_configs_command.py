@@ -208,7 +208,7 @@ def test_what_was_deleted_is_shown_and_what_was_not_fails(tarry: CommandRunner) 
 def test_records_are_deleted_after_a_question_only(
     tarry: CommandRunner, cluster: GroupCluster
 ) -> None:
-    assert "say --yes" in tarry.refused("topics delete-records orders --before end", code=2)
+    assert "Add --yes" in tarry.refused("topics delete-records orders --before end", code=2)
     assert [log.start_offset for log in cluster.topics["orders"].logs] == [0, 0, 0]
 
 

@@ -61,4 +61,4 @@ def test_a_full_disk_is_one_sentence_and_exit_code_1(command: tuple[str, ...]) -
     ended = run_into_full(*command)
 
     assert ended.returncode == 1
-    assert ended.stderr == "tarry: the output cannot be written: No space left on device\n"
+    assert ended.stderr == "tarry: the output cannot be written: no space left on device\n"

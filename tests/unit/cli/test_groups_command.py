@@ -590,7 +590,7 @@ def test_groups_are_deleted_after_a_question_only(
     kept = "billing" in cluster.groups
     done = tarry.ok("groups delete billing -y")
 
-    assert "say --yes" in asked
+    assert "Add --yes" in asked
     assert kept
     assert (done, "billing" in cluster.groups) == ("billing: deleted\n", False)
 

@@ -79,7 +79,7 @@ def test_help_names_every_command_and_imports_none(capsys: pytest.CaptureFixture
 def test_an_unknown_command_is_wrong_usage(capsys: pytest.CaptureFixture[str]) -> None:
     assert main.run(["serv"]) == 2
 
-    assert "No such command 'serv'; did you mean serve?" in capsys.readouterr().err
+    assert "no such command 'serv'; did you mean 'serve'?" in capsys.readouterr().err
 
 
 def test_an_unknown_command_that_is_like_no_other_gets_no_guess(

@@ -275,7 +275,7 @@ def test_a_mistyped_command_names_the_right_one(capsys: pytest.CaptureFixture[st
     code = main.run(["timer", "pictures"])
 
     assert code == 2
-    assert "did you mean picture?" in capsys.readouterr().err
+    assert "did you mean 'picture'?" in capsys.readouterr().err
 
 
 def test_its_help_shows_the_examples_as_they_were_written(

@@ -6,7 +6,7 @@ error of one stands beside the answers of the others and is not raised.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
@@ -68,6 +68,9 @@ class Admin:
         self._core = AdminCore(self.settings, system_random(), monotonic_ms())
         self._driver = Driver(self._core, self.settings)
         self._exclusive = Exclusive("an Admin")
+        # Called again and again while a call waits, with why the cluster cannot be reached (""
+        # if nothing seems wrong), and with None when the wait is over.
+        self.on_wait: Callable[[str | None], None] | None = None
 
     # --- Topics
 
@@ -263,12 +266,29 @@ class Admin:
             self._driver.check_usable()
             self._core.now_ms = monotonic_ms()
             self._core.begin_query(query)
-            self._driver.wait(lambda: query.is_done, timeout_ms)
+            self._wait(lambda: query.is_done, timeout_ms)
             query.end(self._core.lookup)
         late = TimedOut(f"the leader did not tell its offset within {timeout_ms} ms")
         return {place: query.answers.get(place, late) for place in wanted}
 
     # --- Waiting
+
+    def _wait(self, is_done: Callable[[], bool], timeout_ms: int) -> None:
+        told = self.on_wait
+        if told is None:
+            self._driver.wait(is_done, timeout_ms)
+            return
+
+        def look() -> bool:
+            if is_done():
+                return True
+            told(self._core.trouble)
+            return False
+
+        try:
+            self._driver.wait(look, timeout_ms)
+        finally:
+            told(None)
 
     def _timeout_ms(self, timeout: float | None) -> int:
         return self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
@@ -281,7 +301,7 @@ class Admin:
             self._core.now_ms = monotonic_ms()
             self._core.begin_errand(errand, timeout_ms)
             # Its calls give up at the deadline, and then it has an answer.
-            self._driver.wait(lambda: errand.is_done, timeout_ms + 1_000)
+            self._wait(lambda: errand.is_done, timeout_ms + 1_000)
         return errand.take()
 
     # What comes out belongs to the class of the call.
@@ -292,7 +312,7 @@ class Admin:
             self._core.now_ms = monotonic_ms()
             self._core.begin_call(call, timeout_ms)
             # The core gives up by itself at the deadline; the second is for its turn.
-            self._driver.wait(lambda: call.is_done, timeout_ms + 1_000)
+            self._wait(lambda: call.is_done, timeout_ms + 1_000)
         if call.error is not None:
             raise call.error
         assert call.is_done

@@ -1,0 +1,27 @@
+"""Guesses: the name that was probably meant, for the sentence about one that is not there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`; did you mean 'orders'?`, or nothing if no name is near."""
+    # Loaded here, because hardly any call needs it.
+    from difflib import get_close_matches
+
+    names = list(known)
+    near = get_close_matches(word, names, 1) or [
+        name for name in names if name.lower() == word.lower()
+    ]
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def unknown_topic(name: str, known: Iterable[str]) -> str:
+    """The sentence about a topic that is not there."""
+    return f"topic {name!r} does not exist{did_you_mean(name, known)}"
+
+
+def unknown_group(name: str, known: Iterable[str]) -> str:
+    """The sentence about a group that is not there."""
+    return f"group {name!r} does not exist{did_you_mean(name, known)}"

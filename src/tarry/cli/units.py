@@ -1,0 +1,182 @@
+"""Units: bytes, counts and times as every command takes and prints them.
+
+`10MB`, `10k`, `1h`.  kB, MB, GB, TB are powers of 1000 and KiB, MiB, GiB, TiB of 1024; a number
+without a unit is bytes, records or, where a command waits, seconds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+import click
+
+_NUMBER: Final = re.compile(r"([+-]?\d+(?:\.\d+)?|[+-]?\.\d+)\s*([A-Za-z]*)", re.ASCII)
+
+TIMES_MS: Final = {
+    "ms": 1,
+    "s": 1_000,
+    "m": 60_000,
+    "min": 60_000,
+    "h": 3_600_000,
+    "d": 86_400_000,
+    "w": 604_800_000,
+}
+COUNTS: Final = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9}
+SIZES: Final = {
+    **COUNTS,
+    "b": 1,
+    "t": 10**12,
+    "kb": 10**3,
+    "mb": 10**6,
+    "gb": 10**9,
+    "tb": 10**12,
+    "pb": 10**15,
+    "kib": 2**10,
+    "mib": 2**20,
+    "gib": 2**30,
+    "tib": 2**40,
+}
+
+TIMES_TEXT: Final = "500ms, 30s, 5m, 2h, 7d or 1w"
+SIZES_TEXT: Final = "1000, 64kB, 10MB, 1GB or 64KiB, 10MiB, 1GiB"
+COUNTS_TEXT: Final = "1000, 10k or 2M"
+
+# What a time may reach where a command waits for it.
+SECONDS_MAX: Final = 7 * 24 * 3600
+
+
+class BadUnit(ValueError):
+    """Text that is no number with a unit; says what can be written."""
+
+
+def parse_time_length_ms(text: str, bare_ms: int = 1) -> int:
+    """Milliseconds of `30s`; `bare_ms` is what a number without a unit counts."""
+    return _parse(text, {**TIMES_MS, "": bare_ms}, f"invalid time {text!r}: write {TIMES_TEXT}")
+
+
+def parse_size(text: str) -> int:
+    """Bytes of `10MB`."""
+    return _parse(text, SIZES, f"invalid size {text!r}: write {SIZES_TEXT}")
+
+
+def parse_count(text: str) -> int:
+    """A number of things of `10k`."""
+    return _parse(text, COUNTS, f"invalid number {text!r}: write {COUNTS_TEXT}")
+
+
+def _parse(text: str, units: dict[str, int], refusal: str) -> int:
+    found = _NUMBER.fullmatch(text.strip())
+    factor = None if found is None else units.get(found[2].lower())
+    if found is None or factor is None:
+        raise BadUnit(refusal)
+    whole, _, fraction = found[1].partition(".")
+    # In whole numbers: a float would round a large size.
+    digits = int(whole + fraction) if whole + fraction not in ("", "+", "-") else 0
+    denominator: int = 10 ** len(fraction)
+    scaled, rest = divmod(digits * factor, denominator)
+    if rest:
+        raise BadUnit(refusal)
+    return scaled
+
+
+def setting_text(key: str, value: str) -> str:
+    """A setting's value as brokers take it: `7d` of `retention.ms` and `1GB` of `segment.bytes`
+    in plain numbers, everything else as it is."""
+    try:
+        if key.endswith(".ms"):
+            return str(parse_time_length_ms(value))
+        if key.endswith(".bytes"):
+            return str(parse_size(value))
+    except BadUnit:
+        # The broker says what this setting may be.
+        return value
+    return value
+
+
+# --- Types of options
+
+
+class Seconds(click.ParamType[float]):
+    """A time that is more than nothing, in seconds: `10`, `500ms`, `2m`."""
+
+    name = "TIME"
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> float:
+        try:
+            seconds = parse_time_length_ms(str(value), 1_000) / 1000
+        except BadUnit:
+            self.fail(f"invalid time {str(value)!r}: write 10 (seconds), {TIMES_TEXT}", param, ctx)
+        if not 0 < seconds <= SECONDS_MAX:
+            self.fail(
+                f"invalid time {str(value)!r}: it must be more than 0 and at most a week",
+                param,
+                ctx,
+            )
+        return seconds
+
+
+class Size(click.ParamType[int]):
+    """Bytes, from `minimum` on: `1000`, `10MB`, `1GiB`."""
+
+    name = "SIZE"
+
+    def __init__(self, minimum: int = 0) -> None:
+        self.minimum = minimum
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            size = parse_size(str(value))
+        except BadUnit as error:
+            self.fail(str(error), param, ctx)
+        if size < self.minimum:
+            self.fail(
+                f"invalid size {str(value)!r}: it must be at least {self.minimum}", param, ctx
+            )
+        return size
+
+
+class Count(click.ParamType[int]):
+    """A number of things, from `minimum` on: `1000`, `10k`, `2M`."""
+
+    name = "NUMBER"
+
+    def __init__(self, minimum: int = 0) -> None:
+        self.minimum = minimum
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            count = parse_count(str(value))
+        except BadUnit as error:
+            self.fail(str(error), param, ctx)
+        if count < self.minimum:
+            self.fail(
+                f"invalid number {str(value)!r}: it must be at least {self.minimum}", param, ctx
+            )
+        return count
+
+
+# --- What people read
+
+
+def size_text(size: int) -> str:
+    """`512 B`, `1.5 kB`, `23 MB`."""
+    if size < 1000:
+        return f"{size} B"
+    value = size / 1000
+    units = ["kB", "MB", "GB", "TB", "PB"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop(0)
+    return f"{value:.1f} {units[0]}" if value < 9.95 else f"{value:.0f} {units[0]}"
+
+
+def count_text(count: int) -> str:
+    """`1,234,567`."""
+    return f"{count:,}"
