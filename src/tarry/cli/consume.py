@@ -1,13 +1,15 @@
-"""`tarry consume`: records of a topic to stdout."""
+"""`tarry consume`: records of topics to stdout."""
 
 from __future__ import annotations
 
 import sys
 import time
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import click
+from click.core import ParameterSource
 
+from tarry.cli.raw_text import RawText
 from tarry.cli.running import (
     bootstrap_option,
     client_arguments,
@@ -17,10 +19,15 @@ from tarry.cli.running import (
     settings_option,
     timeout_option,
 )
+from tarry.cli.units import Count
 
 if TYPE_CHECKING:
-    from tarry.cli.formats import Renderer
-    from tarry.cli.places import Place
+    import re
+
+    from tarry.cli.dress import Dress
+    from tarry.cli.formats import PlainRenderer, Renderer
+    from tarry.cli.ranges import Ranges
+    from tarry.cli.reading import Output
     from tarry.client.settings import SettingValue
 
 EXAMPLES = """
@@ -30,10 +37,15 @@ Examples:
   tarry consume orders -o end --follow        what comes from now on; Ctrl-C ends
   tarry consume orders -o -10                 the last ten records of each partition
   tarry consume orders -p 0 -o 1000 -c 1      the record at offset 1000 of partition 0
-  tarry consume orders -o 0=100,1=end         an offset for each partition
+  tarry consume orders -o 0=100..200,1=-10    a range for each partition
   tarry consume orders --from 2026-11-21T08:00 --to -10m
-  tarry consume orders -f '%t [%p] at %o: %k = %s\\n'
+  tarry consume orders refunds -f '%t %s\\n'   several topics
+  tarry consume --pattern '^shop-'            all topics that a regular expression finds
+  tarry consume orders --grep apples          records with apples in the key or the value
+  tarry consume orders -f '%T{iso} %k = %s\\n' readable times
+  tarry consume ids --key-format int32 -K:    keys that are numbers in 4 bytes
   tarry consume orders --json | jq .value
+  tarry consume orders --csv > orders.csv     with a header row
   tarry consume images -p 0 -c 1 -D '' > cat.png
 
 \b
@@ -45,147 +57,204 @@ As a member of a group, which shares the partitions out and keeps what was read:
 
 \b
 Letters of a format, as in kcat:
-  %t topic  %p partition  %o offset  %T timestamp (ms)  %k key  %s value  %h headers
+  %t topic  %p partition  %o offset  %T time (ms)  %k key  %s value  %h headers
   %K size of the key  %S size of the value (-1: null)  %R the same in 4 bytes  %% a percent sign
-  \\n \\t \\r \\0 \\xNN bytes
+  %T{iso} and %T{%Y-%m-%d %H:%M:%S} a readable time  \\n \\t \\r \\0 \\xNN bytes
 
 \b
-Offsets: beginning, end, 1000, -10 (from the end), s@TIME; times: 2026-11-21T08:00 (with Z or
-+02:00 if it is not local), milliseconds since 1970, -10m (ago; ms s m h d).
-"""
+Offsets: beginning, end, 1000, -10 (from the end), s@TIME; 100..200 ends before offset 200.
+Times: 2026-11-21T08:00 (with Z or +02:00 if it is not local), milliseconds since 1970, -10m (ago;
+ms s m h d).
 
-# No format looks like this: %j is no letter of one.
-JSON: Final = "%json"
+\b
+Forms of keys and values: text, hex, base64, int8 to int64, uint8 to uint64, float, double
+(big-endian), and kcat's pack strings, such as '<iq' or 'hs'.
+
+\b
+On a terminal, control characters are shown as \\xNN and keys are coloured (not with NO_COLOR).
+Into a file or a pipe the bytes go as they are.
+"""
 
 
 @click.command(epilog=EXAMPLES)
-@click.argument("topic")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @bootstrap_option
-@click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only these.")
-@click.option("-o", "--offset", default="beginning", show_default=True, help="Where to begin.")
+@click.option("-r", "--pattern", "is_pattern", is_flag=True, help="TOPIC is a regular expression.")
+@click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only these partitions.")
+@click.option(
+    "-o",
+    "--offset",
+    default="beginning",
+    show_default=True,
+    metavar="OFFSET",
+    help="Where to begin, or START..END; N=OFFSET,N=OFFSET for single partitions.",
+)
 @click.option("--from", "from_time", metavar="TIME", help="Begin at the first record since then.")
 @click.option("--to", "to_time", metavar="TIME", help="End before the first record since then.")
-@click.option("-c", "--count", type=click.IntRange(1), help="End after so many records.")
+@click.option("-c", "--count", type=Count(1), help="End after this many records.")
 @click.option("-F", "--follow", is_flag=True, help="Go on at the end and wait for more.")
 @click.option("-e", "--exit", "exit_at_end", is_flag=True, help="End at the end; the default.")
+@click.option(
+    "--grep",
+    type=RawText(),
+    metavar="PATTERN",
+    help="Only records with this regular expression in the key or the value.",
+)
+@click.option(
+    "--grep-key",
+    type=RawText(),
+    metavar="PATTERN",
+    help="Only records with this regular expression in the key.",
+)
 @click.option("-G", "--group", metavar="NAME", help="Read as a member of this group, and commit.")
 @click.option(
     "--assignor",
     type=click.Choice(["range", "roundrobin", "cooperative-sticky"]),
-    help="How the group shares partitions out; by default range or cooperative-sticky.",
+    help="How the group shares partitions out (default: range or cooperative-sticky).",
 )
 @click.option(
     "--instance-id", metavar="NAME", help="A member that may restart without a rebalance."
 )
-@click.option("--no-commit", is_flag=True, help="The group does not remember what was read.")
-@click.option("-f", "--format", "layout", metavar="FORMAT", help="What to print; see below.")
+@click.option("--no-commit", is_flag=True, help="Do not commit what was read.")
+@click.option(
+    "-f", "--format", "layout", type=RawText(), metavar="FORMAT", help="What to print; see below."
+)
 @click.option("-J", "--json", "as_json", is_flag=True, help="A line of JSON for each record.")
-@click.option("-D", "--delimiter", default="\\n", show_default=True, help="Behind each value.")
-@click.option("-K", "--key-delimiter", metavar="TEXT", help="Print keys, and this behind them.")
+@click.option("--csv", "as_csv", is_flag=True, help="A row of CSV for each record.")
+@click.option(
+    "--only",
+    type=click.Choice(["key", "value", "headers"]),
+    help="Print this part of a record only.",
+)
+@click.option("--key-format", metavar="FORM", default="text", help="Form of the keys; see below.")
+@click.option("--value-format", metavar="FORM", default="text", help="Form of the values.")
+@click.option(
+    "-D",
+    "--delimiter",
+    type=RawText(),
+    default="\\n",
+    show_default=True,
+    help="Text behind each record.",
+)
+@click.option(
+    "-K",
+    "--key-delimiter",
+    type=RawText(),
+    metavar="TEXT",
+    help="Print the key as well, with this text behind it.",
+)
 @click.option("-O", "--print-offset", is_flag=True, help="Print offsets before the values.")
 @click.option("-Z", "--null", "show_null", is_flag=True, help="Print NULL for null, not nothing.")
 @settings_option
 @timeout_option
 @quietly
 def consume(
-    topic: str,
+    topics: tuple[str, ...],
     *,
     bootstrap: str,
-    partitions: str | None,
-    offset: str,
-    from_time: str | None,
-    to_time: str | None,
+    client_settings: tuple[str, ...],
+    timeout: float,
     count: int | None,
     follow: bool,
     exit_at_end: bool,
     group: str | None,
-    assignor: str | None,
-    instance_id: str | None,
-    no_commit: bool,
-    layout: str | None,
-    as_json: bool,
-    delimiter: str,
-    key_delimiter: str | None,
-    print_offset: bool,
-    show_null: bool,
-    client_settings: tuple[str, ...],
-    timeout: float,
+    **options: Any,
 ) -> None:
-    """Print the records of TOPIC: up to its end, or on and on with --follow."""
+    """Print the records of topics: up to their end, or on and on with --follow."""
     if follow and exit_at_end:
         raise click.UsageError("--follow and --exit exclude each other")
-    if as_json and layout is not None:
-        raise click.UsageError("--json and --format exclude each other")
-    renderer = _renderer(
-        JSON if as_json else layout,
-        (delimiter, key_delimiter),
-        with_offset=print_offset,
-        null=b"NULL" if show_null else b"",
-    )
+    _check_options(options, group)
+    wanted = _Wanted(list(topics), _pattern(topics) if options["is_pattern"] else None)
+    output = _output(options)
+    source = _Source(bootstrap, client_settings, timeout)
     if group is None:
-        if assignor or instance_id or no_commit:
-            raise click.UsageError(
-                "--assignor, --instance-id and --no-commit are for members: give --group too"
-            )
-        span = _span(offset, from_time, to_time, partitions)
+        _read(source, wanted, output, _span(options), count=count, follow=follow)
+    else:
         settings = client_arguments(
-            bootstrap, client_settings, auto_offset_reset="none", allow_auto_create_topics=False
+            bootstrap,
+            client_settings,
+            **_membership(group, options["assignor"], options["instance_id"]),
+            auto_offset_reset=_reset(options["offset"]),
         )
-        _read(settings, topic, renderer, span, timeout, count=count, follow=follow)
-        return
-    if from_time or to_time or partitions:
-        raise click.UsageError(
-            "a group says itself what its members read and from where: leave out --partition, "
-            "--from and --to, and see tarry groups reset-offsets"
-        )
-    settings = client_arguments(
-        bootstrap,
-        client_settings,
-        **_membership(group, assignor, instance_id),
-        auto_offset_reset=_reset(offset),
-    )
-    limits = (count, follow, not no_commit)
-    _read_as_member(settings, topic, renderer, timeout, limits)
+        limits = (count, follow, not options["no_commit"])
+        _read_as_member(source, settings, wanted, output, limits)
+
+
+class _Wanted(NamedTuple):
+    """Topics by name, or by a pattern."""
+
+    names: list[str]
+    pattern: re.Pattern[str] | None
+
+
+class _Source(NamedTuple):
+    """The cluster, and for how many seconds it is waited for."""
+
+    bootstrap: str
+    client_settings: tuple[str, ...]
+    timeout: float
 
 
 def _read(
-    settings: dict[str, SettingValue],
-    topic: str,
-    renderer: Renderer,
+    source: _Source,
+    wanted: _Wanted,
+    output: Output,
     span: _Span,
-    timeout: float,
     *,
     count: int | None,
     follow: bool,
 ) -> None:
     """Without a group: from one place to another."""
     from tarry.cli.reading import Limits, Reading
+    from tarry.cli.status_line import Waiting
     from tarry.client.errors import UnknownTopic
     from tarry.client.sync.consumer import Consumer
 
+    names = wanted.names if wanted.pattern is None else _found_topics(source, wanted.pattern)
+    settings = client_arguments(
+        source.bootstrap,
+        source.client_settings,
+        auto_offset_reset="none",
+        allow_auto_create_topics=False,
+    )
     with Consumer(settings) as consumer:
-        reading = Reading(consumer, topic, renderer, sys.stdout.buffer, timeout)
+        consumer.on_wait = Waiting(source.bootstrap).look
+        reading = Reading(consumer, names, output, source.timeout)
         try:
             reading.choose(span.partitions)
         except UnknownTopic as error:
             fail(str(error))
-        reading.begin(span.start, span.single)
+        reading.begin(span.ranges)
         reading.run(Limits(count, span.until_ms, follow))
 
 
+def _found_topics(source: _Source, pattern: re.Pattern[str]) -> list[str]:
+    """The topics that a pattern finds at this moment, but for the broker's own."""
+    from tarry.cli.running import Cluster
+
+    with Cluster(*source).admin() as admin:
+        topics = admin.list_topics(source.timeout)
+    found = [one.name for one in topics if not one.is_internal and pattern.search(one.name)]
+    if not found:
+        fail(f"no topic has a name that {pattern.pattern!r} finds")
+    return sorted(found)
+
+
 def _read_as_member(
+    source: _Source,
     settings: dict[str, SettingValue],
-    topic: str,
-    renderer: Renderer,
-    timeout: float,
+    wanted: _Wanted,
+    output: Output,
     limits: tuple[int | None, bool, bool],
 ) -> None:
     from tarry.cli.group_reading import GroupLimits, GroupReading
+    from tarry.cli.status_line import Waiting
     from tarry.client.sync.consumer import Consumer
 
     # Its partitions would stand still for a session time-out if it went without a word.
     with orderly_sigterm(), Consumer(settings) as consumer:
-        reading = GroupReading(consumer, topic, renderer, sys.stdout.buffer, timeout)
+        consumer.on_wait = Waiting(source.bootstrap).look
+        reading = GroupReading(consumer, wanted.pattern or wanted.names, output, source.timeout)
         reading.run(GroupLimits(*limits))
 
 
@@ -205,6 +274,52 @@ def _membership(
     return settings
 
 
+# --- Options
+
+
+def _check_options(options: dict[str, Any], group: str | None) -> None:
+    """Refuse what cannot go together, so that no option is dropped in silence."""
+    shapes = [
+        name
+        for name, given in (
+            ("--json", options["as_json"]),
+            ("--csv", options["as_csv"]),
+            ("--format", options["layout"] is not None),
+        )
+        if given
+    ]
+    if len(shapes) > 1:
+        raise click.UsageError(f"{' and '.join(shapes)} exclude each other")
+    if options["only"] and shapes and shapes != ["--json"]:
+        raise click.UsageError(f"--only and {shapes[0]} exclude each other")
+    shape = shapes[0] if shapes else "--only" if options["only"] else ""
+    for name in ("delimiter", "key_delimiter", "print_offset"):
+        is_of_lines = name == "delimiter" and shape == "--only"
+        if shape and not is_of_lines and _is_given(name):
+            raise click.UsageError(f"--{name.replace('_', '-')} and {shape} exclude each other")
+    if options["as_json"] and options["show_null"]:
+        raise click.UsageError("--null and --json exclude each other: JSON has a null of its own")
+    if group is None:
+        if options["assignor"] or options["instance_id"] or options["no_commit"]:
+            raise click.UsageError(
+                "--assignor, --instance-id and --no-commit are for members: give --group too"
+            )
+        if options["from_time"] and _is_given("offset"):
+            raise click.UsageError(
+                "--offset and --from exclude each other: both say where to begin"
+            )
+    elif options["from_time"] or options["to_time"] or options["partitions"]:
+        raise click.UsageError(
+            "a group says itself what its members read and from where: leave out --partition, "
+            "--from and --to, and see tarry groups reset-offsets"
+        )
+
+
+def _is_given(name: str) -> bool:
+    source = click.get_current_context().get_parameter_source(name)
+    return source is not ParameterSource.DEFAULT
+
+
 def _reset(offset: str) -> str:
     """Where to begin in partitions for which the group has committed nothing."""
     known = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
@@ -216,55 +331,95 @@ def _reset(offset: str) -> str:
     return known[offset]
 
 
+def _pattern(topics: tuple[str, ...]) -> re.Pattern[str]:
+    import re
+
+    # Several patterns are one: a consumer subscribes to one pattern.
+    text = topics[0] if len(topics) == 1 else "|".join(f"(?:{one})" for one in topics)
+    try:
+        return re.compile(text)
+    except re.error as error:
+        raise click.UsageError(f"invalid pattern {text!r}: {error}") from None
+
+
 class _Span(NamedTuple):
     """Which partitions, from where and until when."""
 
     partitions: list[int] | None
-    start: Place
-    single: dict[int, Place]
+    ranges: Ranges
     until_ms: int | None
 
 
-def _span(offset: str, from_time: str | None, to_time: str | None, partitions: str | None) -> _Span:
-    from tarry.cli.places import (
-        TIME,
-        BadPlace,
-        Place,
-        parse_partitions,
-        parse_places,
-        parse_time_ms,
-    )
+def _span(options: dict[str, Any]) -> _Span:
+    from tarry.cli.places import TIME, BadPlace, Place, parse_partitions, parse_time_ms
+    from tarry.cli.ranges import Range, Ranges, parse_ranges
 
     now_ms = time.time_ns() // 1_000_000
+    from_time, to_time, chosen = options["from_time"], options["to_time"], options["partitions"]
     try:
-        start, single = parse_places(offset, now_ms)
+        ranges = parse_ranges(options["offset"], now_ms)
         if from_time is not None:
-            start = Place(TIME, parse_time_ms(from_time, now_ms))
+            ranges = Ranges(Range(Place(TIME, parse_time_ms(from_time, now_ms))), {})
         until_ms = None if to_time is None else parse_time_ms(to_time, now_ms)
-        chosen = None if partitions is None else parse_partitions(partitions)
+        partitions = None if chosen is None else parse_partitions(chosen)
     except BadPlace as error:
         raise click.UsageError(str(error)) from None
-    return _Span(chosen, start, single, until_ms)
-
-
-def _renderer(
-    layout: str | None, delimiters: tuple[str, str | None], *, with_offset: bool, null: bytes
-) -> Renderer:
-    """What turns records into bytes: JSON, a format of kcat's letters, or plain values."""
-    from tarry.cli.escapes import BadEscape, unescape
-    from tarry.cli.formats import BadFormat, PlainRenderer, compile_format, json_renderer
-
-    delimiter, key_delimiter = delimiters
-    try:
-        if layout == JSON:
-            return json_renderer
-        if layout is not None:
-            return compile_format(layout, null)
-        return PlainRenderer(
-            unescape(delimiter),
-            None if key_delimiter is None else unescape(key_delimiter),
-            with_offset=with_offset,
-            null=null,
+    if to_time is not None and any(one.end for one in (ranges.common, *ranges.single.values())):
+        raise click.UsageError(
+            "--to and an offset with .. exclude each other: both say where to end"
         )
-    except (BadFormat, BadEscape) as error:
+    return _Span(partitions, ranges, until_ms)
+
+
+def _output(options: dict[str, Any]) -> Output:
+    """Where records go, and what turns them into bytes."""
+    from tarry.cli.dress import dressed_for_files, dressed_for_terminals
+    from tarry.cli.escapes import BadEscape
+    from tarry.cli.formats import BadFormat, JsonRenderer
+    from tarry.cli.packing import BadForm, parse_form
+    from tarry.cli.reading import Output
+    from tarry.cli.records_csv import CsvWriter
+    from tarry.cli.search import BadPattern, Search
+    from tarry.cli.tables import has_colours
+
+    null = b"NULL" if options["show_null"] else b""
+    grep, grep_key = options["grep"], options["grep_key"]
+    try:
+        search = Search(grep, grep_key) if grep is not None or grep_key is not None else None
+        forms = (parse_form(options["key_format"]), parse_form(options["value_format"]))
+        dress = dressed_for_files(*forms)
+        if options["as_json"]:
+            return Output(sys.stdout.buffer, JsonRenderer(dress, options["only"]), search)
+        if options["as_csv"]:
+            writer = CsvWriter(null, dress)
+            return Output(sys.stdout.buffer, writer, search, writer.head)
+        if sys.stdout.isatty():
+            marks = search.patterns if search is not None else ()
+            dress = dressed_for_terminals(*forms, marks, has_colours=has_colours())
+        return Output(sys.stdout.buffer, _text_renderer(options, null, dress), search)
+    except (BadFormat, BadEscape, BadForm, BadPattern) as error:
         raise click.UsageError(str(error)) from None
+
+
+# The part of a record that --only names, as a letter of a format.
+ONLY_LETTERS: Final = {"key": "%k", "value": "%s", "headers": "%h"}
+
+
+def _text_renderer(options: dict[str, Any], null: bytes, dress: Dress) -> Renderer | PlainRenderer:
+    from tarry.cli.escapes import unescape
+    from tarry.cli.formats import PlainRenderer, compile_format
+
+    if options["layout"] is not None:
+        return compile_format(options["layout"], null, dress)
+    if options["only"] is not None:
+        # What a delimiter has of its own is no letter.
+        delimiter = options["delimiter"].replace("%", "%%")
+        return compile_format(ONLY_LETTERS[options["only"]] + delimiter, null, dress)
+    key_delimiter = options["key_delimiter"]
+    return PlainRenderer(
+        unescape(options["delimiter"]),
+        None if key_delimiter is None else unescape(key_delimiter),
+        with_offset=options["print_offset"],
+        null=null,
+        dress=dress,
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import Final
 
 SIMPLE: Final = {"n": b"\n", "t": b"\t", "r": b"\r", "0": b"\0", "\\": b"\\"}
@@ -19,7 +20,7 @@ def unescape(text: str) -> bytes:
         if text[position] == "\\":
             piece, position = read_escape(text, position)
         else:
-            piece, position = text[position].encode(), position + 1
+            piece, position = os.fsencode(text[position]), position + 1
         pieces.append(piece)
     return b"".join(pieces)
 
@@ -36,5 +37,5 @@ def read_escape(text: str, position: int) -> tuple[bytes, int]:
         except ValueError:
             pass
     raise BadEscape(
-        f"{text[position : position + 4]!r} is no escape; there are \\n \\t \\r \\0 \\xNN"
+        f"unknown escape {text[position : position + 4]!r}; there are \\n \\t \\r \\0 \\\\ \\xNN"
     )

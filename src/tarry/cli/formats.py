@@ -1,31 +1,35 @@
 """Formats of records on output: kcat's letters, JSON, and plain values with delimiters.
 
 A format is compiled once into pieces; a record is the join of what they give.  All output is
-bytes: keys and values pass as they are.
+bytes: keys and values pass as they are, or as a `Dress` makes them.
 """
 
 from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final
 
 import msgspec
 
+from tarry.cli.dress import PLAIN, Dress
 from tarry.cli.escapes import BadEscape, read_escape
 from tarry.records.record import Record
 
 # What a record and its place become.
 Renderer = Callable[[str, int, Record], bytes]
 
-LETTERS: Final = "%t %p %o %k %s %S %K %R %T %h %%"
+LETTERS: Final = "%t %p %o %k %s %S %K %R %T %T{iso} %T{%H:%M:%S} %h %%"
+
+ISO: Final = "iso"
 
 
 class BadFormat(ValueError):
     """A format that means nothing; the text says where."""
 
 
-def compile_format(text: str, null: bytes = b"") -> Renderer:
+def compile_format(text: str, null: bytes = b"", dress: Dress = PLAIN) -> Renderer:
     """`%t [%p] at %o: %k = %s\\n` as a function; `null` stands for null keys and values."""
     pieces: list[Renderer] = []
     literal = bytearray()
@@ -46,9 +50,12 @@ def compile_format(text: str, null: bytes = b"") -> Renderer:
             if literal:
                 pieces.append(_constant(bytes(literal)))
                 literal.clear()
-            pieces.append(_piece(letter, null))
+            layout = ""
+            if letter == "T" and text[position : position + 1] == "{":
+                layout, position = _braces(text, position)
+            pieces.append(_time_piece(layout) if layout else _piece(letter, null, dress))
         else:
-            literal += text[position].encode()
+            literal += text[position].encode(errors="surrogateescape")
             position += 1
     if literal:
         pieces.append(_constant(bytes(literal)))
@@ -69,7 +76,32 @@ def _constant(content: bytes) -> Renderer:
     return lambda topic, partition, record: content
 
 
-def _piece(letter: str, null: bytes) -> Renderer:
+def _braces(text: str, position: int) -> tuple[str, int]:
+    """What stands in the braces, and the position behind them."""
+    end = text.find("}", position)
+    if end <= position + 1:
+        raise BadFormat("%T{ needs iso or a format of strftime, and }: %T{iso}, %T{%H:%M:%S}")
+    return text[position + 1 : end], end + 1
+
+
+def _time_piece(layout: str) -> Renderer:
+    return lambda topic, partition, record: time_text(record.timestamp, layout).encode()
+
+
+def time_text(time_ms: int, layout: str) -> str:
+    """A time in the user's own zone: ISO with its offset from UTC, or as strftime makes it; empty
+    for a record without a time, and the number where the calendar has no such day."""
+    if time_ms < 0:
+        return ""
+    try:
+        moment = datetime.fromtimestamp(time_ms // 1000).astimezone()
+    except (ValueError, OverflowError, OSError):
+        return str(time_ms)
+    moment = moment.replace(microsecond=time_ms % 1000 * 1000)
+    return moment.isoformat(timespec="milliseconds") if layout == ISO else moment.strftime(layout)
+
+
+def _piece(letter: str, null: bytes, dress: Dress) -> Renderer:
     """One letter of kcat's."""
 
     def or_null(content: bytes | None) -> bytes:
@@ -79,16 +111,16 @@ def _piece(letter: str, null: bytes) -> Renderer:
         "t": lambda topic, partition, record: topic.encode(),
         "p": lambda topic, partition, record: b"%d" % partition,
         "o": lambda topic, partition, record: b"%d" % record.offset,
-        "k": lambda topic, partition, record: or_null(record.key),
-        "s": lambda topic, partition, record: or_null(record.value),
+        "k": lambda topic, partition, record: or_null(dress.key(record.key)),
+        "s": lambda topic, partition, record: or_null(dress.value(record.value)),
         "K": lambda topic, partition, record: b"%d" % _size(record.key),
         "S": lambda topic, partition, record: b"%d" % _size(record.value),
         "R": lambda topic, partition, record: _size(record.value).to_bytes(4, "big", signed=True),
         "T": lambda topic, partition, record: b"%d" % record.timestamp,
-        "h": lambda topic, partition, record: _headers(record, null),
+        "h": lambda topic, partition, record: headers_text(record, null),
     }
     if letter not in pieces or not letter:
-        raise BadFormat(f"%{letter} is no letter of a format; there are {LETTERS}")
+        raise BadFormat(f"invalid letter %{letter} of a format; there are {LETTERS}")
     return pieces[letter]
 
 
@@ -96,7 +128,7 @@ def _size(content: bytes | None) -> int:
     return -1 if content is None else len(content)
 
 
-def _headers(record: Record, null: bytes) -> bytes:
+def headers_text(record: Record, null: bytes) -> bytes:
     """`name=value,name=value`."""
     return b",".join(
         [
@@ -106,18 +138,38 @@ def _headers(record: Record, null: bytes) -> bytes:
     )
 
 
-def json_renderer(topic: str, partition: int, record: Record) -> bytes:
-    """One line of JSON.  What is not UTF-8 stands in base64 under `..._base64`."""
-    line: dict[str, object] = {
-        "topic": topic,
-        "partition": partition,
-        "offset": record.offset,
-        "timestamp": record.timestamp,
-    }
-    _put(line, "key", record.key)
-    _put(line, "value", record.value)
-    line["headers"] = [_header(name, content) for name, content in record.headers]
-    return msgspec.json.encode(line) + b"\n"
+KEY: Final = "key"
+VALUE: Final = "value"
+HEADERS: Final = "headers"
+
+
+class JsonRenderer:
+    """A line of JSON for each record.  What is not UTF-8 stands in base64 under `..._base64`.
+
+    `only` leaves one of key, value and headers."""
+
+    def __init__(self, dress: Dress = PLAIN, only: str | None = None) -> None:
+        self._dress = dress
+        self._only = only
+
+    def __call__(self, topic: str, partition: int, record: Record) -> bytes:
+        only = self._only
+        line: dict[str, object] = {
+            "topic": topic,
+            "partition": partition,
+            "offset": record.offset,
+            "timestamp": record.timestamp,
+        }
+        if only is None or only == KEY:
+            _put(line, "key", self._dress.key(record.key))
+        if only is None or only == VALUE:
+            _put(line, "value", self._dress.value(record.value))
+        if only is None or only == HEADERS:
+            line["headers"] = [_header(name, content) for name, content in record.headers]
+        return msgspec.json.encode(line) + b"\n"
+
+
+json_renderer: Final = JsonRenderer()
 
 
 def _header(name: str, content: bytes | None) -> dict[str, object]:
@@ -146,16 +198,18 @@ class PlainRenderer:
         *,
         with_offset: bool = False,
         null: bytes = b"",
+        dress: Dress = PLAIN,
     ) -> None:
         self.delimiter = delimiter
         self.key_delimiter = key_delimiter
         self.with_offset = with_offset
         self.null = null
+        self.dress = dress
 
     @property
     def is_values_only(self) -> bool:
         """Nothing but values and delimiters: whole groups are joined at once."""
-        return self.key_delimiter is None and not self.with_offset
+        return self.key_delimiter is None and not self.with_offset and self.dress.is_plain
 
     def render_values(self, records: list[Record]) -> bytes:
         null = self.null
@@ -169,8 +223,9 @@ class PlainRenderer:
         if self.with_offset:
             pieces.append(b"%d%b" % (record.offset, separator))
         if self.key_delimiter is not None:
-            key = self.null if record.key is None else record.key
-            pieces.append(key + separator)
-        pieces.append(self.null if record.value is None else record.value)
+            key = self.dress.key(record.key)
+            pieces.append((self.null if key is None else key) + separator)
+        value = self.dress.value(record.value)
+        pieces.append(self.null if value is None else value)
         pieces.append(self.delimiter)
         return b"".join(pieces)

@@ -6,16 +6,23 @@ was not written is read again by whoever has the partition next.
 
 from __future__ import annotations
 
+import re
+import shlex
 import time
-from typing import IO, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import click
 
 from tarry.base.errors import TarryError
-from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.outlet import Outlet
 from tarry.cli.partitions import places_text
-from tarry.cli.reading import POLL_RECORDS_MAX, POLL_SECONDS, wanted_records
+from tarry.cli.reading import (
+    POLL_RECORDS_MAX,
+    POLL_SECONDS,
+    Output,
+    ReadingProgress,
+    chosen_records,
+)
 from tarry.cli.rendering import rendered
 from tarry.cli.trouble import Trouble
 from tarry.client.core.consumer import RecordGroup
@@ -47,18 +54,18 @@ class GroupReading(Listener):
     def __init__(
         self,
         consumer: Consumer,
-        topic: str,
-        renderer: Renderer | PlainRenderer,
-        output: IO[bytes],
+        topics: list[str] | re.Pattern[str],
+        output: Output,
         timeout: float,
     ) -> None:
         self.consumer = consumer
-        self.topic = topic
-        self.renderer = renderer
-        self.outlet = Outlet(output, self._keep_alive)
+        self.topics = topics
+        self.output = output
+        self.outlet = Outlet(output.stream, self._keep_alive)
         self.timeout = timeout
         self.limits = GroupLimits()
         self.printed = 0
+        self.seen = 0
         # Behind the last record that was written, of the partitions that are ours.
         self._written: dict[At, int] = {}
         # Of which records were handed out: their positions may be ahead of what was written.
@@ -71,6 +78,7 @@ class GroupReading(Listener):
         self._is_settled = False
         self._is_blocked = False
         self._trouble = Trouble()
+        self._progress = ReadingProgress(output)
 
     # --- The run
 
@@ -78,24 +86,40 @@ class GroupReading(Listener):
         """Print records until the limits are reached; what was printed is committed, also when
         Ctrl-C or an error ends it."""
         self.limits = limits
-        known = self.consumer.partitions_of(self.topic, self.timeout)
-        self.consumer.subscribe([self.topic], listener=self)
+        for topic in self.topics if isinstance(self.topics, list) else ():
+            # A topic that is not there is told at once, not after the patience of a member.
+            self.consumer.partitions_of(topic, self.timeout)
+        self.consumer.subscribe(self.topics, listener=self)
+        click.echo(f"{self.consumer.group.group_id}: joining the group", err=True)
+        if self.output.head:
+            self.outlet.write(self.output.head)
         patience_ends = time.monotonic() + self.timeout
         try:
             while not self._is_over():
                 is_busy = self._step()
-                self._trouble.look(self.consumer.trouble)
+                self._look()
                 if is_busy or limits.follow:
                     patience_ends = time.monotonic() + self.timeout
                 elif time.monotonic() > patience_ends:
-                    raise NoPlaceInGroup(self._stuck(len(known)))
+                    raise NoPlaceInGroup(self._stuck())
         except BrokenPipeError:
             # Whoever read has gone, with what the pipe held: the next member reads it again.
             raise
         except BaseException:
             self._commit(is_last=True)
             raise
+        finally:
+            self._progress.clear()
         self._commit(is_last=True)
+
+    def _look(self) -> None:
+        """Tell trouble, or else how far it has come."""
+        trouble = self.consumer.trouble
+        if trouble:
+            self._progress.clear()
+        self._trouble.look(trouble)
+        if not trouble:
+            self._progress.show(self.seen, self.printed, lambda: None)
 
     def _step(self) -> bool:
         """One poll; whether it brought anything."""
@@ -130,12 +154,13 @@ class GroupReading(Listener):
             self._bounds.update(self.consumer.end_offsets(new, self.timeout))
         self.consumer.pause([place for place in self.consumer.assignment() if self._is_done(place)])
 
-    def _stuck(self, count: int) -> str:
+    def _stuck(self) -> str:
         group = self.consumer.group
         if not self._is_settled:
             return (
-                f"group {group.group_id} shared nothing out within {self.timeout:g} s; it waits "
-                f"for the others: see tarry groups describe {group.group_id}"
+                f"joining group {group.group_id!r} timed out after {self.timeout:g} s: the "
+                "rebalance has not finished, because it waits for other members; see "
+                f"tarry groups describe {shlex.quote(group.group_id)}"
             )
         left = [place for place in self.consumer.assignment() if not self._is_done(place)]
         return (
@@ -148,15 +173,19 @@ class GroupReading(Listener):
         place = (group.topic, group.partition)
         count_max = self.limits.count_max
         left = None if count_max is None else count_max - self.printed
-        records = wanted_records(group.records, self._bounds.get(place), left)
-        if not records:
+        search = self.output.search
+        chosen = chosen_records(group.records, self._bounds.get(place), left, search)
+        if not chosen.seen:
             return
-        was_quick = self.outlet.write(rendered(self.renderer, *place, records))
-        self.printed += len(records)
-        if not was_quick:
-            self._go_on()
+        if chosen.records:
+            self._progress.clear()
+            data = rendered(self.output.renderer, *place, chosen.records)
+            if not self.outlet.write(data):
+                self._go_on()
+        self.seen += chosen.seen
+        self.printed += len(chosen.records)
         if place in self.consumer.assignment():
-            self._written[place] = records[-1].offset + 1
+            self._written[place] = chosen.next_offset
 
     def _keep_alive(self) -> None:
         """Nobody takes our output: read nothing, but stay a member."""
@@ -176,6 +205,7 @@ class GroupReading(Listener):
 
     def on_assigned(self, consumer: Consumer, places: list[At]) -> None:
         self._is_settled = True
+        self._progress.clear()
         if self._is_blocked:
             consumer.pause(places)
         owned = consumer.assignment()

@@ -1,16 +1,16 @@
-"""Input of `tarry produce`: bytes cut into records, lines of JSON, or whole files."""
+"""Input of `tarry produce`: files that are opened before anything is sent, and bytes cut into
+pieces."""
 
 from __future__ import annotations
 
-import base64
 import contextlib
+import os
 import select
 import sys
 from collections.abc import Callable, Iterator
 from typing import IO, Final, NamedTuple
 
 import click
-import msgspec
 
 from tarry.base.errors import TarryError
 
@@ -20,14 +20,19 @@ READ_BYTES: Final = 256 * 1024
 # How often somebody looks around while no input comes.
 LOOK_SECONDS: Final = 0.5
 
+# So many files stay open from the check to their turn; those behind them are opened once more.
+OPEN_FILES_MAX: Final = 256
+
 
 class InputRecord(NamedTuple):
-    """One record to send; None for a key or value is null."""
+    """One record to send; None for a key or value is null, for a place: not said."""
 
     value: bytes | None
     key: bytes | None = None
     headers: list[tuple[str, bytes | None]] | None = None
     timestamp: int | None = None
+    topic: str | None = None
+    partition: int | None = None
 
 
 class Shape(NamedTuple):
@@ -51,9 +56,69 @@ class Shape(NamedTuple):
             return key or None, value or None
         return key, value
 
+    def filled(self, record: InputRecord) -> InputRecord:
+        """The record with what the options say where it says nothing itself."""
+        key, value = record.key, record.value
+        if self.empty_is_null:
+            key, value = key or None, value or None
+        return record._replace(
+            value=value,
+            key=self.key if key is None else key,
+            headers=record.headers or self.headers,
+        )
+
 
 class BadInput(TarryError):
-    """Input that is no record; the text says which line."""
+    """Input that is no record; the text says where."""
+
+
+class Source:
+    """One input and the name that messages call it by."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.name = "stdin" if path == "-" else path
+        self.size = 0
+        self._stream: IO[bytes] | None = None
+
+    def open(self) -> IO[bytes]:
+        """Open the file unless it is open.  Raises BadInput with the reason why it cannot be."""
+        if self._stream is not None:
+            return self._stream
+        if self.path == "-":
+            self._stream = sys.stdin.buffer
+            return self._stream
+        try:
+            stream = open(self.path, "rb")  # noqa: SIM115
+            self.size = os.fstat(stream.fileno()).st_size
+        except OSError as error:
+            raise BadInput(f"cannot read {self.path}: {error.strerror}") from None
+        self._stream = stream
+        return stream
+
+    def close(self) -> None:
+        """Close what was opened; stdin belongs to the process."""
+        if self._stream is not None and self.path != "-":
+            self._stream.close()
+        self._stream = None
+
+
+@contextlib.contextmanager
+def opened(paths: tuple[str, ...]) -> Iterator[list[Source]]:
+    """The files in their order, all of which can be read; stdin if there are none, or for `-`."""
+    sources = [Source(path) for path in paths or ("-",)]
+    try:
+        for number, source in enumerate(sources):
+            try:
+                source.open()
+            except BadInput as error:
+                raise click.UsageError(f"{error}; nothing was sent") from None
+            if number >= OPEN_FILES_MAX and source.size:
+                source.close()
+        yield sources
+    finally:
+        for source in sources:
+            source.close()
 
 
 def read_pieces(
@@ -89,81 +154,3 @@ def _wait_for_input(stream: IO[bytes], look: Callable[[], None]) -> None:
     except (OSError, ValueError):
         # No handle, or none that can be waited for.
         return
-
-
-def open_inputs(paths: tuple[str, ...]) -> Iterator[IO[bytes]]:
-    """The files in their order; stdin if there are none, or for `-`."""
-    for path in paths or ("-",):
-        if path == "-":
-            yield sys.stdin.buffer
-            continue
-        with contextlib.ExitStack() as stack:
-            try:
-                stream = stack.enter_context(open(path, "rb"))
-            except OSError as error:
-                raise click.UsageError(f"{path} cannot be read: {error.strerror}") from None
-            yield stream
-
-
-class _JsonHeader(msgspec.Struct, forbid_unknown_fields=True):
-    name: str
-    value: str | msgspec.UnsetType | None = msgspec.UNSET
-    value_base64: str | msgspec.UnsetType = msgspec.UNSET
-
-
-class _JsonRecord(msgspec.Struct, forbid_unknown_fields=True):
-    """What `tarry consume --json` prints; topic, partition and offset are not taken over."""
-
-    value: str | msgspec.UnsetType | None = msgspec.UNSET
-    value_base64: str | msgspec.UnsetType = msgspec.UNSET
-    key: str | msgspec.UnsetType | None = msgspec.UNSET
-    key_base64: str | msgspec.UnsetType = msgspec.UNSET
-    headers: list[_JsonHeader] = []
-    timestamp: int | None = None
-    topic: str | None = None
-    partition: int | None = None
-    offset: int | None = None
-
-
-_DECODER: Final = msgspec.json.Decoder(_JsonRecord)
-
-
-def record_of_json(line: bytes, number: int) -> InputRecord:
-    """A line of `tarry consume --json` as a record."""
-    try:
-        found = _DECODER.decode(line)
-        return InputRecord(
-            _value("a record", found.value, found.value_base64),
-            _content("key", found.key, found.key_base64),
-            [
-                (one.name, _value(f"header {one.name!r}", one.value, one.value_base64))
-                for one in found.headers
-            ],
-            found.timestamp,
-        )
-    except (msgspec.DecodeError, ValueError) as error:
-        raise BadInput(f"record {number} is no JSON of a record: {error}") from None
-
-
-def _value(
-    what: str, text: str | msgspec.UnsetType | None, encoded: str | msgspec.UnsetType
-) -> bytes | None:
-    """A value has to be there: who means null writes null, and who mistypes is told."""
-    if text is msgspec.UNSET and encoded is msgspec.UNSET:
-        raise ValueError(f"{what} needs a value or value_base64; null is written as null")
-    return _content("value", text, encoded)
-
-
-def _content(
-    name: str, text: str | msgspec.UnsetType | None, encoded: str | msgspec.UnsetType
-) -> bytes | None:
-    if not isinstance(encoded, msgspec.UnsetType):
-        if not isinstance(text, msgspec.UnsetType):
-            raise ValueError(f"{name} and {name}_base64 exclude each other")
-        try:
-            return base64.b64decode(encoded, validate=True)
-        except ValueError:
-            raise ValueError(f"{name}_base64 is no base64") from None
-    if text is None or isinstance(text, msgspec.UnsetType):
-        return None
-    return text.encode()

@@ -38,7 +38,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "consume": (
         "tarry.cli.consume:consume",
-        "Print the records of TOPIC: up to its end, or on and on with --follow.",
+        "Print the records of topics: up to their end, or on and on with --follow.",
     ),
     "groups": (
         "tarry.cli.groups:groups",

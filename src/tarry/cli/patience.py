@@ -11,7 +11,7 @@ import click
 from tarry.client.errors import DeliveryTimedOut
 
 # How long nothing may be acknowledged before anybody wonders.
-QUIET_SECONDS: Final = 3.0
+QUIET_SECONDS: Final = 0.5
 
 
 class Patience:
@@ -24,22 +24,32 @@ class Patience:
         self._since = clock()
         self._is_told = False
 
-    def look(self, settled: int, *, is_waiting: bool, trouble: str) -> None:
-        """Tell the trouble once while records wait and `settled` stands still.  Raises
-        DeliveryTimedOut when that has lasted `seconds_max`."""
+    def look(
+        self,
+        settled: int,
+        *,
+        is_waiting: bool,
+        trouble: str,
+        before: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Tell the trouble once while records wait and `settled` stands still; whether there is
+        any.  `before` is called before it is told.  Raises DeliveryTimedOut when that has lasted
+        `seconds_max`."""
         now = self.clock()
         if settled != self._settled or not is_waiting:
             self._settled = settled
             self._since = now
             self._is_told = False
-            return
+            return False
         waited = now - self._since
         if waited >= self.seconds_max:
             because = f"; the last trouble: {trouble}" if trouble else ""
             raise DeliveryTimedOut(
-                f"gave up: no record was acknowledged for {self.seconds_max:g} s, and those that "
-                f"wait may be in the log or not{because}"
+                f"gave up: no record was acknowledged for {self.seconds_max:g} s{because}; records "
+                "without an acknowledgement may be in the log or not"
             )
         if trouble and not self._is_told and waited >= min(QUIET_SECONDS, self.seconds_max / 2):
             self._is_told = True
+            before()
             click.echo(f"tarry: waiting: {trouble}", err=True)
+        return self._is_told

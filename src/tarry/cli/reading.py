@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 import time
+from collections.abc import Callable
 from typing import IO, Final, NamedTuple
 
 from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.places import OFFSET, TIME, Place
+from tarry.cli.ranges import Ranges
 from tarry.cli.rendering import rendered
+from tarry.cli.search import Search
+from tarry.cli.status_line import StatusLine
+from tarry.cli.tables import count_of
 from tarry.cli.trouble import Trouble
 from tarry.client.core.consumer import RecordGroup
 from tarry.client.sync.consumer import Consumer
@@ -17,6 +23,9 @@ from tarry.records.record import Record
 # One poll's wait; Ctrl-C and the end of the patience are looked at in between.
 POLL_SECONDS: Final = 0.5
 POLL_RECORDS_MAX: Final = 10_000
+
+# A command that is over sooner shows no progress.
+PROGRESS_SECONDS: Final = 1.0
 
 At = tuple[str, int]
 
@@ -33,44 +42,54 @@ class Limits(NamedTuple):
     follow: bool = False
 
 
+class Output(NamedTuple):
+    """Where records go, as what, and which of them."""
+
+    stream: IO[bytes]
+    renderer: Renderer | PlainRenderer
+    search: Search | None = None
+    # Goes out before the first record, such as the header row of CSV.
+    head: bytes = b""
+
+
 class Reading:
-    """One run of `consume` over the partitions of a topic."""
+    """One run of `consume` over the partitions of some topics."""
 
     def __init__(
-        self,
-        consumer: Consumer,
-        topic: str,
-        renderer: Renderer | PlainRenderer,
-        output: IO[bytes],
-        timeout: float,
+        self, consumer: Consumer, topics: list[str], output: Output, timeout: float
     ) -> None:
         self.consumer = consumer
-        self.topic = topic
-        self.renderer = renderer
+        self.topics = topics
         self.output = output
         self.timeout = timeout
         self.places: list[At] = []
         self.printed = 0
+        self.seen = 0
         self._trouble = Trouble()
+        self._progress = ReadingProgress(output)
         # The offset at which a partition is done; without one it goes on for ever.
         self._bounds: dict[At, int] = {}
         self._begins: dict[At, int] = {}
         self._ends: dict[At, int] = {}
+        # Ends that the user gave.
+        self._own_ends: dict[At, int] = {}
 
     # --- From where
 
     def choose(self, partitions: list[int] | None) -> None:
         """The partitions to read; all of them if none are named."""
-        known = self.consumer.partitions_of(self.topic, self.timeout)
-        for partition in partitions or ():
-            if partition not in known:
-                raise NotThere(
-                    f"topic {self.topic} has partitions 0 to {known[-1]}, not {partition}"
-                )
-        self.places = [(self.topic, partition) for partition in partitions or known]
+        for topic in self.topics:
+            known = self.consumer.partitions_of(topic, self.timeout)
+            for partition in partitions or ():
+                if partition not in known:
+                    raise NotThere(
+                        f"topic {topic} has partitions 0 to {known[-1]}, not {partition}"
+                    )
+            self.places += [(topic, partition) for partition in partitions or known]
 
-    def begin(self, start: Place, single: dict[int, Place]) -> None:
-        """Look up where to begin, and begin."""
+    def begin(self, ranges: Ranges) -> None:
+        """Look up where to begin and to end, and begin."""
+        single = ranges.single
         if single:
             known = [partition for _, partition in self.places]
             for partition in single:
@@ -79,45 +98,79 @@ class Reading:
             self.places = [place for place in self.places if place[1] in single]
         self._begins = self.consumer.beginning_offsets(self.places, self.timeout)
         self._ends = self.consumer.end_offsets(self.places, self.timeout)
-        starts = {place: single.get(place[1], start) for place in self.places}
-        times = {place: one.number for place, one in starts.items() if one.kind == TIME}
-        found = self.consumer.offsets_for_times(times, self.timeout) if times else {}
+        wanted = {place: single.get(place[1], ranges.common) for place in self.places}
+        starts = self._offsets({place: one.start for place, one in wanted.items()})
+        self._own_ends = self._offsets(
+            {place: one.end for place, one in wanted.items() if one.end is not None}
+        )
+        for place, start in starts.items():
+            begin, end = self._begins[place], self._ends[place]
+            if wanted[place].start.kind == OFFSET and not begin <= start <= end:
+                raise NotThere(f"{place[0]} [{place[1]}] has offsets {begin} to {end}, not {start}")
         self.consumer.assign(self.places)
-        for place, one in starts.items():
-            self.consumer.seek(*place, self._offset_of(place, one, found))
+        for place, start in starts.items():
+            self.consumer.seek(*place, start)
+        self._begins = starts
 
-    def _offset_of(self, place: At, start: Place, found: dict[At, int]) -> int:
-        begin, end = self._begins[place], self._ends[place]
-        if start.kind == OFFSET and not begin <= start.number <= end:
-            raise NotThere(
-                f"{place[0]} [{place[1]}] has offsets {begin} to {end}, not {start.number}"
-            )
-        return start.offset(begin, end, found.get(place, -1))
+    def _offsets(self, wanted: dict[At, Place]) -> dict[At, int]:
+        times = {place: one.number for place, one in wanted.items() if one.kind == TIME}
+        found = self.consumer.offsets_for_times(times, self.timeout) if times else {}
+        return {
+            place: one.offset(self._begins[place], self._ends[place], found.get(place, -1))
+            for place, one in wanted.items()
+        }
 
     # --- To where
 
     def run(self, limits: Limits) -> None:
         """Print records until the limits are reached."""
         self._set_bounds(limits)
+        self.output.stream.write(self.output.head)
         open_places = self._close_done(list(self.places))
         patience_ends = time.monotonic() + self.timeout
-        while open_places and (limits.count_max is None or self.printed < limits.count_max):
-            groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
-            for group in groups:
-                self._print(group, limits.count_max)
-            if groups:
-                self.output.flush()
-            before = len(open_places)
-            open_places = self._close_done(open_places)
-            if groups or len(open_places) < before or limits.follow:
-                patience_ends = time.monotonic() + self.timeout
-            elif time.monotonic() > patience_ends:
-                raise NotThere(self._stuck(open_places))
-            self._trouble.look(self.consumer.trouble)
+        try:
+            while open_places and (limits.count_max is None or self.printed < limits.count_max):
+                groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
+                for group in groups:
+                    self._print(group, limits.count_max)
+                if groups:
+                    self.output.stream.flush()
+                before = len(open_places)
+                open_places = self._close_done(open_places)
+                if groups or len(open_places) < before or limits.follow:
+                    patience_ends = time.monotonic() + self.timeout
+                elif time.monotonic() > patience_ends:
+                    raise NotThere(self._stuck(open_places))
+                self._look()
+        finally:
+            self._progress.clear()
+
+    def _look(self) -> None:
+        """Tell trouble, or else how far it has come."""
+        trouble = self.consumer.trouble
+        if trouble:
+            self._progress.clear()
+        self._trouble.look(trouble)
+        if not trouble:
+            self._progress.show(self.seen, self.printed, self._share)
+
+    def _share(self) -> float | None:
+        """How much of what is to be read was read; None if there is no end."""
+        if len(self._bounds) < len(self.places):
+            return None
+        whole = sum(max(self._bounds[place] - self._begins[place], 0) for place in self.places)
+        done = sum(
+            max(min(self.consumer.position(*place), self._bounds[place]) - self._begins[place], 0)
+            for place in self.places
+        )
+        return done / whole if whole else None
 
     def _set_bounds(self, limits: Limits) -> None:
         if not limits.follow:
             self._bounds = dict(self._ends)
+        for place, offset in self._own_ends.items():
+            # Whoever does not follow ends at the end of now, whatever else was said.
+            self._bounds[place] = min(offset, self._bounds.get(place, offset))
         if limits.until_ms is not None:
             times = dict.fromkeys(self.places, limits.until_ms)
             for place, offset in self.consumer.offsets_for_times(times, self.timeout).items():
@@ -138,9 +191,11 @@ class Reading:
         topic, partition = places[0]
         position = self.consumer.position(topic, partition)
         bound = self._bounds.get(places[0], -1)
+        trouble = self.consumer.trouble
+        because = f": {trouble}" if trouble else ""
         return (
             f"no record came for {self.timeout:g} s, although {topic} [{partition}] is at offset "
-            f"{position} of {bound}"
+            f"{position} of {bound}{because}"
         )
 
     # --- Out
@@ -148,16 +203,67 @@ class Reading:
     def _print(self, group: RecordGroup, count_max: int | None) -> None:
         bound = self._bounds.get((group.topic, group.partition))
         left = None if count_max is None else count_max - self.printed
-        records = wanted_records(group.records, bound, left)
-        if not records:
+        chosen = chosen_records(group.records, bound, left, self.output.search)
+        self.seen += chosen.seen
+        if not chosen.records:
             return
-        data = rendered(self.renderer, group.topic, group.partition, records)
-        self.output.write(data)
-        self.printed += len(records)
+        self._progress.clear()
+        renderer = self.output.renderer
+        data = rendered(renderer, group.topic, group.partition, chosen.records)
+        self.output.stream.write(data)
+        self.printed += len(chosen.records)
 
 
-def wanted_records(records: list[Record], bound: int | None, count_max: int | None) -> list[Record]:
-    """Those below the offset `bound`, and of them so many."""
+class ReadingProgress:
+    """The line about how far a long reading has come, where the records do not go to the same
+    terminal, or where few of them do."""
+
+    def __init__(self, output: Output) -> None:
+        self._is_search = output.search is not None
+        is_wanted = self._is_search or not sys.stdout.isatty()
+        self._line = StatusLine() if is_wanted else None
+        self._started = time.monotonic()
+
+    def show(self, seen: int, printed: int, share: Callable[[], float | None]) -> None:
+        line = self._line
+        if line is None or not line.is_live or not seen:
+            return
+        elapsed = time.monotonic() - self._started
+        if elapsed < PROGRESS_SECONDS:
+            return
+        text = count_of(seen, "record")
+        if self._is_search:
+            text = f"{text} searched, {printed:,} found"
+        part = share()
+        if part is not None:
+            text = f"{text}, {part:.0%}"
+        line.show(f"{text}, {seen / elapsed:,.0f} records/s")
+
+    def clear(self) -> None:
+        if self._line is not None:
+            self._line.clear()
+
+
+class Chosen(NamedTuple):
+    """Records to print, how many were looked at, and the offset behind the last of these."""
+
+    records: list[Record]
+    seen: int
+    next_offset: int
+
+
+def chosen_records(
+    records: list[Record], bound: int | None, count_max: int | None, search: Search | None
+) -> Chosen:
+    """Those below the offset `bound` in which the search finds something, and so many of them."""
     if bound is not None and records[-1].offset >= bound:
         records = [record for record in records if record.offset < bound]
-    return records if count_max is None else records[:count_max]
+    if not records or count_max == 0:
+        return Chosen([], 0, -1)
+    found = records if search is None else search.found(records)
+    if count_max is None or len(found) < count_max:
+        return Chosen(found, len(records), records[-1].offset + 1)
+    found = found[:count_max]
+    # What stands behind the last one that is printed is left to the next run.
+    next_offset = found[-1].offset + 1
+    return Chosen(found, sum(record.offset < next_offset for record in records), next_offset)

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
+from tarry.cli.packing import Misfit
 from tarry.records.record import Record
+
+
+class Unprintable(TarryError):
+    """A key or value that does not have the form that the options say; names the record."""
 
 
 def rendered(
@@ -11,4 +17,10 @@ def rendered(
 ) -> bytes:
     if isinstance(renderer, PlainRenderer) and renderer.is_values_only:
         return renderer.render_values(records)
-    return b"".join([renderer(topic, partition, record) for record in records])
+    pieces: list[bytes] = []
+    for record in records:
+        try:
+            pieces.append(renderer(topic, partition, record))
+        except Misfit as error:
+            raise Unprintable(f"{topic} [{partition}] at offset {record.offset}: {error}") from None
+    return b"".join(pieces)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
-from tarry.cli.input import InputRecord, Shape, open_inputs, read_pieces, record_of_json
+from tarry.base.errors import TarryError
+from tarry.cli.input import BadInput, InputRecord, Shape, Source, read_pieces
+from tarry.cli.packing import Form, Misfit
 from tarry.cli.patience import Patience
-from tarry.cli.running import fail
+from tarry.cli.record_input import RecordReader
+from tarry.cli.status_line import StatusLine
+from tarry.cli.streams import sentence_of
 from tarry.cli.tables import count_of
-from tarry.client.errors import BufferFull, DeliveryTimedOut
+from tarry.client.errors import BufferFull, DeliveryTimedOut, UnknownTopic
 from tarry.client.sync.producer import HeadersGiven, Producer
 
 # Ctrl-C sends what was read, but does not wait for a cluster that is gone.
@@ -20,6 +25,37 @@ FLUSH_SECONDS_INTERRUPTED: Final = 5.0
 # How often somebody looks whether records get out.
 LOOK_SECONDS: Final = 0.5
 
+# A command that is over sooner shows no progress.
+PROGRESS_SECONDS: Final = 1.0
+
+
+class SendingFailed(TarryError):
+    """Not everything was sent; says how much was."""
+
+
+class Target(NamedTuple):
+    """Where records go, and how their keys and values are packed."""
+
+    topic: str
+    partition: int | None = None
+    # A record that names its own topic or partition goes there.
+    keeps_places: bool = False
+    key_form: Form | None = None
+    value_form: Form | None = None
+    timestamp: int | None = None
+
+    def packed(self, record: InputRecord, where: str) -> InputRecord:
+        """The record with key and value as bytes of their forms."""
+        return record._replace(
+            key=_packed("key", self.key_form, record.key, where),
+            value=_packed("value", self.value_form, record.value, where),
+        )
+
+    @property
+    def is_plain(self) -> bool:
+        """Records go there as they are."""
+        return self.key_form is None and self.value_form is None
+
 
 class Sending:
     """Counts what is sent; stops at a limit."""
@@ -27,22 +63,27 @@ class Sending:
     def __init__(
         self,
         producer: Producer,
-        topic: str,
-        partition: int | None,
+        target: Target,
         count_max: int | None,
         patience: Patience,
         *,
         tee: bool = False,
+        quiet: bool = False,
     ) -> None:
         self.producer = producer
-        self.topic = topic
-        self.partition = partition
+        self.target = target
         self.count_max = count_max
         self.patience = patience
         self.tee = tee
         self.count = 0
         self.size = 0
         self.seconds = 0.0
+        # Bytes of the input and how many of them were read, where all of it is in files.
+        self.size_max = 0
+        self._line = None if quiet else StatusLine()
+        self._started = time.monotonic()
+        self._topics = {target.topic: None}
+        self._has_given_up = False
 
     @property
     def is_full(self) -> bool:
@@ -50,16 +91,42 @@ class Sending:
 
     def run(self, send_all: Callable[[], None]) -> bool:
         """Send everything and wait until it is acknowledged.  True: the user interrupted; what
-        was read by then is sent all the same."""
-        started = time.monotonic()
+        was read by then is sent all the same.  Raises SendingFailed with how far it came."""
+        self._started = time.monotonic()
+        failure: TarryError | OSError | None = None
         is_interrupted = False
         try:
-            send_all()
+            try:
+                send_all()
+            except KeyboardInterrupt:
+                is_interrupted = True
+            except (TarryError, OSError) as error:
+                failure = error
+            if not self._has_given_up:
+                self._flush(FLUSH_SECONDS_INTERRUPTED if is_interrupted else None)
+        except TarryError as error:
+            failure = failure or error
         except KeyboardInterrupt:
-            is_interrupted = True
-        self._flush(FLUSH_SECONDS_INTERRUPTED if is_interrupted else None)
-        self.seconds = time.monotonic() - started
+            # The second one: nothing is waited for any more.
+            self.producer.abort()
+            failure = failure or SendingFailed("interrupted before all records were acknowledged")
+        finally:
+            self._clear()
+        self.seconds = time.monotonic() - self._started
+        if failure is not None:
+            raise SendingFailed(f"{_sentence(failure)}; {self.outcome()}")
         return is_interrupted
+
+    def outcome(self) -> str:
+        """`2,000 records were sent, 1,500 of them acknowledged`."""
+        verb = "was" if self.count == 1 else "were"
+        sent = f"{count_of(self.count, 'record')} {verb} sent"
+        if self.producer.settings.acks == 0:
+            return f"{sent}, without acknowledgement (acks=0)"
+        acknowledged = self.producer.acknowledged
+        if acknowledged == self.count:
+            return f"{sent} and acknowledged" if self.count else "no record was sent"
+        return f"{sent}, {acknowledged:,} of them acknowledged"
 
     def _flush(self, seconds_max: float | None) -> None:
         """Wait for the acknowledgements, as long as there is progress."""
@@ -75,39 +142,76 @@ class Sending:
                 return
 
     def look(self) -> None:
-        """Tell why nothing gets out; end the command when that has lasted too long."""
+        """Tell why nothing gets out; give up when that has lasted too long."""
         producer = self.producer
         try:
-            self.patience.look(
-                producer.settled, is_waiting=producer.is_waiting, trouble=producer.trouble
-            )
-        except DeliveryTimedOut as error:
+            if self.patience.look(
+                producer.settled,
+                is_waiting=producer.is_waiting,
+                trouble=producer.trouble,
+                before=self._clear,
+            ):
+                return
+        except DeliveryTimedOut:
+            self._has_given_up = True
             # Closing would wait again.
             producer.abort()
-            fail(str(error))
+            raise
+        self._show_progress()
 
-    def _send(
-        self,
-        value: bytes | None,
-        key: bytes | None = None,
-        headers: HeadersGiven | None = None,
-        timestamp: int | None = None,
-    ) -> None:
+    def _show_progress(self) -> None:
+        elapsed = time.monotonic() - self._started
+        if self._line is None or self.tee or elapsed < PROGRESS_SECONDS or not self.count:
+            return
+        share = f", {100 * min(self.size, self.size_max) // self.size_max} %"
+        self._line.show(
+            f"{count_of(self.count, 'record')}, {self.size / 1e6:,.1f} MB"
+            f"{share if self.size_max else ''}, {self.producer.acknowledged:,} acknowledged"
+        )
+
+    def _clear(self) -> None:
+        if self._line is not None:
+            self._line.clear()
+
+    def _send(self, record: InputRecord) -> None:
         """Wait for room as long as there is progress."""
+        target = self.target
+        topic, partition = target.topic, target.partition
+        if target.keeps_places:
+            if record.topic is not None:
+                topic = record.topic
+                self._check_topic(topic)
+            partition = record.partition if partition is None else partition
+        timestamp = target.timestamp if record.timestamp is None else record.timestamp
+        self._put((topic, partition, timestamp), record.value, record.key, record.headers)
+
+    def _put(
+        self,
+        where: tuple[str, int | None, int | None],
+        value: bytes | None,
+        key: bytes | None,
+        headers: HeadersGiven | None,
+    ) -> None:
+        topic, partition, timestamp = where
         while True:
             try:
                 self.producer.send(
-                    self.topic,
+                    topic,
                     value,
                     key=key,
                     headers=headers,
-                    partition=self.partition,
+                    partition=partition,
                     timestamp=timestamp,
                 )
             except BufferFull:
                 self.look()
             else:
                 return
+
+    def _check_topic(self, topic: str) -> None:
+        if topic not in self._topics:
+            known_topic(self.producer, topic, self.patience.seconds_max)
+            self._topics[topic] = None
 
     def report(self) -> str:
         """`1,000 records, 0.1 MB in 0.02 s: 50,000 records/s, 5.0 MB/s`."""
@@ -122,55 +226,79 @@ class Sending:
         """Pieces of the input as records, up to the limit."""
         if self.count_max is not None:
             pieces = pieces[: self.count_max - self.count]
-        send, headers = self._send, shape.headers
-        if shape.key is None and shape.key_delimiter is None and not shape.empty_is_null:
+        target, headers = self.target, shape.headers
+        where = (target.topic, target.partition, target.timestamp)
+        if target.is_plain:
             for piece in pieces:
-                send(piece, None, headers)
+                key, value = shape.split(piece)
+                self._put(where, value, key, headers)
+                self.count += 1
+                self.size += len(piece)
         else:
             for piece in pieces:
                 key, value = shape.split(piece)
-                send(value, key, headers)
-        self.count += len(pieces)
-        self.size += sum(map(len, pieces))
+                self.send_record(InputRecord(value, key, headers))
         if self.tee and pieces:
             sys.stdout.buffer.write(shape.delimiter.join([*pieces, b""]))
             sys.stdout.buffer.flush()
 
     def send_record(self, record: InputRecord) -> None:
-        self._send(record.value, record.key, record.headers, record.timestamp)
+        if not self.target.is_plain:
+            record = self.target.packed(record, f"record {self.count + 1}")
+        self._send(record)
         self.count += 1
         self.size += len(record.value or b"") + len(record.key or b"")
 
 
-def send_pieces(sending: Sending, files: tuple[str, ...], shape: Shape) -> None:
+def known_topic(producer: Producer, topic: str, timeout: float) -> None:
+    """Wait until the topic is known.  Raises UnknownTopic with the way to make it."""
+    try:
+        producer.partition_count(topic, timeout)
+    except UnknownTopic as error:
+        raise UnknownTopic(
+            f"{error}; make it with: tarry topics create {shlex.quote(topic)}"
+        ) from None
+
+
+def _packed(what: str, form: Form | None, content: bytes | None, where: str) -> bytes | None:
+    if form is None or content is None:
+        return content
+    try:
+        return form.pack(content)
+    except Misfit as error:
+        raise BadInput(f"{where}: the {what} {error}") from None
+
+
+def _sentence(error: TarryError | OSError) -> str:
+    if isinstance(error, BrokenPipeError):
+        return "the reader of the output has gone"
+    return sentence_of(error) if isinstance(error, OSError) else str(error)
+
+
+def send_pieces(sending: Sending, sources: list[Source], shape: Shape) -> None:
     """Lines, or what else the delimiter makes."""
-    for stream in open_inputs(files):
-        for pieces in read_pieces(stream, shape.delimiter, sending.look):
+    for source in sources:
+        for pieces in read_pieces(source.open(), shape.delimiter, sending.look):
             sending.send_pieces(pieces, shape)
             if sending.is_full:
                 return
+        source.close()
 
 
-def send_whole(sending: Sending, files: tuple[str, ...], shape: Shape) -> None:
+def send_whole(sending: Sending, sources: list[Source], shape: Shape) -> None:
     """Each file as one record."""
-    for stream in open_inputs(files):
+    for source in sources:
         if sending.is_full:
             return
-        sending.send_pieces([stream.read()], shape)
+        sending.send_pieces([source.open().read()], shape)
+        source.close()
 
 
-def send_json(sending: Sending, files: tuple[str, ...], shape: Shape) -> None:
-    """Lines as `tarry consume --json` prints them; the user's key and headers fill gaps."""
-    for stream in open_inputs(files):
-        for lines in read_pieces(stream, b"\n", sending.look):
-            for line in lines:
-                if sending.is_full:
-                    return
-                if line.strip():
-                    record = record_of_json(line, sending.count + 1)
-                    sending.send_record(
-                        record._replace(
-                            key=shape.key if record.key is None else record.key,
-                            headers=record.headers or shape.headers,
-                        )
-                    )
+def send_records(sending: Sending, sources: list[Source], shape: Shape, read: RecordReader) -> None:
+    """Records of JSON, CSV or a template; the user's key and headers fill gaps."""
+    for source in sources:
+        for record in read(source, sending.look):
+            if sending.is_full:
+                return
+            sending.send_record(shape.filled(record))
+        source.close()

@@ -9,8 +9,9 @@ import pytest
 
 from tarry.cli.input import Shape, read_pieces
 from tarry.cli.patience import Patience
-from tarry.cli.sending import Sending
+from tarry.cli.sending import Sending, SendingFailed, Target
 from tarry.client.errors import BufferFull, DeliveryTimedOut
+from tarry.client.settings import ProducerSettings
 
 
 class Clock:
@@ -32,7 +33,8 @@ def test_the_trouble_is_told_once_after_a_while(capsys: pytest.CaptureFixture[st
     clock = Clock()
     patience = Patience(60, clock)
 
-    looks(patience, clock, 2)
+    clock.now += 0.4
+    patience.look(0, is_waiting=True, trouble="too few replicas")
     assert capsys.readouterr().err == ""
 
     looks(patience, clock, 50)
@@ -84,7 +86,9 @@ class StuckProducer:
     """A producer whose buffer is full and whose broker takes nothing."""
 
     settled = 0
+    acknowledged = 0
     is_waiting = True
+    settings = ProducerSettings()
     trouble = "too few replicas"
 
     def __init__(self, tick: Callable[[], None]) -> None:
@@ -113,17 +117,14 @@ def test_a_broker_that_takes_nothing_is_told_and_ends_the_command(
         clock.now += 0.5
 
     producer = StuckProducer(tick)
-    sending = Sending(producer, "t", None, None, Patience(10, clock))  # type: ignore[arg-type]
+    sending = Sending(producer, Target("t"), None, Patience(10, clock))  # type: ignore[arg-type]
 
     def send_all() -> None:
         if is_sending:
             sending.send_pieces([b"a"], Shape())
 
-    with pytest.raises(SystemExit) as ended:
+    with pytest.raises(SendingFailed, match="gave up: no record was acknowledged for 10 s"):
         sending.run(send_all)
 
-    assert ended.value.code == 1
     assert producer.is_aborted
-    first, last = capsys.readouterr().err.splitlines()
-    assert first == "tarry: waiting: too few replicas"
-    assert last.startswith("tarry: gave up: no record was acknowledged for 10 s")
+    assert capsys.readouterr().err == "tarry: waiting: too few replicas\n"

@@ -12,6 +12,7 @@ from scripted_member import MemberCluster, serve_members
 from tarry.cli import outlet as outlet_module
 from tarry.cli.formats import PlainRenderer
 from tarry.cli.group_reading import GroupLimits, GroupReading
+from tarry.cli.reading import Output
 from tarry.client.sync import consumer as consumer_module
 from tarry.protocol import api_keys
 
@@ -69,7 +70,7 @@ def reading(
         consumer_module.Consumer(settings) as consumer,
         os.fdopen(os.dup(pipe[1]), "wb") as output,
     ):
-        made = StuckReading(consumer, "orders", PlainRenderer(b"\n", None), output, 10.0)
+        made = StuckReading(consumer, ["orders"], Output(output, PlainRenderer(b"\n", None)), 10.0)
         made.cluster = cluster
         yield made
 

@@ -54,6 +54,8 @@ class Accumulator:
         self.failed: list[ProducerBatch] = []
         self.failed_before = 0
         self.batches_closed = 0
+        # Records that a broker has taken.
+        self.acknowledged = 0
         # The last batch that ended ended by its deadline.
         self.has_expired = False
         # What a face makes of it: its own kind of receipt, which knows the face by the batch.
@@ -192,6 +194,7 @@ class Accumulator:
 
     def succeed(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
         batch.succeed(base_offset, append_time_ms)
+        self.acknowledged += batch.count
         self.has_expired = False
         self._release(batch.payload_bytes)
 

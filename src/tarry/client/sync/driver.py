@@ -39,6 +39,10 @@ def system_random() -> SystemRandom:
     return SystemRandom()
 
 
+# Told why the cluster cannot be reached, "" if nothing seems wrong, None when a wait is over.
+Tell = Callable[[str | None], None]
+
+
 class Driver:
     """The sockets, the clock and the turns of one core."""
 
@@ -176,3 +180,26 @@ class Driver:
 
 def _at_once() -> bool:
     return True
+
+
+def wait_telling(
+    driver: Driver,
+    core: ClientCore,
+    is_done: Callable[[], bool],
+    timeout_ms: int,
+    tell: Tell | None,
+) -> bool:
+    """Wait as `driver.wait` does, and `tell` again and again how it stands."""
+    if tell is None:
+        return driver.wait(is_done, timeout_ms)
+
+    def look() -> bool:
+        if is_done():
+            return True
+        tell(core.trouble)
+        return False
+
+    try:
+        return driver.wait(look, timeout_ms)
+    finally:
+        tell(None)

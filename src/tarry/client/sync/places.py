@@ -13,7 +13,7 @@ from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.position import PartitionPosition
 from tarry.client.errors import ClientError, TimedOut
 from tarry.client.settings import ConsumerSettings
-from tarry.client.sync.driver import Driver, monotonic_ms, system_random
+from tarry.client.sync.driver import Driver, Tell, monotonic_ms, system_random, wait_telling
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.handed_out import HandedOut
 
@@ -28,6 +28,8 @@ class PlacesReader:
         self._core = GroupConsumerCore(settings, system_random(), monotonic_ms())
         self._driver = Driver(self._core, settings)
         self._exclusive = Exclusive("a Consumer")
+        # Told again and again while a question to the cluster waits.
+        self.on_wait: Tell | None = None
         # What an iteration has not yielded yet.
         self._handed_out: HandedOut | None = None
 
@@ -181,4 +183,5 @@ class PlacesReader:
         return self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
 
     def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
-        return self._driver.wait(is_done, self._timeout_ms(timeout))
+        timeout_ms = self._timeout_ms(timeout)
+        return wait_telling(self._driver, self._core, is_done, timeout_ms, self.on_wait)

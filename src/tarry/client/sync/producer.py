@@ -22,7 +22,7 @@ from tarry.client.core.producer import ProducerCore
 from tarry.client.errors import BufferFull, ClientError, TimedOut
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.delivery import Delivery
-from tarry.client.sync.driver import monotonic_ms, system_random, wall_ms
+from tarry.client.sync.driver import Tell, monotonic_ms, system_random, wait_telling, wall_ms
 
 HeadersGiven = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
 
@@ -56,6 +56,8 @@ class Producer:
         self._thread = self._delivery.thread
         self._core.accumulator.receipt_type = Receipt
         self._core.accumulator.owner = self._delivery
+        # Told again and again while `partition_count` waits.
+        self.on_wait: Tell | None = None
 
     # --- Records
 
@@ -150,7 +152,7 @@ class Producer:
         def is_settled() -> bool:
             return core.partition_count(topic) > 0 or core.metadata.is_missing(topic, core.now_ms)
 
-        self._driver.wait(is_settled, timeout_ms)
+        wait_telling(self._driver, core, is_settled, timeout_ms, self.on_wait)
         with self._driver.lock:
             count = core.partition_count(topic)
             if count == 0:
@@ -167,6 +169,11 @@ class Producer:
     def settled(self) -> int:
         """A count that grows whenever a broker takes records, or refuses them for good."""
         return self._core.sender.settled
+
+    @property
+    def acknowledged(self) -> int:
+        """How many records brokers have taken; with acks=0 those that left."""
+        return self._core.accumulator.acknowledged
 
     @property
     def is_waiting(self) -> bool:
