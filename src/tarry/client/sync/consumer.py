@@ -52,6 +52,10 @@ ITERATION_SECONDS: Final = 3_600
 TICK_MS: Final = 50
 
 
+# What was raised before and still holds is raised again when nothing else came for so long.
+STANDING_MS_MAX: Final = 1_000
+
+
 class Consumer(PlacesReader):
     """For one thread at a time; only `wakeup` may come from another.
 
@@ -208,8 +212,14 @@ class Consumer(PlacesReader):
                 # The next fetch leaves before these records are worked on.
                 driver.nudge()
                 return groups
-            left_ms = deadline_ms - monotonic_ms()
+            now_ms = monotonic_ms()
+            standing = core.standing_error
+            if standing is not None:
+                deadline_ms = min(deadline_ms, now_ms + STANDING_MS_MAX)
+            left_ms = deadline_ms - now_ms
             if self._is_woken or (has_waited and left_ms <= 0):
+                if standing is not None and not self._is_woken:
+                    raise standing
                 return []
             driver.wait(self._has_news, max(left_ms, 0))
             has_waited = True

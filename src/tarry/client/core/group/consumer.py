@@ -137,13 +137,12 @@ class GroupConsumerCore(ConsumerCore):
         position = self.position(place)
         position.question = None
         if isinstance(answer, ClientError):
-            position.error = answer
+            position.fail(answer)
         elif answer.offset == NO_OFFSET:
             self.reset(place, position)
         else:
-            position.seek(answer.offset)
-            # The leader is asked whether that still is in its log.
-            position.fetch_epoch = answer.leader_epoch
+            # With an epoch the leader is asked whether that still is in its log.
+            position.seek(answer.offset, answer.leader_epoch)
             self.committer.committed[place] = answer.offset
 
     # --- Turns
@@ -187,10 +186,6 @@ class GroupConsumerCore(ConsumerCore):
                     self.consumer_settings.group_id,
                     last.error,
                 )
-
-    def finish_handed_out(self) -> None:
-        for position in self.fetcher.positions.values():
-            position.finished = position.position
 
     def end_poll(self, now_ms: int) -> None:
         if self.has_group:
@@ -269,7 +264,7 @@ class GroupConsumerCore(ConsumerCore):
         return {
             place: self._committable(position, position.position)
             for place, position in self.fetcher.positions.items()
-            if position.position >= 0
+            if position.position >= 0 and not position.is_void
         }
 
     @staticmethod
