@@ -15,7 +15,7 @@ from tarry.client.core.core import ClientCore
 from tarry.client.core.fetcher import Fetcher
 from tarry.client.core.lookup import EARLIEST, LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, OffsetOutOfRange, TopicRecreated
+from tarry.client.errors import ClientError, NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
 from tarry.records.record import Record
 
@@ -73,7 +73,20 @@ class ConsumerCore(ClientCore):
         self.lookup.cancel(question)
 
     def position(self, place: tuple[str, int]) -> PartitionPosition:
-        return self.fetcher.positions[place]
+        """Of a partition that is read; NotSubscribed for another."""
+        position = self.fetcher.positions.get(place)
+        if position is None:
+            topic, partition = place
+            raise NotSubscribed(
+                f"{topic} [{partition}] is not read by this consumer: "
+                f"assign([({topic!r}, {partition})]) first, or wait until the group assigns it"
+            )
+        return position
+
+    def check_read(self, places: Iterable[tuple[str, int]]) -> None:
+        """Raise NotSubscribed unless all of them are read, before something happens to one."""
+        for place in places:
+            self.position(place)
 
     def seek(self, place: tuple[str, int], offset: int) -> None:
         position = self.position(place)

@@ -102,7 +102,9 @@ class GroupConsumerCore(ConsumerCore):
 
     def _require_group(self) -> None:
         if not self.has_group:
-            raise NotSubscribed("a subscription is shared with a group: give group.id")
+            raise NotSubscribed(
+                "subscribing needs a group.id; to read without a group, use assign()"
+            )
         if self.fetcher.positions and not self.topics.is_subscribed and not self.membership.owned:
             raise NotSubscribed("this consumer reads partitions by assign; take one or the other")
 
@@ -275,13 +277,13 @@ class GroupConsumerCore(ConsumerCore):
 
     def begin_commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
         if not self.has_group:
-            raise NotSubscribed("offsets are committed for a group: give group.id")
+            raise NotSubscribed("committing needs a group.id: offsets are kept by group")
         self.committer.begin(commit, timeout_ms, now_ms)
 
     def ask_committed(self, places: Sequence[Place]) -> CommittedQuery:
         """Look up where the group stands, without moving there."""
         if not self.has_group:
-            raise NotSubscribed("offsets are committed for a group: give group.id")
+            raise NotSubscribed("committing needs a group.id: offsets are kept by group")
         return CommittedQuery(self.committed_offsets, places)
 
     # --- The keeper, and the end
