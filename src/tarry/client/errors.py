@@ -35,6 +35,10 @@ class UnsupportedVersion(ClientError):
     """The broker and this client share no version of an API."""
 
 
+class InvalidRequest(ClientError):
+    """An argument is of a type or a size that no request can carry; nothing was sent."""
+
+
 class BrokerError(ClientError):
     """The broker answered with an error code."""
 

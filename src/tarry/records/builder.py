@@ -23,6 +23,8 @@ from tarry.records.batch import (
     NO_PRODUCER_ID,
     NO_SEQUENCE,
     NO_TIMESTAMP,
+    TIMESTAMP_MAX,
+    TIMESTAMP_MIN,
 )
 from tarry.wire.compression import compress
 from tarry.wire.crc32c import crc32c
@@ -54,14 +56,33 @@ class BatchBuilder:
     def append(
         self, timestamp: i64, key: bytes | None, value: bytes | None, headers: Headers | None = None
     ) -> None:
-        """Add a record after those that are there."""
+        """Add a record after those that are there.  One that cannot be added raises, and leaves
+        the builder as it was."""
+        base: i64 = timestamp if self.count == 0 else self.base_timestamp
+        # A delta may have 64 bits, so that none is told wrongly.
+        if base < 0 and timestamp > TIMESTAMP_MAX + base:
+            raise ValueError(f"the time {timestamp} is too far from the batch's first, {base}")
+        if base > 0 and timestamp < TIMESTAMP_MIN + base:
+            raise ValueError(f"the time {timestamp} is too far from the batch's first, {base}")
+        if timestamp > TIMESTAMP_MAX or timestamp < TIMESTAMP_MIN:
+            raise ValueError(f"the time {timestamp} does not fit 64 bits")
+        header_bytes = NO_HEADERS if headers is None else _encode_headers(headers)
+        size_before: i64 = len(self._records)
+        try:
+            self._write(timestamp - base, key, value, header_bytes)
+        except BaseException:
+            self._records.truncate(size_before)
+            raise
         if self.count == 0:
             self.base_timestamp = timestamp
             self.max_timestamp = timestamp
         elif timestamp > self.max_timestamp:
             self.max_timestamp = timestamp
-        timestamp_delta: i64 = timestamp - self.base_timestamp
-        header_bytes = NO_HEADERS if headers is None else _encode_headers(headers)
+        self.count += 1
+
+    def _write(
+        self, timestamp_delta: i64, key: bytes | None, value: bytes | None, header_bytes: bytes
+    ) -> None:
         records = self._records
         write_varint(
             records,
@@ -78,7 +99,6 @@ class BatchBuilder:
         _write_bytes(records, key)
         _write_bytes(records, value)
         records.write(header_bytes)
-        self.count += 1
 
     def build(
         self,

@@ -437,9 +437,10 @@ class ScriptedCluster:
             return answer
         found = b""
         for data in log.batches:
-            if decode_batch_header(data, 0).last_offset >= wanted.fetch_offset and (
-                not found or len(found) + len(data) <= wanted.partition_max_bytes
-            ):
+            # From the first batch that claims to reach the offset on, whatever the others claim.
+            if found or decode_batch_header(data, 0).last_offset >= wanted.fetch_offset:
+                if found and len(found) + len(data) > wanted.partition_max_bytes:
+                    break
                 found += data
         answer.records = window_of(found)
         return answer

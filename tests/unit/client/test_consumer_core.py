@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen, seeded_random
+from consumer_scene import T0, answer_with, answer_with_bytes, consumer, poll, reading
+from scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.consumer import ConsumerCore
 from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
@@ -19,58 +19,9 @@ from tarry.client.errors import (
     TopicRecreated,
     UnknownTopic,
 )
-from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import LeaderIdAndEpoch, NodeEndpoint
 from tarry.records.builder import BatchBuilder
-from tarry.wire.reader import window_of
-
-T0 = ("t", 0)
-
-
-def consumer(cluster: ScriptedCluster, **settings: Any) -> ConsumerCore:
-    given = ConsumerSettings(bootstrap_servers="10.0.0.1:9092", **settings)
-    core: ConsumerCore = cluster.attach(ConsumerCore(given, seeded_random(), cluster.now_ms))
-    return core
-
-
-def reading(cluster: ScriptedCluster, offset: int = 0, **settings: Any) -> ConsumerCore:
-    """A consumer of partition 0 of topic t."""
-    core = consumer(cluster, **settings)
-    core.assign([T0])
-    core.seek(T0, offset)
-    return core
-
-
-def poll(cluster: ScriptedCluster, limit_ms: int = 5_000) -> list[bytes | None]:
-    """The values of the next poll; none if nothing came in time."""
-    core = cluster.core
-    cluster.run_until(lambda: core.has_records, limit_ms, must=False)
-    return [record.value for group in core.take(500) for record in group.records]
-
-
-def answer_with(code: int) -> Any:
-    def answer(cluster: ScriptedCluster, seen: Seen) -> Any:
-        response = cluster.fetch(seen)
-        response = response[1] if isinstance(response, tuple) else response
-        for topic in response.responses:
-            for partition in topic.partitions:
-                partition.error_code = code
-                partition.records = window_of(b"")
-        return response
-
-    return answer
-
-
-def answer_with_bytes(data: bytes) -> Any:
-    def answer(cluster: ScriptedCluster, seen: Seen) -> Any:
-        response = cluster.fetch(seen)
-        response = response[1] if isinstance(response, tuple) else response
-        response.responses[0].partitions[0].records = window_of(data)
-        return response
-
-    return answer
-
 
 # --- Reading
 

@@ -24,6 +24,7 @@ from tarry.client.errors import (
     BrokerUnreachable,
     ClientError,
     ConnectionLost,
+    InvalidRequest,
     RequestTimedOut,
     UnsupportedVersion,
 )
@@ -107,20 +108,25 @@ class Connection:
     def _transmit(self, exchange: Exchange, now_ms: int) -> None:
         try:
             version = self._version_for(exchange)
-            message = exchange.build(version)
+            self._write(exchange, version, exchange.build(version))
         except UnsupportedVersion as error:
             exchange.on_failure(error, now_ms)
             return
-        self._write(exchange, version, message)
+        except (TypeError, ValueError, OverflowError) as flaw:
+            # It must not end the turn, which others are in as well.
+            name = api_keys.APIS[exchange.api_key].name
+            exchange.on_failure(InvalidRequest(f"{name} cannot be sent: {flaw}"), now_ms)
+            return
         if not exchange.has_response:
             exchange.on_response(None, now_ms)
 
     def _write(self, exchange: Exchange, version: int, message: Message) -> None:
-        self._correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
-        exchange.version = version
-        exchange.correlation_id = self._correlation_id
+        correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         client_id = self.owner.settings.client_id
-        frame = encode_request(exchange.api_key, version, self._correlation_id, client_id, message)
+        frame = encode_request(exchange.api_key, version, correlation_id, client_id, message)
+        self._correlation_id = correlation_id
+        exchange.version = version
+        exchange.correlation_id = correlation_id
         if exchange.has_response:
             self._in_flight.append(exchange)
         self.owner.put(Send(self.connection_id, frame))

@@ -15,7 +15,7 @@ from tarry.client.core.core import ClientCore
 from tarry.client.core.fetcher import Fetcher
 from tarry.client.core.lookup import EARLIEST, LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, OffsetOutOfRange, TopicRecreated
+from tarry.client.errors import ClientError, NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
 from tarry.records.record import Record
 
@@ -38,6 +38,7 @@ class ConsumerCore(ClientCore):
         self.fetcher = Fetcher(settings, self.connections, self.metadata, self.refresh)
         self.fetcher.when_reset = self.seek_to
         self.metadata.when_recreated = self._on_recreated
+        self._is_missing_told = False
 
     # --- What is read, and from where
 
@@ -72,7 +73,20 @@ class ConsumerCore(ClientCore):
         self.lookup.cancel(question)
 
     def position(self, place: tuple[str, int]) -> PartitionPosition:
-        return self.fetcher.positions[place]
+        """Of a partition that is read; NotSubscribed for another."""
+        position = self.fetcher.positions.get(place)
+        if position is None:
+            topic, partition = place
+            raise NotSubscribed(
+                f"{topic} [{partition}] is not read by this consumer: "
+                f"assign([({topic!r}, {partition})]) first, or wait until the group assigns it"
+            )
+        return position
+
+    def check_read(self, places: Iterable[tuple[str, int]]) -> None:
+        """Raise NotSubscribed unless all of them are read, before something happens to one."""
+        for place in places:
+            self.position(place)
 
     def seek(self, place: tuple[str, int], offset: int) -> None:
         position = self.position(place)
@@ -89,11 +103,11 @@ class ConsumerCore(ClientCore):
         position.question = self.lookup.ask(place, timestamp, self._on_found)
 
     def pause(self, place: tuple[str, int]) -> None:
-        """Read nothing of a partition; what was read ahead is dropped."""
+        """Read nothing of a partition; what was read ahead is dropped, what is wrong stays."""
         position = self.position(place)
         position.is_paused = True
-        if position.question is None:
-            self.seek(place, position.position)
+        self.fetcher.forget(position)
+        position.drop_fetched()
 
     def resume(self, place: tuple[str, int]) -> None:
         self.position(place).is_paused = False
@@ -107,7 +121,7 @@ class ConsumerCore(ClientCore):
     def _on_found(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
         position = self.position(place)
         if isinstance(answer, ClientError):
-            position.error = answer
+            position.fail(answer)
         elif answer.offset == OFFSET_UNKNOWN:
             # No record is that young: what comes next is.
             self.seek_to(place, LATEST)
@@ -117,9 +131,11 @@ class ConsumerCore(ClientCore):
     def _on_recreated(self, topic: str) -> None:
         for position in self.fetcher.positions.values():
             if position.topic == topic:
-                position.error = TopicRecreated(
-                    f"topic {topic} was deleted and made anew; offset {position.position} of "
-                    f"{position} belonged to the old one"
+                position.fail_void(
+                    TopicRecreated(
+                        f"topic {topic} was deleted and made anew; offset {position.position} of "
+                        f"{position} belonged to the old one"
+                    )
                 )
 
     # --- Turns
@@ -139,8 +155,10 @@ class ConsumerCore(ClientCore):
         """As `auto.offset.reset` says."""
         reset = self.consumer_settings.offset_reset
         if reset == RESET_NONE:
-            position.error = OffsetOutOfRange(
-                f"nobody said where to begin to read {position}, and auto.offset.reset is none"
+            position.fail(
+                OffsetOutOfRange(
+                    f"nobody said where to begin to read {position}, and auto.offset.reset is none"
+                )
             )
         else:
             self.seek_to(place, EARLIEST if reset == RESET_EARLIEST else LATEST)
@@ -148,10 +166,9 @@ class ConsumerCore(ClientCore):
     @property
     def has_records(self) -> bool:
         """`take` has something to give or to raise."""
-        for position in self.fetcher.positions.values():
-            if position.error is not None or position.has_records:
-                return True
-        return self._missing_topic() is not None
+        if self._news() is not None:
+            return True
+        return any(position.has_records for position in self.fetcher.positions.values())
 
     def _missing_topic(self) -> str | None:
         """A topic that is read and not there."""
@@ -163,8 +180,10 @@ class ConsumerCore(ClientCore):
     def take(self, records_max: int) -> list[RecordGroup]:
         """At most `records_max` records; the positions move behind them.
 
-        Raises the error of a partition when nothing readable lies before it.
+        Raises an error that nobody has heard of, once nothing readable of its partition lies
+        before it; others do not have to run dry for that.
         """
+        self._raise_news()
         groups: list[RecordGroup] = []
         count = 0
         for position in self.fetcher.positions.values():
@@ -176,9 +195,7 @@ class ConsumerCore(ClientCore):
                 count += len(records)
             if count >= records_max:
                 break
-        if not groups:
-            self._raise_error()
-        else:
+        if groups:
             self._rotate()
         return groups
 
@@ -190,11 +207,11 @@ class ConsumerCore(ClientCore):
         fetcher = self.fetcher
         while position.buffered and len(taken) < records_max:
             fetched = position.buffered[0]
-            size = fetched.size
+            size, ends_at = fetched.size, fetched.next_ends_at()
             try:
                 batch = fetched.take(position.position)
             except CorruptData as error:
-                fetcher.drop_buffered(position, str(error), self.now_ms)
+                fetcher.on_damaged(position, str(error), ends_at, self.now_ms)
                 break
             position.buffered_bytes -= size - fetched.size
             fetcher.buffered_bytes -= size - fetched.size
@@ -202,6 +219,7 @@ class ConsumerCore(ClientCore):
                 position.buffered.popleft()
             taken.extend(batch.records)
             position.position = batch.next_offset
+            position.read_epoch = batch.leader_epoch
             position.corrupt = 0
         if len(taken) > records_max:
             position.left_over = taken[records_max:]
@@ -209,6 +227,11 @@ class ConsumerCore(ClientCore):
             position.position = position.left_over[0].offset
             del taken[records_max:]
         return taken
+
+    def finish_handed_out(self) -> None:
+        """The user is done with everything that he was given."""
+        for position in self.fetcher.positions.values():
+            position.finish(position.position)
 
     def give_back(self, position: PartitionPosition, records: list[Record]) -> None:
         """Records that were taken and not used, in front of what is still kept."""
@@ -225,10 +248,35 @@ class ConsumerCore(ClientCore):
             place = next(iter(positions))
             positions[place] = positions.pop(place)
 
-    def _raise_error(self) -> None:
+    def _news(self) -> ClientError | None:
+        """What keeps partitions from being read, and the user has not heard of."""
+        for position in self.fetcher.positions.values():
+            if not position.is_error_told and not position.has_records and position.error:
+                return position.error
+        missing = self._missing_topic()
+        if missing is None:
+            self._is_missing_told = False
+        elif not self._is_missing_told:
+            return self.metadata.error_of(missing, self.now_ms)
+        return None
+
+    def _raise_news(self) -> None:
+        """An error that nobody has heard of does not wait until other partitions run dry."""
+        news = self._news()
+        if news is None:
+            return
+        for position in self.fetcher.positions.values():
+            if position.error is news:
+                position.is_error_told = True
+                raise news
+        self._is_missing_told = True
+        raise news
+
+    @property
+    def standing_error(self) -> ClientError | None:
+        """What was raised and still holds: a poll that brings nothing raises it again."""
         for position in self.fetcher.positions.values():
             if position.error is not None:
-                raise position.error
+                return position.error
         missing = self._missing_topic()
-        if missing is not None:
-            raise self.metadata.error_of(missing, self.now_ms)
+        return None if missing is None else self.metadata.error_of(missing, self.now_ms)

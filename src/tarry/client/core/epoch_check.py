@@ -50,6 +50,8 @@ class EpochCheck:
             return False
         if not position.is_being_checked:
             position.is_being_checked = True
+            # What is on its way from the leader before may be what the new one does not have.
+            position.era += 1
             self._wanted.setdefault(leader_id, []).append(position)
         return True
 
@@ -63,10 +65,10 @@ class EpochCheck:
 
 
 class _Asked(NamedTuple):
-    """A position as it stood when it was asked about; a fetch under way may move it meanwhile."""
+    """A position as it stood when it was asked about."""
 
     position: PartitionPosition
-    seeks: int
+    era: int
     fetch_offset: int
     fetch_epoch: int
     leader_epoch: int
@@ -84,7 +86,7 @@ class _OffsetForLeaderEpoch(Exchange):
         self.check = check
         self._asked = {
             (one.topic, one.partition): _Asked(
-                one, one.seeks, one.fetch_offset, one.fetch_epoch, self._epoch_of(one)
+                one, one.era, one.fetch_offset, one.fetch_epoch, self._epoch_of(one)
             )
             for one in positions
         }
@@ -114,7 +116,7 @@ class _OffsetForLeaderEpoch(Exchange):
             return
         position = asked.position
         position.is_being_checked = False
-        if asked.seeks != position.seeks:
+        if asked.era != position.era:
             return
         if answer.error_code != NONE:
             self._refused(position, answer.error_code, now_ms)
@@ -125,16 +127,18 @@ class _OffsetForLeaderEpoch(Exchange):
 
     def _truncated(self, asked: _Asked, end_offset: int) -> None:
         ends = f"ends at {end_offset}" if end_offset >= 0 else "is unknown"
-        asked.position.error = LogTruncated(
-            f"{asked.position} was read up to offset {asked.fetch_offset}, but epoch "
-            f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
+        asked.position.fail_void(
+            LogTruncated(
+                f"{asked.position} was read up to offset {asked.fetch_offset}, but epoch "
+                f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
+            )
         )
         self.check.connections.put(Notice(RECORDS_READY))
 
     def _refused(self, position: PartitionPosition, code: int, now_ms: int) -> None:
         reaction = reactions.reaction_to(reactions.LOOKUP, code)
         if reaction == reactions.FAIL:
-            position.error = BrokerError(code, f"{position} cannot be checked")
+            position.fail(BrokerError(code, f"{position} cannot be checked"))
             self.check.connections.put(Notice(RECORDS_READY))
             return
         if reaction == reactions.REFRESH:
@@ -145,6 +149,8 @@ class _OffsetForLeaderEpoch(Exchange):
         for asked in self._asked.values():
             position = asked.position
             position.is_being_checked = False
+            if asked.era != position.era:
+                continue
             if isinstance(error, UnsupportedVersion):
                 # Brokers that old cannot tell, and their clients never asked.
                 position.checked_epoch = asked.leader_epoch

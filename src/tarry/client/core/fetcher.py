@@ -11,13 +11,13 @@ import logging
 from collections.abc import Callable
 from typing import Any, Final
 
-from tarry.base.errors import NONE, CorruptData, error_name
+from tarry.base.errors import NONE, error_name
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.epoch_check import EpochCheck
 from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
-from tarry.client.core.fetched import Fetched
+from tarry.client.core.fetched import Fetched, Gaps
 from tarry.client.core.lookup import EARLIEST, LATEST
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
 from tarry.client.core.position import PartitionPosition
@@ -126,49 +126,89 @@ class Fetcher:
         if answer.error_code != NONE:
             self._on_error(position, answer, hint, now_ms)
             return
-        position.failures = 0
-        position.high_watermark = answer.high_watermark
-        position.log_start_offset = answer.log_start_offset
         records = answer.records
         if isinstance(records, Window) and records.size > 0:
             self._keep(position, records, now_ms)
+        else:
+            position.failures = 0
+        position.high_watermark = answer.high_watermark
+        position.log_start_offset = answer.log_start_offset
         self.connections.put(Notice(RECORDS_READY))
 
     def _keep(self, position: PartitionPosition, records: Window, now_ms: int) -> None:
-        try:
-            fetched = Fetched(records)
-        except CorruptData as error:
-            self._on_corrupt(position, str(error), now_ms)
-            return
+        gaps = Gaps(position.gap, are_usual=position.has_gaps, is_trouble=position.corrupt > 0)
+        fetched = Fetched(records, position.fetch_offset, gaps)
+        if fetched.flaw:
+            position.flawed_at = fetched.next_offset
         if fetched.is_empty:
-            self._on_corrupt(position, f"{records.size} bytes hold no whole batch", now_ms)
+            self._on_nothing_kept(position, fetched, records.size, now_ms)
             return
+        position.failures = 0
+        position.has_gaps = gaps.are_usual
+        position.gap = fetched.gap
         position.buffered.append(fetched)
         position.buffered_bytes += fetched.size
         position.fetch_offset = fetched.next_offset
         position.fetch_epoch = fetched.leader_epoch
         self.buffered_bytes += fetched.size
 
+    def _on_nothing_kept(
+        self, position: PartitionPosition, fetched: Fetched, size: int, now_ms: int
+    ) -> None:
+        """Bytes came, and no batch that may be handed out."""
+        flaw = fetched.flaw or f"{size} bytes hold no whole batch"
+        if fetched.gap is not None:
+            first, behind = fetched.gap
+            if first != position.flawed_at or position.has_gaps:
+                self._ask_about_gap(position, fetched.gap, now_ms)
+                return
+            # A broker goes by the offset that a damaged batch claims, and leaves it out.
+            flaw = f"what came first was damaged, then it was left out up to offset {behind}"
+            fetched.sound_from = behind
+        self._on_corrupt(position, flaw, fetched.sound_from, now_ms)
+
+    def _ask_about_gap(
+        self, position: PartitionPosition, gap: tuple[int, int], now_ms: int
+    ) -> None:
+        """Once more, and at once, since it is most likely a compaction's."""
+        position.gap = gap
+        if position.failures > 0:
+            self.pause(position, now_ms)
+        else:
+            position.failures = 1
+
     def forget(self, position: PartitionPosition) -> None:
         """What is kept of a partition is of no use any more."""
         self.buffered_bytes -= position.buffered_bytes
 
-    def _on_corrupt(self, position: PartitionPosition, reason: str, now_ms: int) -> None:
+    def _on_corrupt(
+        self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
+    ) -> None:
         """Once more, since the network may have done it; the second time it is raised."""
         position.corrupt += 1
-        if position.corrupt >= CORRUPT_MAX:
-            position.error = CorruptRecords(f"{position} at offset {position.position}: {reason}")
-            self.connections.put(Notice(RECORDS_READY))
+        if position.corrupt < CORRUPT_MAX:
+            self.pause(position, now_ms)
             return
-        self.pause(position, now_ms)
+        offset = position.fetch_offset
+        behind = max(sound_from, offset + 1)
+        position.fail(
+            CorruptRecords(
+                f"{position} cannot be read at offset {offset}, and was fetched {CORRUPT_MAX} "
+                f"times: {flaw}; to go on behind what is damaged, "
+                f"seek({position.topic!r}, {position.partition}, {behind})"
+            )
+        )
+        self.connections.put(Notice(RECORDS_READY))
 
-    def drop_buffered(self, position: PartitionPosition, reason: str, now_ms: int) -> None:
-        """A batch did not decode: fetch it once more from the position."""
+    def on_damaged(
+        self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
+    ) -> None:
+        """A batch did not decode: fetch it once more.  What was kept behind it goes too, and so
+        does what is on its way, else the damaged batch would be skipped."""
         self.forget(position)
-        position.buffered.clear()
-        position.buffered_bytes = 0
-        position.fetch_offset = position.position
-        self._on_corrupt(position, reason, now_ms)
+        position.drop_fetched()
+        position.flawed_at = position.position
+        self._on_corrupt(position, flaw, sound_from, now_ms)
 
     def _on_error(
         self, position: PartitionPosition, answer: PartitionData, hint: LeaderHint, now_ms: int
@@ -184,20 +224,22 @@ class Fetcher:
         elif reaction == reactions.RETRY:
             self.pause(position, now_ms)
         else:
-            position.error = BrokerError(code, f"{position} cannot be read")
+            position.fail(BrokerError(code, f"{position} cannot be read"))
             self.connections.put(Notice(RECORDS_READY))
 
     def _on_out_of_range(
         self, position: PartitionPosition, answer: PartitionData, now_ms: int
     ) -> None:
         offset = position.fetch_offset
-        if position.buffered:
-            # What is kept is still good; the question comes up again behind it.
+        is_inside = 0 <= answer.log_start_offset <= offset <= answer.high_watermark
+        if position.has_unread or is_inside:
+            # What was fetched is still good, and the question comes up again behind it.  A range
+            # that holds the offset is no reason to leave it.
             self.pause(position, now_ms)
             return
         valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
         if self.settings.offset_reset == RESET_NONE:
-            position.error = OffsetOutOfRange(f"{position} has no offset {offset}: {valid}")
+            position.fail(OffsetOutOfRange(f"{position} has no offset {offset}: {valid}"))
             self.connections.put(Notice(RECORDS_READY))
             return
         is_earliest = self.settings.offset_reset == RESET_EARLIEST
@@ -227,7 +269,7 @@ class FetchExchange(Exchange):
         self.fetcher = fetcher
         self.leader_id = leader_id
         self._positions: dict[tuple[str, int], PartitionPosition] = {}
-        self._seeks: dict[tuple[str, int], int] = {}
+        self._eras: dict[tuple[str, int], int] = {}
 
     def add(self, position: PartitionPosition) -> None:
         place = (position.topic, position.partition)
@@ -235,7 +277,7 @@ class FetchExchange(Exchange):
 
     def begin(self) -> None:
         for place, position in self._positions.items():
-            self._seeks[place] = position.seeks
+            self._eras[place] = position.era
 
     def version_max(self) -> int:
         metadata = self.fetcher.metadata
@@ -296,7 +338,7 @@ class FetchExchange(Exchange):
             if error.is_retriable:
                 fetcher.pause(position, now_ms)
             else:
-                position.error = error
+                position.fail(error)
                 fetcher.connections.put(Notice(RECORDS_READY))
 
     def _current(self) -> list[PartitionPosition]:
@@ -304,8 +346,8 @@ class FetchExchange(Exchange):
         return [position for position in found if position is not None]
 
     def _current_at(self, place: tuple[str, int]) -> PartitionPosition | None:
-        """The partition, unless it was sought elsewhere or given up since this fetch left."""
+        """The partition, unless it was given up or began a new era since this fetch left."""
         position = self._positions.get(place)
         if position is None or self.fetcher.positions.get(place) is not position:
             return None
-        return position if self._seeks[place] == position.seeks else None
+        return position if self._eras[place] == position.era else None

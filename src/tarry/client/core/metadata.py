@@ -264,11 +264,16 @@ class Metadata:
 def refusal_text(name: str, code: int) -> str:
     """Why brokers refuse a topic for good, for the text of an error."""
     if code == INVALID_TOPIC_EXCEPTION:
-        return (
-            f"{name!r} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
-            "dots, underscores and hyphens"
-        )
+        return name_flaw(name)
     return f"topic {name} cannot be used"
+
+
+def name_flaw(name: str) -> str:
+    """The sentence about a name that no topic may have."""
+    return (
+        f"{name!r:.60} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
+        "dots, underscores and hyphens"
+    )
 
 
 def brokers_of(endpoints: Iterable[Any]) -> dict[int, Broker]:

@@ -45,6 +45,7 @@ from tarry.client.core.admin_offsets import (
     fetch_offsets,
 )
 from tarry.client.core.admin_partitions import CreatePartitions, DeletedRecords, delete_records
+from tarry.client.core.arguments import check_settings, names_of, offsets_of, places_of
 from tarry.client.core.call import Call
 from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.offsets import CommittedOffset
@@ -65,6 +66,7 @@ class Admin:
     def __init__(
         self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
     ) -> None:
+        check_settings("Admin", settings)
         self.settings = ClientSettings(settings, **arguments)
         self._core = AdminCore(self.settings, system_random(), monotonic_ms())
         self._driver = Driver(self._core, self.settings)
@@ -83,7 +85,7 @@ class Admin:
     def describe_topics(self, names: Iterable[str], timeout: float | None = None) -> list[Topic]:
         """The named topics with their partitions.  Raises UnknownTopic for one that is not there;
         never makes one."""
-        wanted = list(names)
+        wanted = names_of("describe_topics", names)
         topics: list[Topic] = self._call(TopicList(wanted), timeout)
         for topic in topics:
             if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -95,7 +97,7 @@ class Admin:
 
     def find_topics(self, names: Iterable[str], timeout: float | None = None) -> dict[str, Topic]:
         """Those of the named topics that are there, with their partitions."""
-        wanted = list(dict.fromkeys(names))
+        wanted = list(dict.fromkeys(names_of("find_topics", names)))
         if not wanted:
             return {}
         topics: list[Topic] = self._call(TopicList(wanted), timeout)
@@ -116,7 +118,9 @@ class Admin:
     def delete_topics(
         self, names: Iterable[str], timeout: float | None = None
     ) -> list[TopicOutcome]:
-        outcomes: list[TopicOutcome] = self._call(DeleteTopics(list(names)), timeout)
+        outcomes: list[TopicOutcome] = self._call(
+            DeleteTopics(names_of("delete_topics", names)), timeout
+        )
         return outcomes
 
     def create_partitions(
@@ -199,13 +203,15 @@ class Admin:
         self, group_ids: Iterable[str], timeout: float | None = None
     ) -> dict[str, GroupDescription | ClientError]:
         """Groups with their members."""
-        return self._errand(describe_groups(self._core.connections, list(group_ids)), timeout)
+        return self._errand(
+            describe_groups(self._core.connections, names_of("describe_groups", group_ids)), timeout
+        )
 
     def delete_groups(
         self, group_ids: Iterable[str], timeout: float | None = None
     ) -> list[GroupOutcome]:
         """Delete groups without members, with all that they committed."""
-        steps = delete_groups(self._core.connections, list(group_ids))
+        steps = delete_groups(self._core.connections, names_of("delete_groups", group_ids))
         return [GroupOutcome(*item) for item in self._errand(steps, timeout).items()]
 
     def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
@@ -222,22 +228,26 @@ class Admin:
     ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
         """What groups committed: of these partitions, or all of it.  Partitions without a commit
         are left out, and a group that is not there has none."""
-        wanted = None if places is None else list(places)
-        steps = fetch_offsets(self._core.connections, list(group_ids), wanted)
+        wanted = None if places is None else places_of("group_offsets", places)
+        steps = fetch_offsets(self._core.connections, names_of("group_offsets", group_ids), wanted)
         return self._errand(steps, timeout)
 
     def commit_group_offsets(
         self, group_id: str, offsets: Mapping[Place, int], timeout: float | None = None
     ) -> PartitionErrors:
         """Commit in the place of a group that has no members; a group that is not there is made."""
-        steps = commit_offsets(self._core.connections, group_id, dict(offsets))
+        steps = commit_offsets(
+            self._core.connections, group_id, offsets_of("commit_group_offsets", offsets)
+        )
         return _of_group(self._errand(steps, timeout), group_id)
 
     def delete_group_offsets(
         self, group_id: str, places: Iterable[Place], timeout: float | None = None
     ) -> PartitionErrors:
         """Forget what a group committed for these partitions, of topics that it does not read."""
-        steps = delete_offsets(self._core.connections, group_id, list(places))
+        steps = delete_offsets(
+            self._core.connections, group_id, places_of("delete_group_offsets", places)
+        )
         return _of_group(self._errand(steps, timeout), group_id)
 
     # --- The cluster

@@ -25,11 +25,18 @@ from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import Final, Self
 
+from tarry.client.core.arguments import (
+    check_pattern,
+    names_of,
+    offsets_of,
+    places_of,
+)
 from tarry.client.core.consumer import RecordGroup
 from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupView
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.outgoing import check_topic
 from tarry.client.errors import (
     ClientError,
     ConcurrentUse,
@@ -52,6 +59,10 @@ ITERATION_SECONDS: Final = 3_600
 TICK_MS: Final = 50
 
 
+# What was raised before and still holds is raised again when nothing else came for so long.
+STANDING_MS_MAX: Final = 1_000
+
+
 class Consumer(PlacesReader):
     """For one thread at a time; only `wakeup` may come from another.
 
@@ -65,6 +76,8 @@ class Consumer(PlacesReader):
         listener: Listener | None = None,
         **arguments: SettingValue,
     ) -> None:
+        for one in what:
+            _check_named(one)
         mappings = [one for one in what if isinstance(one, Mapping)]
         given = {key: value for one in mappings for key, value in one.items()}
         super().__init__(ConsumerSettings(given, **arguments))
@@ -96,13 +109,20 @@ class Consumer(PlacesReader):
     ) -> None:
         """Share these topics, or those whose names the pattern finds, with the group; takes the
         place of what was subscribed before."""
+        names: list[str] = []
+        if isinstance(topics, re.Pattern):
+            check_pattern(topics)
+        else:
+            names = [topics] if isinstance(topics, str) else names_of("subscribe", topics)
+            for name in names:
+                check_topic(name)
         with self._told() as core:
-            if listener is not None:
-                self._listener = listener
             if isinstance(topics, re.Pattern):
                 core.subscribe_pattern(topics)
             else:
-                core.subscribe([topics] if isinstance(topics, str) else list(topics))
+                core.subscribe(names)
+            if listener is not None:
+                self._listener = listener
 
     def unsubscribe(self) -> None:
         """The next poll gives everything back and leaves the group."""
@@ -132,8 +152,9 @@ class Consumer(PlacesReader):
         that was handed out.  Raises CommitFailed when the partition is not ours any more, or, with
         `is_retriable`, when that is being decided."""
         timeout_ms = self._timeout_ms(timeout)
+        named = None if what is None else _offsets_of(what)
         with self._told() as core:
-            offsets = core.handed_out_offsets() if what is None else _offsets_of(what)
+            offsets = core.handed_out_offsets() if named is None else named
             commit = Commit(offsets)
             core.begin_commit(commit, timeout_ms, core.now_ms)
         self._wait_for_commit(commit, timeout_ms)
@@ -148,7 +169,7 @@ class Consumer(PlacesReader):
 
     def committed(self, places: Iterable[Place], timeout: float | None = None) -> dict[Place, int]:
         """Where the group goes on in each partition; -1 where it never committed."""
-        wanted = list(places)
+        wanted = places_of("committed", places)
         with self._told() as core:
             query = core.ask_committed(wanted)
         with self._entered():
@@ -208,8 +229,14 @@ class Consumer(PlacesReader):
                 # The next fetch leaves before these records are worked on.
                 driver.nudge()
                 return groups
-            left_ms = deadline_ms - monotonic_ms()
+            now_ms = monotonic_ms()
+            standing = core.standing_error
+            if standing is not None:
+                deadline_ms = min(deadline_ms, now_ms + STANDING_MS_MAX)
+            left_ms = deadline_ms - now_ms
             if self._is_woken or (has_waited and left_ms <= 0):
+                if standing is not None and not self._is_woken:
+                    raise standing
                 return []
             driver.wait(self._has_news, max(left_ms, 0))
             has_waited = True
@@ -355,4 +382,14 @@ def _offsets_of(
     if isinstance(what, RecordGroup):
         offset = what.records[-1].offset + 1
         return {(what.topic, what.partition): CommittedOffset(offset)}
-    return {place: CommittedOffset(offset) for place, offset in what.items()}
+    offsets = offsets_of("commit", what)
+    return {place: CommittedOffset(offset) for place, offset in offsets.items()}
+
+
+def _check_named(one: object) -> None:
+    """What stands before the settings of a consumer."""
+    if one is not None and not isinstance(one, (str, re.Pattern, Mapping)):
+        raise TypeError(
+            'Consumer takes names of topics, such as Consumer("orders", group_id="billing"), or '
+            f"one compiled pattern, not {one!r:.60}"
+        )

@@ -94,11 +94,11 @@ class HandedOut:
             if position is None:
                 continue
             if place < self.group:
-                position.finished = position.position
+                position.finish(position.position)
             elif place > self.group:
                 core.give_back(position, records)
             else:
                 core.give_back(position, records[self.record :])
                 if self.record > 0:
-                    position.finished = records[self._current].offset
+                    position.finish(records[self._current].offset)
         self.groups = []

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
+from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.outgoing import check_timestamp
 from tarry.client.core.position import PartitionPosition
 from tarry.client.errors import ClientError, TimedOut
 from tarry.client.settings import ConsumerSettings
@@ -58,12 +60,16 @@ class PlacesReader:
     def assign(self, places: Iterable[Place]) -> None:
         """Read these partitions, and no others: those that were read already go on, others begin
         where seek says, or as `auto.offset.reset` does."""
+        wanted = places_of("assign", places)
         with self._told() as core:
-            core.assign(list(places))
+            core.assign(wanted)
 
     def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Hand out the record at this offset next; NotSubscribed for what is not read."""
+        place = place_of("seek", (topic, partition))
+        check_offset("seek", offset)
         with self._told() as core:
-            core.seek((topic, partition), offset)
+            core.seek(place, offset)
 
     def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
         self._seek_all(places, EARLIEST)
@@ -73,22 +79,31 @@ class PlacesReader:
 
     def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
         """To the first record that is not older than `timestamp` (milliseconds), else the end."""
+        check_timestamp(timestamp)
         self._seek_all(places, timestamp)
 
     def _seek_all(self, places: Iterable[Place] | None, timestamp: int) -> None:
+        wanted = None if places is None else places_of("seek", places)
         with self._told() as core:
-            for place in list(core.fetcher.positions if places is None else places):
+            moved = list(core.fetcher.positions) if wanted is None else wanted
+            core.check_read(moved)
+            for place in moved:
                 core.seek_to(place, timestamp)
 
     def pause(self, places: Iterable[Place]) -> None:
         """Read nothing of these partitions; what was read ahead is dropped."""
+        wanted = places_of("pause", places)
         with self._told() as core:
-            for place in places:
+            core.check_read(wanted)
+            for place in wanted:
                 core.pause(place)
 
     def resume(self, places: Iterable[Place]) -> None:
+        """Read paused partitions again."""
+        wanted = places_of("resume", places)
         with self._told() as core:
-            for place in places:
+            core.check_read(wanted)
+            for place in wanted:
                 core.resume(place)
 
     def position(self, topic: str, partition: int) -> int:
@@ -111,17 +126,22 @@ class PlacesReader:
     def beginning_offsets(
         self, places: Iterable[Place], timeout: float | None = None
     ) -> dict[Place, int]:
-        return self._offsets(dict.fromkeys(places, EARLIEST), timeout)
+        return self._offsets(
+            dict.fromkeys(places_of("beginning_offsets", places), EARLIEST), timeout
+        )
 
     def end_offsets(
         self, places: Iterable[Place], timeout: float | None = None
     ) -> dict[Place, int]:
-        return self._offsets(dict.fromkeys(places, LATEST), timeout)
+        return self._offsets(dict.fromkeys(places_of("end_offsets", places), LATEST), timeout)
 
     def offsets_for_times(
         self, times: Mapping[Place, int], timeout: float | None = None
     ) -> dict[Place, int]:
         """The first offset at or after each time; -1 where no record is that young."""
+        for timestamp in times.values():
+            check_timestamp(timestamp)
+        places_of("offsets_for_times", times)
         return self._offsets(dict(times), timeout)
 
     def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:

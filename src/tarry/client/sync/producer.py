@@ -12,11 +12,21 @@ from __future__ import annotations
 
 import contextlib
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
 
 from tarry.client.core import batch
+from tarry.client.core.arguments import check_settings
+from tarry.client.core.outgoing import (
+    Content,
+    HeadersGiven,
+    check_partition,
+    check_timestamp,
+    check_topic,
+    content_of,
+    pairs_of,
+)
 from tarry.client.core.partitioner import ANY_PARTITION
 from tarry.client.core.producer import ProducerCore
 from tarry.client.errors import BufferFull, ClientError, TimedOut
@@ -24,7 +34,7 @@ from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.delivery import Delivery
 from tarry.client.sync.driver import Tell, monotonic_ms, system_random, wait_telling, wall_ms
 
-HeadersGiven = Mapping[str, bytes | None] | Sequence[tuple[str, bytes | None]]
+__all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
 class Receipt(batch.Receipt):
@@ -49,6 +59,7 @@ class Producer:
     def __init__(
         self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
     ) -> None:
+        check_settings("Producer", settings)
         self.settings = ProducerSettings(settings, **arguments)
         self._core = ProducerCore(self.settings, system_random(), monotonic_ms())
         self._delivery = Delivery(self.settings, self._core)
@@ -64,23 +75,34 @@ class Producer:
     def send(
         self,
         topic: str,
-        value: bytes | None = None,
+        value: Content | None = None,
         *,
-        key: bytes | None = None,
+        key: Content | None = None,
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
     ) -> Receipt:
         """Take a record and return at once, unless there is no room or the topic is not known yet:
-        then wait `max.block.ms` at most.  `timestamp` is in milliseconds; now if there is none."""
+        then wait `max.block.ms` at most.  `timestamp` is in milliseconds; now if there is none.
+
+        Raises TypeError or ValueError for an argument that no record can have; nothing has changed
+        then, and the records around it are sent."""
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
         core = self._core
+        check_topic(topic)
         if timestamp is None:
             timestamp = wall_ms()
-        place = ANY_PARTITION if partition is None else partition
-        pairs = _pairs(headers) if headers else None
+        else:
+            check_timestamp(timestamp)
+        place = ANY_PARTITION
+        if partition is not None:
+            check_partition(partition)
+            place = partition
+        value = content_of("value", value)
+        key = content_of("key", key)
+        pairs = None if headers is None else pairs_of(headers) or None
         with driver.lock:
             core.now_ms = monotonic_ms()
             closed_before = core.accumulator.batches_closed
@@ -232,7 +254,3 @@ class _Attempt:
 
     receipt: batch.Receipt | None = None
     error: ClientError | None = None
-
-
-def _pairs(headers: HeadersGiven) -> list[tuple[str, bytes | None]]:
-    return list(headers.items()) if isinstance(headers, Mapping) else list(headers)

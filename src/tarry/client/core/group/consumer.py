@@ -102,7 +102,9 @@ class GroupConsumerCore(ConsumerCore):
 
     def _require_group(self) -> None:
         if not self.has_group:
-            raise NotSubscribed("a subscription is shared with a group: give group.id")
+            raise NotSubscribed(
+                "subscribing needs a group.id; to read without a group, use assign()"
+            )
         if self.fetcher.positions and not self.topics.is_subscribed and not self.membership.owned:
             raise NotSubscribed("this consumer reads partitions by assign; take one or the other")
 
@@ -137,13 +139,12 @@ class GroupConsumerCore(ConsumerCore):
         position = self.position(place)
         position.question = None
         if isinstance(answer, ClientError):
-            position.error = answer
+            position.fail(answer)
         elif answer.offset == NO_OFFSET:
             self.reset(place, position)
         else:
-            position.seek(answer.offset)
-            # The leader is asked whether that still is in its log.
-            position.fetch_epoch = answer.leader_epoch
+            # With an epoch the leader is asked whether that still is in its log.
+            position.seek(answer.offset, answer.leader_epoch)
             self.committer.committed[place] = answer.offset
 
     # --- Turns
@@ -187,10 +188,6 @@ class GroupConsumerCore(ConsumerCore):
                     self.consumer_settings.group_id,
                     last.error,
                 )
-
-    def finish_handed_out(self) -> None:
-        for position in self.fetcher.positions.values():
-            position.finished = position.position
 
     def end_poll(self, now_ms: int) -> None:
         if self.has_group:
@@ -269,7 +266,7 @@ class GroupConsumerCore(ConsumerCore):
         return {
             place: self._committable(position, position.position)
             for place, position in self.fetcher.positions.items()
-            if position.position >= 0
+            if position.position >= 0 and not position.is_void
         }
 
     @staticmethod
@@ -280,13 +277,13 @@ class GroupConsumerCore(ConsumerCore):
 
     def begin_commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
         if not self.has_group:
-            raise NotSubscribed("offsets are committed for a group: give group.id")
+            raise NotSubscribed("committing needs a group.id: offsets are kept by group")
         self.committer.begin(commit, timeout_ms, now_ms)
 
     def ask_committed(self, places: Sequence[Place]) -> CommittedQuery:
         """Look up where the group stands, without moving there."""
         if not self.has_group:
-            raise NotSubscribed("offsets are committed for a group: give group.id")
+            raise NotSubscribed("committing needs a group.id: offsets are kept by group")
         return CommittedQuery(self.committed_offsets, places)
 
     # --- The keeper, and the end

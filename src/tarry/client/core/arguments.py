@@ -1,0 +1,81 @@
+"""Arguments of consumers and admin clients, checked before anything has changed.
+
+What is wrong raises TypeError or ValueError with the argument, what it is, and the right form.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+Place = tuple[str, int]
+
+OFFSET_MAX: Final = 2**63 - 1
+PARTITION_MAX: Final = 2**31 - 1
+
+
+def places_of(what: str, places: object) -> list[Place]:
+    """Partitions, each once, in their order."""
+    if isinstance(places, (str, bytes)) or not isinstance(places, Iterable):
+        raise TypeError(f'{what} takes partitions such as [("orders", 0)], not {places!r:.60}')
+    return list(dict.fromkeys(place_of(what, one) for one in places))
+
+
+def place_of(what: str, place: object) -> Place:
+    if not isinstance(place, tuple) or len(place) != 2:
+        raise TypeError(f'{what} takes partitions such as ("orders", 0), not {place!r:.60}')
+    topic, partition = place
+    if not isinstance(topic, str) or type(partition) is not int:
+        raise TypeError(
+            f"{what} takes a topic's name and a partition's number, such as "
+            f'("orders", 0), not {place!r:.60}'
+        )
+    if not 0 <= partition <= PARTITION_MAX:
+        raise ValueError(f"{what}: there is no partition {partition}; the first one is 0")
+    return topic, partition
+
+
+def check_offset(what: str, offset: object) -> None:
+    if type(offset) is not int:
+        raise TypeError(f"{what} takes an offset as an int, not {offset!r:.60}")
+    if not 0 <= offset <= OFFSET_MAX:
+        raise ValueError(
+            f"{what}: {offset} is no offset, the first one is 0; for the ends of a partition there "
+            "are seek_to_beginning and seek_to_end"
+        )
+
+
+def offsets_of(what: str, offsets: object) -> dict[Place, int]:
+    """Offsets by partition."""
+    if not isinstance(offsets, Mapping):
+        raise TypeError(f'{what} takes offsets such as {{("orders", 0): 42}}, not {offsets!r:.60}')
+    for offset in offsets.values():
+        check_offset(what, offset)
+    return {place_of(what, place): offset for place, offset in offsets.items()}
+
+
+def names_of(what: str, names: object) -> list[str]:
+    """Names in their order; one as a str is most likely meant as a list of one."""
+    if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
+        raise TypeError(f'{what} takes several names, such as ["orders"], not {names!r:.60}')
+    found = list(names)
+    for name in found:
+        if not isinstance(name, str):
+            raise TypeError(f"{what} takes names as str, not {name!r:.60}")
+    return found
+
+
+def check_pattern(pattern: re.Pattern[str]) -> None:
+    if not isinstance(pattern.pattern, str):
+        raise TypeError('subscribe takes a pattern of text, such as re.compile("orders-.*")')
+
+
+def check_settings(what: str, settings: object) -> None:
+    """A mapping, or none; an address alone is what other clients take."""
+    if settings is None or isinstance(settings, Mapping):
+        return
+    raise TypeError(
+        f"{what} takes settings as a mapping or by name, such as "
+        f'{what}(bootstrap_servers="localhost:9092"), not {settings!r:.60}'
+    )
