@@ -457,14 +457,12 @@ class Log:
                 # Its indexes cannot be read now; the next check tries again.
                 logger.warning("%s: old segments cannot be deleted yet: %s", self.directory, error)
                 return 0
-        start_offset = self.segments[count].base_offset
-        if start_offset <= self.coming_start_offset:
+        start = self.segments[count].base_offset
+        if start <= self.coming_start_offset:
             return 0
         count -= self.segment_index(self.coming_start_offset)
-        logger.info(
-            "%s: %d segments below offset %d have expired", self.directory, count, start_offset
-        )
-        self.coming_start_offset = start_offset
+        logger.info("%s: %d segments below offset %d expired", self.directory, count, start)
+        self.coming_start_offset = start
         return count
 
     def close(self) -> None:
