@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tarry.cli.partitions import places_text
 from tarry.cli.running import (
     EXIT_FAILED,
     Cluster,
@@ -18,6 +19,7 @@ from tarry.cli.running import (
     quietly,
 )
 from tarry.cli.tables import print_json, print_json_line, print_table
+from tarry.cli.units import Count
 
 if TYPE_CHECKING:
     from tarry.cli.group_look import GroupLook
@@ -36,6 +38,7 @@ Examples:
   tarry groups describe billing --members    a line a member
   tarry groups describe --all --state        a line a group
   tarry groups describe billing --watch      again and again; Ctrl-C ends
+  tarry groups describe billing --state --fail-if-lag 10k    exit code 1 if it is behind
   tarry groups describe billing --watch 30 --json    a line of JSON every 30 s
 
 \b
@@ -46,16 +49,24 @@ Lag is the number of offsets between what is committed and the end of the partit
 @click.command("describe", epilog=EXAMPLES)
 @click.argument("names", nargs=-1, metavar="[GROUP]...")
 @cluster_options
-@click.option("--all", "all_groups", is_flag=True, help="All groups.")
-@click.option("--state", "only_state", is_flag=True, help="Only a line a group.")
-@click.option("--members", "by_member", is_flag=True, help="A line a member, with what it has.")
+@click.option("--all", "all_groups", is_flag=True, help="Show all groups.")
+@click.option("--state", "only_state", is_flag=True, help="Print a line a group.")
+@click.option(
+    "--members", "by_member", is_flag=True, help="Print a line a member, with its partitions."
+)
 @click.option(
     "--watch",
     type=Seconds(),
     is_flag=False,
     flag_value="2",
-    metavar="[SECONDS]",
-    help="Again after so many seconds (2), until Ctrl-C.",
+    metavar="[TIME]",
+    help="Show it again after this time (2s), until Ctrl-C.",
+)
+@click.option(
+    "--fail-if-lag",
+    type=Count(),
+    metavar="NUMBER",
+    help="Exit with 1 if the lag of a group is above this, or is not known.",
 )
 @json_option
 @quietly
@@ -67,24 +78,30 @@ def describe_command(
     only_state: bool,
     by_member: bool,
     watch: float | None,
+    fail_if_lag: int | None,
     as_json: bool,
 ) -> None:
     """Show groups: members, what they have committed, how far they are behind."""
     if all_groups == bool(names):
-        raise click.UsageError("name groups, or say --all")
+        raise click.UsageError("name groups, or add --all")
+    if watch is not None and fail_if_lag is not None:
+        raise click.UsageError("--watch and --fail-if-lag exclude each other")
     if only_state and by_member:
         raise click.UsageError("--state and --members exclude each other")
     shape = "state" if only_state else "members" if by_member else "offsets"
     with cluster.admin() as admin:
         if watch is None:
-            if not _show(admin, names, cluster.timeout, shape, as_json=as_json):
+            looks = _show(admin, names, cluster.timeout, shape, as_json=as_json)
+            if looks is None or (fail_if_lag is not None and _is_behind(looks, fail_if_lag)):
                 sys.exit(EXIT_FAILED)
             return
         _watch(admin, names, cluster.timeout, shape, seconds=watch, as_json=as_json)
 
 
-def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_json: bool) -> bool:
-    """Print the groups once; whether all of them were there."""
+def _show(
+    admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_json: bool
+) -> list[GroupLook] | None:
+    """Print the groups once; None if one of them was not there."""
     looks, refused = _looks(admin, names, timeout)
     if as_json:
         print_json([look.as_json() for look in looks])
@@ -94,7 +111,28 @@ def _show(admin: Admin, names: Iterable[str], timeout: float, shape: str, *, as_
         click.echo(NO_GROUPS, err=True)
     for error in refused:
         click.echo(f"tarry: {error}", err=True)
-    return not refused
+    return None if refused else looks
+
+
+def _is_behind(looks: list[GroupLook], lag_max: int) -> bool:
+    """Whether a group is further behind than that, and say so."""
+    is_behind = False
+    for look in looks:
+        group_id = look.description.group_id
+        unknown = [
+            one.place
+            for one in look.partitions
+            if one.committed is not None and one.end_offset is None
+        ]
+        if unknown:
+            is_behind = True
+            places = places_text(unknown)
+            click.echo(f"tarry: the lag of group {group_id!r} is not known for {places}", err=True)
+        if (look.lag or 0) > lag_max:
+            is_behind = True
+            lag = f"{look.lag:,}, more than {lag_max:,}"
+            click.echo(f"tarry: group {group_id!r} has a lag of {lag}", err=True)
+    return is_behind
 
 
 def _looks(
@@ -102,11 +140,13 @@ def _looks(
 ) -> tuple[list[GroupLook], list[ClientError]]:
     """The named groups, or all, and why some cannot be shown."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
-    from tarry.cli.group_look import look_at_groups
+    from tarry.cli.group_look import explained_group, look_at_groups
 
     wanted = list(names)
     if wanted:
-        return look_at_groups(admin, wanted, timeout)
+        looks, refused = look_at_groups(admin, wanted, timeout)
+        told = [explained_group(admin, one, name, timeout) for name, one in refused.items()]
+        return looks, [one for one in told if one is not None]
     listed = admin.list_groups(timeout=timeout)
     newer = [one.group_id for one in listed if one.group_type not in ("", CLASSIC)]
     if newer:
@@ -114,7 +154,8 @@ def _looks(
     wanted = [one.group_id for one in listed if one.group_id not in newer]
     looks, refused = look_at_groups(admin, wanted, timeout)
     # A group may go between the list and the look at it.
-    return looks, [one for one in refused if getattr(one, "code", 0) != GROUP_ID_NOT_FOUND]
+    left = [one for one in refused.values() if getattr(one, "code", 0) != GROUP_ID_NOT_FOUND]
+    return looks, left
 
 
 def _print_looks(looks: list[GroupLook], shape: str) -> None:

@@ -7,6 +7,8 @@ from typing import Final, NamedTuple
 
 import click
 
+from tarry.base.errors import GROUP_ID_NOT_FOUND
+from tarry.cli.guesses import unknown_group
 from tarry.cli.partitions import places_text
 from tarry.cli.tables import count_of, print_table
 from tarry.client.core.admin_groups import GroupDescription, GroupMember
@@ -14,7 +16,7 @@ from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE, Place
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.lookup import LATEST, FoundOffset
 from tarry.client.core.metadata import Topic
-from tarry.client.errors import ClientError
+from tarry.client.errors import BrokerError, ClientError
 from tarry.client.sync.admin import Admin
 
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
@@ -182,15 +184,15 @@ def _member_json(member: GroupMember) -> dict[str, object]:
 
 def look_at_groups(
     admin: Admin, group_ids: Sequence[str], timeout: float
-) -> tuple[list[GroupLook], list[ClientError]]:
+) -> tuple[list[GroupLook], dict[str, ClientError]]:
     """The groups that are there, and why the others cannot be shown."""
     described = admin.describe_groups(group_ids, timeout)
-    refused = [one for one in described.values() if isinstance(one, ClientError)]
+    refused = {key: one for key, one in described.items() if isinstance(one, ClientError)}
     there = {key: one for key, one in described.items() if isinstance(one, GroupDescription)}
     committed: dict[str, dict[Place, CommittedOffset]] = {}
     for group_id, offsets in admin.group_offsets(there, timeout=timeout).items():
         if isinstance(offsets, ClientError):
-            refused.append(offsets)
+            refused[group_id] = offsets
             del there[group_id]
         else:
             committed[group_id] = offsets
@@ -210,6 +212,28 @@ def look_at_groups(
         for key, description in there.items()
     ]
     return looks, refused
+
+
+class UnknownGroup(BrokerError):
+    """A group that is not there; the text says which one was probably meant."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__(GROUP_ID_NOT_FOUND, sentence)
+        # The sentence says it; the name of the code adds nothing.
+        self.args = (sentence,)
+
+
+def explained_group(
+    admin: Admin, error: ClientError | None, name: str, timeout: float
+) -> ClientError | None:
+    """The error of a request about a group; one that is not there with the name that was
+    probably meant."""
+    is_missing = isinstance(error, BrokerError) and error.code == GROUP_ID_NOT_FOUND
+    # Brokers of newer kinds of groups say the same of those that only newer requests show.
+    if not is_missing or "does not exist" not in str(error):
+        return error
+    names = [one.group_id for one in admin.list_groups(timeout=timeout)]
+    return error if name in names else UnknownGroup(unknown_group(name, names))
 
 
 def _readers(description: GroupDescription) -> dict[Place, GroupMember]:

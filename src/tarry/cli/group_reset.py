@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from tarry.cli.group_plan import CURRENT, SHIFT, Move, Reset, committed_offsets
+from tarry.cli.guesses import unknown_group
 from tarry.cli.places import (
     BEGINNING,
     END,
@@ -21,6 +23,7 @@ from tarry.cli.places import (
 )
 from tarry.cli.running import (
     EXIT_FAILED,
+    EXIT_USAGE,
     Cluster,
     cluster_options,
     fail,
@@ -48,29 +51,42 @@ Examples:
   tarry groups reset-offsets billing --topic orders --shift-by -100
 
 \b
+From another group, and from another cluster, such as one of Apache Kafka:
+  tarry groups reset-offsets billing-2 --from-group billing --create --execute
+  tarry groups export billing -b kafka:9092 > billing.csv
+  tarry groups reset-offsets billing --from-file billing.csv --create --execute
+
+\b
 Stop the group's consumers before --execute; they begin at the new offsets when they start again.
 An offset outside of what the partition has becomes its first or last one.
 """
-
-# Not a place that can be written elsewhere: so many from what is committed.
-SHIFT: Final = "shift"
 
 
 @click.command("reset-offsets", epilog=EXAMPLES)
 @click.argument("name", metavar="GROUP")
 @cluster_options
 @click.option(
-    "--topic", "topics", multiple=True, metavar="TOPIC[:N,N-N]", help="Of this topic; repeatable."
+    "--topic", "topics", multiple=True, metavar="TOPIC[:N,N-N]", help="Topic to reset; repeatable."
 )
-@click.option("--all-topics", is_flag=True, help="Of all topics that it has committed for.")
+@click.option("--all-topics", is_flag=True, help="Reset all topics that it has committed for.")
 @click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
 @click.option("--to-latest", is_flag=True, help="To the end: what is there is not read.")
-@click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
+@click.option("--to-current", is_flag=True, help="To what is committed, or the end if nothing is.")
+@click.option("--to-offset", type=click.IntRange(0), metavar="OFFSET", help="To this offset.")
 @click.option("--to-time", metavar="TIME", help="To the first record since then; -2h is ago.")
 @click.option("--shift-by", type=int, metavar="N", help="On by N records, or back by -N.")
 @click.option(
-    "--execute/--dry-run", "execute", default=False, help="Do it; else only show it (default)."
+    "--from-file",
+    type=click.Path(),
+    metavar="FILE",
+    help="To the offsets of a file: topic,partition,offset lines; - is stdin.",
 )
+@click.option("--from-group", metavar="GROUP", help="To what this group has committed.")
+@click.option("--create", is_flag=True, help="Make the group if it does not exist.")
+@click.option(
+    "--execute/--dry-run", "execute", default=False, help="Do it, or only show it (default)."
+)
+@click.option("--export", "as_csv", is_flag=True, help="Print the new offsets for --from-file.")
 @json_option
 @quietly
 def reset_command(
@@ -81,44 +97,119 @@ def reset_command(
     all_topics: bool,
     to_earliest: bool,
     to_latest: bool,
+    to_current: bool,
     to_offset: int | None,
     to_time: str | None,
     shift_by: int | None,
+    from_file: str | None,
+    from_group: str | None,
+    create: bool,
     execute: bool,
+    as_csv: bool,
     as_json: bool,
 ) -> None:
     """Set what a group has committed, so that it reads again or leaves out."""
-    if all_topics == bool(topics):
-        raise click.UsageError("name topics with --topic, or say --all-topics")
     if not name:
         raise click.UsageError("name the group: its name is empty")
     target = _target(
         {
             "--to-earliest": Place(BEGINNING) if to_earliest else None,
             "--to-latest": Place(END) if to_latest else None,
+            "--to-current": Place(CURRENT) if to_current else None,
             "--to-offset": None if to_offset is None else Place(OFFSET, to_offset),
             "--to-time": None if to_time is None else Place(TIME, _time_ms(to_time)),
             "--shift-by": None if shift_by is None else Place(SHIFT, shift_by),
-        }
+        },
+        from_file,
+        from_group,
     )
+    if target is not None and all_topics == bool(topics):
+        raise click.UsageError("name topics with --topic, or add --all-topics")
+    source = _Source(name, target, from_file, from_group)
     wanted = parse_topics(topics)
     with cluster.admin() as admin:
-        group = _group(admin, name, cluster.timeout, may_be_new=not all_topics)
+        is_new_possible = target is None or not all_topics
+        group = _group(admin, name, cluster.timeout, may_be_new=is_new_possible)
         reset = Reset(admin, name, cluster.timeout)
-        moves = reset.plan(wanted, target)
-        if group is not None and group.members:
+        moves = source.plan(reset, wanted)
+        if group is None:
+            _tell_of_new(admin, name, cluster.timeout, execute=execute, create=create)
+        elif group.members:
             _warn_of_members(group, execute=execute)
         errors = reset.execute(moves) if execute else {}
-    _print(name, moves, errors, execute=execute, as_json=as_json)
+    _print(name, moves, errors, execute=execute, layout=_layout(as_csv=as_csv, as_json=as_json))
     if errors:
         sys.exit(EXIT_FAILED)
 
 
-def _target(given: dict[str, Place | None]) -> Place:
+def _target(
+    given: dict[str, Place | None], from_file: str | None, from_group: str | None
+) -> Place | None:
+    """Where all partitions go; None: a file or another group says it of each."""
     chosen_ones = [place for place in given.values() if place is not None]
-    if len(chosen_ones) != 1:
-        raise click.UsageError(f"say where to, with one of {', '.join(given)}")
-    return chosen_ones[0]
+    sources = [one for one in (from_file, from_group) if one is not None]
+    if len(chosen_ones) + bool(sources) != 1:
+        names = [*given, "--from-file", "--from-group"]
+        raise click.UsageError(f"name where to, with one of {', '.join(names)}")
+    return chosen_ones[0] if chosen_ones else None
+
+
+class _Source(NamedTuple):
+    """Where the new offsets come from: a place for all, a file, or another group."""
+
+    group: str
+    target: Place | None
+    file: str | None
+    from_group: str | None
+
+    def plan(self, reset: Reset, wanted: dict[str, list[int] | None]) -> list[Move]:
+        from tarry.cli.group_files import read_offsets_file
+
+        if self.target is not None:
+            return reset.plan(wanted, self.target)
+        if self.file is not None:
+            # Of a file with several groups, those of the one that was named.
+            offsets = read_offsets_file(self.file, self.from_group or self.group)
+        else:
+            assert self.from_group is not None
+            offsets = committed_offsets(reset.admin, self.from_group, reset.timeout)
+            if not offsets:
+                check_group_there(reset.admin, self.from_group, reset.timeout)
+                fail(f"group {self.from_group!r} has committed nothing")
+        return reset.plan_offsets(offsets, wanted)
+
+
+def check_group_there(admin: Admin, name: str, timeout: float) -> None:
+    """Fail for a group that is not there, with the name that was probably meant."""
+    _group(admin, name, timeout, may_be_new=False)
+
+
+def _tell_of_new(admin: Admin, name: str, timeout: float, *, execute: bool, create: bool) -> None:
+    """A mistyped name must not make a group that nobody reads with."""
+    sentence = unknown_group(name, [one.group_id for one in admin.list_groups(timeout=timeout)])
+    if not execute:
+        click.echo(f"tarry: {sentence}; --execute --create makes it", err=True)
+    elif create:
+        return
+    elif not is_at_terminal():
+        fail(f"{sentence}; add --create to make it", EXIT_USAGE)
+    elif not click.confirm(f"{sentence[0].upper()}{sentence[1:]}{_stop(sentence)} Make it?"):
+        fail("nothing was changed")
+
+
+def is_at_terminal() -> bool:
+    """Whether somebody is there to answer."""
+    return sys.stdin.isatty()
+
+
+def _stop(sentence: str) -> str:
+    return "" if sentence.endswith("?") else "."
+
+
+def _layout(*, as_csv: bool, as_json: bool) -> str:
+    if as_csv and as_json:
+        raise click.UsageError("--export and --json exclude each other")
+    return "csv" if as_csv else "json" if as_json else "table"
 
 
 def _time_ms(text: str) -> int:
@@ -141,17 +232,6 @@ def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
     return found
 
 
-def chosen(wanted: dict[str, list[int] | None], places: Sequence[At]) -> list[At]:
-    """Those of the places that were asked for; single partitions even if they are not there."""
-    found: dict[At, None] = {}
-    for topic, partitions in wanted.items():
-        if partitions is None:
-            found.update(dict.fromkeys(place for place in places if place[0] == topic))
-        else:
-            found.update(dict.fromkeys((topic, index) for index in partitions))
-    return sorted(found)
-
-
 def _group(admin: Admin, name: str, timeout: float, *, may_be_new: bool) -> GroupDescription | None:
     """The group; None for one that is not there yet and may be made."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
@@ -160,8 +240,10 @@ def _group(admin: Admin, name: str, timeout: float, *, may_be_new: bool) -> Grou
     answer = admin.describe_groups([name], timeout)[name]
     if not isinstance(answer, ClientError):
         return answer
-    if isinstance(answer, BrokerError) and answer.code == GROUP_ID_NOT_FOUND and may_be_new:
-        return None
+    if isinstance(answer, BrokerError) and answer.code == GROUP_ID_NOT_FOUND:
+        if may_be_new:
+            return None
+        fail(unknown_group(name, [one.group_id for one in admin.list_groups(timeout=timeout)]))
     raise answer
 
 
@@ -169,104 +251,24 @@ def _warn_of_members(group: GroupDescription, *, execute: bool) -> None:
     hosts = sorted({member.client_host.removeprefix("/"): None for member in group.members})
     sentence = (
         f"group {group.group_id} has {count_of(len(group.members), 'member')} "
-        f"({', '.join(hosts)}); stop them first, only they commit while they run"
+        f"({', '.join(hosts)}); stop them first: only they commit while they run"
     )
     if execute:
         fail(sentence)
     click.echo(f"tarry: {sentence}", err=True)
 
 
-class Move(NamedTuple):
-    """One partition's committed offset (None: there is none), and what it becomes."""
-
-    place: At
-    before: int | None
-    after: int
-
-
-class Reset:
-    """The offsets of one group, looked up and committed."""
-
-    def __init__(self, admin: Admin, name: str, timeout: float) -> None:
-        self.admin = admin
-        self.name = name
-        self.timeout = timeout
-
-    def plan(self, wanted: dict[str, list[int] | None], target: Place) -> list[Move]:
-        """What becomes of each partition; of all that is committed if no topics are wanted."""
-        from tarry.cli.group_look import offsets_at
-        from tarry.client.core.lookup import EARLIEST, LATEST
-
-        committed = self._committed()
-        places = self._places(wanted, committed)
-        begins = offsets_at(self.admin, dict.fromkeys(places, EARLIEST), self.timeout)
-        ends = offsets_at(self.admin, dict.fromkeys(places, LATEST), self.timeout)
-        found: dict[At, int] = {}
-        if target.kind == TIME:
-            times = dict.fromkeys(places, target.number)
-            found = offsets_at(self.admin, times, self.timeout)
-        moves: list[Move] = []
-        for place in places:
-            if place not in begins or place not in ends:
-                fail(f"{place[0]} [{place[1]}] does not tell its offsets; is it there?")
-            before = committed.get(place)
-            if target.kind == SHIFT:
-                wish = _shifted(place, before, target.number)
-            else:
-                wish = target.offset(begins[place], ends[place], found.get(place, -1))
-            after = min(max(wish, begins[place]), ends[place])
-            if after != wish:
-                span = f"offsets {begins[place]} to {ends[place]}, not {wish}"
-                click.echo(f"tarry: {place[0]} [{place[1]}] has {span}: taking {after}", err=True)
-            moves.append(Move(place, before, after))
-        return moves
-
-    def _committed(self) -> dict[At, int]:
-        from tarry.client.errors import ClientError
-
-        answer = self.admin.group_offsets([self.name], timeout=self.timeout)[self.name]
-        if isinstance(answer, ClientError):
-            raise answer
-        return {place: one.offset for place, one in answer.items()}
-
-    def _places(self, wanted: dict[str, list[int] | None], committed: dict[At, int]) -> list[At]:
-        if not wanted:
-            if not committed:
-                fail(f"group {self.name} has committed nothing; name a topic with --topic")
-            return sorted(committed)
-        topics = self.admin.find_topics(wanted, self.timeout)
-        for topic, partitions in wanted.items():
-            if topic not in topics:
-                fail(f"topic {topic} does not exist")
-            for index in partitions or ():
-                if index not in topics[topic].partitions:
-                    last = max(topics[topic].partitions)
-                    fail(f"topic {topic} has partitions 0 to {last}, not {index}")
-        known = [(name, index) for name, one in topics.items() for index in one.partitions]
-        return chosen(wanted, known)
-
-    def execute(self, moves: list[Move]) -> dict[At, str]:
-        """Commit; the sentences about those that were refused."""
-        offsets = {move.place: move.after for move in moves}
-        outcomes = self.admin.commit_group_offsets(self.name, offsets, self.timeout)
-        return {place: str(error) for place, error in outcomes.items() if error is not None}
-
-
-def _shifted(place: At, before: int | None, number: int) -> int:
-    if before is None:
-        fail(
-            f"nothing is committed for {place[0]} [{place[1]}], so it cannot be shifted; name "
-            f"the partitions that have a commit, as in --topic {place[0]}:0,2"
-        )
-    return before + number
-
-
 def _print(
-    name: str, moves: list[Move], errors: dict[At, str], *, execute: bool, as_json: bool
+    name: str, moves: list[Move], errors: dict[At, str], *, execute: bool, layout: str
 ) -> None:
     for sentence in dict.fromkeys(errors.values()):
         click.echo(f"tarry: {sentence}", err=True)
-    if as_json:
+    if layout == "csv":
+        from tarry.cli.group_files import offsets_csv
+
+        click.echo(offsets_csv({name: {move.place: move.after for move in moves}}), nl=False)
+        return
+    if layout == "json":
         print_json(
             {
                 "group": name,
@@ -297,4 +299,4 @@ def _print(
     if rows:
         print_table(["topic", "partition", "before", "after", "change"], rows)
     if not execute:
-        click.echo("nothing was changed; say --execute to do it", err=True)
+        click.echo("nothing was changed; add --execute to do it", err=True)

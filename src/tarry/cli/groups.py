@@ -15,6 +15,7 @@ from tarry.cli.running import (
     EXIT_FAILED,
     Cluster,
     GuessingGroup,
+    check_can_ask,
     cluster_options,
     confirm,
     fail,
@@ -48,13 +49,14 @@ Examples:
   tarry groups describe billing                    who reads what, and how far behind
   tarry groups why billing                         why it rebalanced lately
   tarry groups reset-offsets billing --topic orders --to-earliest
+  tarry groups export billing > billing.csv        its offsets, for another group or cluster
   tarry groups delete billing
 """
 
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def groups() -> None:
-    """List, describe, explain, reset and delete consumer groups."""
+    """List, describe, explain, reset, export and delete consumer groups."""
 
 
 groups.add_command(describe_command)
@@ -77,11 +79,21 @@ States: Empty (no members), PreparingRebalance (members join), CompletingRebalan
 
 @groups.command("list", epilog=LIST_EXAMPLES)
 @cluster_options
-@click.option("--state", "states", multiple=True, metavar="STATE", help="Only groups in it.")
 @click.option(
-    "--type", "types", multiple=True, metavar="TYPE", help="Only of this type, such as classic."
+    "--state",
+    "states",
+    multiple=True,
+    metavar="STATE",
+    help="Show only groups in this state; repeatable.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Only the names.")
+@click.option(
+    "--type",
+    "types",
+    multiple=True,
+    metavar="TYPE",
+    help="Show only groups of this type; repeatable.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="Print the names only.")
 @json_option
 @quietly
 def list_command(
@@ -163,7 +175,7 @@ The broker remembers them since it was started; Apache Kafka does not.
     type=click.IntRange(1),
     default=10,
     show_default=True,
-    help="How many rebalances.",
+    help="Number of rebalances to show.",
 )
 @json_option
 @quietly
@@ -176,9 +188,14 @@ def why_command(
 ) -> None:
     """Tell why a group rebalanced: who came, died, left or changed, and how long it stood still."""
     from tarry.cli.group_history import history_json, print_history, rebalances_of
+    from tarry.cli.group_look import explained_group
+    from tarry.client.errors import ClientError
 
     with cluster.admin() as admin:
-        memory = admin.group_memory(name, cluster.timeout)
+        try:
+            memory = admin.group_memory(name, cluster.timeout)
+        except ClientError as error:
+            raise explained_group(admin, error, name, cluster.timeout) or error from None
         if memory is None:
             brokers = ", ".join(
                 str(one.address) for one in admin.describe_cluster(cluster.timeout).brokers
@@ -192,6 +209,59 @@ def why_command(
         print_json(history_json(memory, rebalances[-count:]))
     else:
         print_history(memory, rebalances, count)
+
+
+# --- export
+
+EXPORT_EXAMPLES: Final = """
+\b
+Examples:
+  tarry groups export billing > billing.csv     topic,partition,offset lines
+  tarry groups export billing audit             group,topic,partition,offset lines
+  tarry groups export --all -b kafka:9092 > groups.csv
+  tarry groups reset-offsets billing --from-file groups.csv --create --execute
+
+\b
+The files are those of Kafka's kafka-consumer-groups --export.
+"""
+
+
+@groups.command("export", epilog=EXPORT_EXAMPLES)
+@click.argument("names", nargs=-1, metavar="[GROUP]...")
+@cluster_options
+@click.option("--all", "all_groups", is_flag=True, help="Export all groups.")
+@json_option
+@quietly
+def export_command(
+    names: tuple[str, ...], *, cluster: Cluster, all_groups: bool, as_json: bool
+) -> None:
+    """Print the committed offsets of groups, to be set elsewhere."""
+    from tarry.cli.group_files import offsets_csv
+    from tarry.cli.group_plan import committed_offsets
+    from tarry.cli.group_reset import check_group_there
+
+    if all_groups == bool(names):
+        raise click.UsageError("name groups, or add --all")
+    with cluster.admin() as admin:
+        wanted = names or [one.group_id for one in admin.list_groups(timeout=cluster.timeout)]
+        found = {}
+        for name in wanted:
+            offsets = committed_offsets(admin, name, cluster.timeout)
+            if not offsets and names:
+                check_group_there(admin, name, cluster.timeout)
+                fail(f"group {name!r} has committed nothing")
+            if offsets:
+                found[name] = offsets
+    if as_json:
+        print_json(
+            [
+                {"group": group, "topic": topic, "partition": partition, "offset": offset}
+                for group, offsets in found.items()
+                for (topic, partition), offset in offsets.items()
+            ]
+        )
+    else:
+        click.echo(offsets_csv(found), nl=False)
 
 
 # --- delete
@@ -211,7 +281,7 @@ Only groups without members can be deleted: stop the consumers first.
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @cluster_options
 @yes_option
-@click.option("--if-exists", is_flag=True, help="Do nothing for groups that are not there.")
+@click.option("--if-exists", is_flag=True, help="Succeed for groups that do not exist.")
 @json_option
 @quietly
 def delete_command(
@@ -224,17 +294,23 @@ def delete_command(
 ) -> None:
     """Delete groups without members, with all that they have committed."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
+    from tarry.cli.group_look import explained_group
     from tarry.cli.outcomes import print_outcomes
 
-    confirm(f"Delete {', '.join(names)} with all committed offsets?", yes=yes)
+    question = f"Delete {', '.join(names)} with all committed offsets?"
+    check_can_ask(question, yes=yes)
     with cluster.admin() as admin:
-        outcomes = admin.delete_groups(names, cluster.timeout)
-    print_outcomes(
-        "group",
-        [(one.group_id, one.error, "deleted") for one in outcomes],
-        forgiven={GROUP_ID_NOT_FOUND: "is not there"} if if_exists else {},
-        as_json=as_json,
-    )
+        confirm(question, yes=yes)
+        outcomes = [
+            (
+                one.group_id,
+                explained_group(admin, one.error, one.group_id, cluster.timeout),
+                "deleted",
+            )
+            for one in admin.delete_groups(names, cluster.timeout)
+        ]
+    forgiven = {GROUP_ID_NOT_FOUND: "does not exist, nothing deleted"} if if_exists else {}
+    print_outcomes("group", outcomes, forgiven=forgiven, as_json=as_json)
 
 
 # --- delete-offsets
@@ -260,7 +336,7 @@ Offsets of a topic that the group's members read cannot be deleted.
     multiple=True,
     required=True,
     metavar="TOPIC[:N,N-N]",
-    help="Of this topic; repeatable.",
+    help="Topic whose offsets are deleted; repeatable.",
 )
 @yes_option
 @json_option
@@ -274,18 +350,19 @@ def delete_offsets_command(
     as_json: bool,
 ) -> None:
     """Forget what a group has committed for topics, or for some of their partitions."""
-    from tarry.cli.group_reset import chosen, parse_topics
+    from tarry.cli.group_plan import chosen, committed_offsets
+    from tarry.cli.group_reset import check_group_there, parse_topics
     from tarry.cli.outcomes import print_outcomes
 
     wanted = parse_topics(topics)
-    confirm(f"Delete the offsets of group {name} for {', '.join(topics)}?", yes=yes)
+    question = f"Delete the offsets of group {name} for {', '.join(topics)}?"
+    check_can_ask(question, yes=yes)
     with cluster.admin() as admin:
-        look = admin.group_offsets([name], timeout=cluster.timeout)[name]
-        if isinstance(look, Exception):
-            raise look
-        places = chosen(wanted, list(look))
+        places = chosen(wanted, list(committed_offsets(admin, name, cluster.timeout)))
         if not places:
-            fail(f"group {name} has committed nothing for {', '.join(topics)}", EXIT_FAILED)
+            check_group_there(admin, name, cluster.timeout)
+            fail(f"group {name!r} has committed nothing for {', '.join(topics)}", EXIT_FAILED)
+        confirm(question, yes=yes)
         outcomes = admin.delete_group_offsets(name, places, cluster.timeout)
     print_outcomes(
         "partition",

@@ -42,7 +42,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "groups": (
         "tarry.cli.groups:groups",
-        "List, describe, explain, reset and delete consumer groups.",
+        "List, describe, explain, reset, export and delete consumer groups.",
     ),
     "configs": (
         "tarry.cli.configs:configs",

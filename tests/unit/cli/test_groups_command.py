@@ -203,7 +203,7 @@ def test_groups_that_are_not_there_fail_after_the_others_were_shown(tarry: Comma
 
     assert result.exit_code == 1
     assert "billing" in result.stdout
-    assert result.stderr == "tarry: group nope does not exist (GROUP_ID_NOT_FOUND)\n"
+    assert result.stderr == "tarry: group 'nope' does not exist\n"
 
 
 def test_all_groups_are_those_that_can_be_shown_and_are_still_there(
@@ -461,7 +461,7 @@ def test_a_reset_shows_what_it_would_do_and_does_nothing(
         "orders          1       4      0  -4\n"
         "orders          2       -      0  -\n"
     )
-    assert result.stderr == "nothing was changed; say --execute to do it\n"
+    assert result.stderr == "nothing was changed; add --execute to do it\n"
     assert cluster.groups["billing"].offsets == before
 
 
@@ -508,7 +508,7 @@ def test_a_reset_takes_what_the_partition_has_and_says_so(
 def test_a_group_that_is_not_there_can_be_given_offsets(
     tarry: CommandRunner, cluster: GroupCluster
 ) -> None:
-    tarry.ok("groups reset-offsets new --topic orders:2 --to-latest --execute")
+    tarry.ok("groups reset-offsets new --topic orders:2 --to-latest --execute --create")
 
     assert cluster.groups["new"].offsets == {("orders", 2): 10}
 
@@ -552,8 +552,8 @@ def test_a_member_that_comes_in_between_is_refused_by_the_broker(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ("--topic nope --to-latest", "topic nope does not exist"),
-        ("--topic orders:7 --to-latest", "topic orders has partitions 0 to 2, not 7"),
+        ("--topic nope --to-latest", "topic 'nope' does not exist"),
+        ("--topic orders:7 --to-latest", "topic 'orders' has partitions 0 to 2, not 7"),
         ("--topic orders:2 --shift-by 1", "nothing is committed for orders [2]"),
     ],
 )
@@ -573,7 +573,7 @@ def test_all_topics_of_a_group_that_committed_nothing_are_none(
     assert "has committed nothing" in tarry.refused(
         "groups reset-offsets audit --all-topics --to-latest"
     )
-    assert "nope does not exist" in tarry.refused(
+    assert "'nope' does not exist" in tarry.refused(
         "groups reset-offsets nope --all-topics --to-latest"
     )
 
@@ -607,7 +607,7 @@ def test_groups_that_cannot_be_deleted_fail_the_command_and_not_each_other(
     assert result.stdout == "audit: deleted\n"
     assert "group billing has members; stop them first" in result.stderr
     assert "nope" in result.stderr
-    assert forgiven == "nope: is not there\n"
+    assert forgiven == "nope: does not exist, nothing deleted\n"
 
 
 def test_offsets_are_deleted_by_topic_and_partition(
