@@ -1,15 +1,20 @@
-"""Kafka's own DumpLogSegments accepts our segments and both indexes."""
+"""Kafka's own DumpLogSegments accepts our segments and both indexes, and `tarry log dump` shows
+what it shows."""
 
 from __future__ import annotations
 
+import json
 import os
 import random
+import re
 import subprocess
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 from kafka_server import KafkaUnavailable, java_command
 
+from tarry.cli.log_dump import dump_command
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
 from tarry.log.logs import Logs
@@ -126,3 +131,73 @@ def test_every_index_entry_names_a_batch_that_is_there(directory):
     assert f"Dumping {files[0]}" in output.replace(os.sep, "/")
     assert entries.count("offset: ") > 20
     assert entries.count("timestamp: ") > 20
+
+
+# A field of Kafka's tool, and what it is called in our JSON.
+BATCH_FIELDS = {
+    "baseOffset": "base_offset",
+    "lastOffset": "last_offset",
+    "count": "records",
+    "baseSequence": "base_sequence",
+    "lastSequence": "last_sequence",
+    "producerId": "producer_id",
+    "producerEpoch": "producer_epoch",
+    "partitionLeaderEpoch": "leader_epoch",
+    "isTransactional": "is_transactional",
+    "isControl": "is_control",
+    "position": "position",
+    "CreateTime": "max_timestamp",
+    "size": "size",
+    "magic": "magic",
+    "compresscodec": "codec",
+    "crc": "crc",
+    "isvalid": "is_valid",
+}
+
+
+def ours(files: list[Path], *options: str) -> list[dict[str, object]]:
+    result = CliRunner().invoke(dump_command, [*map(str, files), "--json", *options])
+    assert result.exit_code == 0, result.output
+    return [json.loads(line) for line in result.stdout.splitlines()]
+
+
+def fields_of(line: str) -> dict[str, str]:
+    """`name: value` of a line of Kafka's."""
+    return dict(re.findall(r"(\w+): (\S+)", line))
+
+
+def test_our_dump_of_segments_shows_what_kafkas_shows(directory):
+    disk, target = directory
+    files = exported(disk, target, ".log")
+
+    lines = dump(files, "--deep-iteration", "--print-data-log").splitlines()
+    found = ours(files, "--records")
+
+    theirs = [fields_of(line) for line in lines if line.startswith("baseOffset:")]
+    batches = [one for one in found if one["kind"] == "batch"]
+    assert len(theirs) == len(batches) >= 250
+    for their, batch in zip(theirs, batches, strict=True):
+        for name, field in BATCH_FIELDS.items():
+            assert their[name] == str(batch[field]).lower(), (name, batch)
+    # "| offset: 5 CreateTime: 17… keySize: 3 valueSize: 10 sequence: 4 headerKeys: [] key: … "
+    records = [fields_of(line) for line in lines if line.startswith("| offset:")]
+    own = [one for one in found if one["kind"] == "record"]
+    assert [(one["offset"], one["CreateTime"], one["sequence"]) for one in records] == [
+        (str(one["offset"]), str(one["timestamp"]), str(one["sequence"])) for one in own
+    ]
+    assert [int(one["valueSize"]) for one in records] == [len(str(one["value"])) for one in own]
+
+
+def test_our_dump_of_indexes_shows_what_kafkas_shows(directory):
+    disk, target = directory
+    files = exported(disk, target, "index")
+
+    lines = dump(files).splitlines()
+    found = ours(files)
+
+    theirs = [fields_of(line) for line in lines if line.startswith(("offset:", "timestamp:"))]
+    own = [one for one in found if one["kind"] in ("index", "timeindex")]
+    assert [sorted(one.items()) for one in theirs] == [
+        sorted((key, str(value)) for key, value in one.items() if key not in ("kind", "file"))
+        for one in own
+    ]

@@ -141,7 +141,7 @@ def test_offsets_of_a_group_are_made_seen_moved_and_deleted(cli: GroupCli) -> No
 
     planned = cli.json(*reset, "--topic", topic, "--to-latest")
     missing = cli.run("groups", "describe", group)
-    cli.ok(*reset, "--topic", topic, "--to-latest", "--execute")
+    cli.ok(*reset, "--topic", topic, "--to-latest", "--execute", "--create")
     cli.ok(*reset, "--topic", f"{topic}:0", "--shift-by", "-4", "--execute")
     cli.ok(*reset, "--topic", f"{topic}:1", "--to-offset", "3", "--execute")
     cli.ok(*reset, "--topic", f"{topic}:2", "--to-time", "-1h", "--execute")
@@ -368,14 +368,14 @@ def test_what_cannot_be_changed_is_a_sentence_and_exit_code_1(cli: GroupCli) -> 
         (["configs", "set", "--topic", topic, "no.such.key=1"], b"INVALID_CONFIG"),
         (["configs", "set", "--topic", "not-there", "retention.ms=1"], b"not-there"),
         (["configs", "get", "--topic", "not-there"], b"not-there"),
-        (["configs", "get", "--topic", topic, "retentionms"], b"did you mean retention.ms?"),
+        (["configs", "get", "--topic", topic, "retentionms"], b"did you mean 'retention.ms'?"),
         (["topics", "alter", topic, "-c", "segment.bytes=-1"], b"INVALID_CONFIG"),
         (["topics", "add-partitions", topic, "-p", "2"], b"INVALID_PARTITIONS"),
         (["topics", "add-partitions", "not-there", "-p", "2"], b"does not exist"),
         (["topics", "delete-records", topic, "--before", "5", "-y"], b"OFFSET_OUT_OF_RANGE"),
         (["topics", "delete-records", topic, "--before", "end", "-p", "7", "-y"], b"not 7"),
-        (["groups", "delete", "not-there", "-y"], b"not-there does not exist"),
-        (["groups", "describe", "not-there"], b"not-there does not exist"),
+        (["groups", "delete", "not-there", "-y"], b"'not-there' does not exist"),
+        (["groups", "describe", "not-there"], b"'not-there' does not exist"),
         (["consume", "not-there", "--group", "g"], b"not-there does not exist"),
     ):
         done = cli.run(*arguments)
