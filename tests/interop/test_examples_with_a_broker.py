@@ -30,7 +30,7 @@ ENDLESS = ("--follow", "tarry serve")
 pytestmark = pytest.mark.process
 
 
-def run_command(line: str, address: str) -> None:
+def run_command(line: str, address: str, directory: Path) -> None:
     environment = {
         **os.environ,
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
@@ -39,6 +39,8 @@ def run_command(line: str, address: str) -> None:
     done = subprocess.run(
         ["bash", "-o", "pipefail", "-c", line],
         env=environment,
+        # Some of them write files.
+        cwd=directory,
         capture_output=True,
         text=True,
         timeout=120,
@@ -57,7 +59,9 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_commands_and_examples_do_what_the_page_says(page: str, broker: BrokerProcess) -> None:
+def test_commands_and_examples_do_what_the_page_says(
+    page: str, broker: BrokerProcess, tmp_path: Path
+) -> None:
     blocks = FENCED.findall((ROOT / page).read_text(encoding="utf-8"))
     namespace: dict[str, Any] = {"__name__": "__main__"}
     ran = 0
@@ -74,7 +78,7 @@ def test_commands_and_examples_do_what_the_page_says(page: str, broker: BrokerPr
         elif kind == "":
             for line in text.splitlines():
                 if COMMAND.match(line) and not any(word in line for word in ENDLESS):
-                    run_command(line, broker.address)
+                    run_command(line, broker.address, tmp_path)
                     ran += 1
 
     assert ran >= 5

@@ -102,9 +102,11 @@ def test_no_example_hides_from_the_tests(page: str) -> None:
 
 @pytest.mark.parametrize("page", [page for page in PAGES if page.startswith("docs/reference/")])
 def test_every_name_of_the_reference_is_imported_as_it_says(page: str) -> None:
-    imports = IMPORT.findall((ROOT / page).read_text(encoding="utf-8"))
+    text = (ROOT / page).read_text(encoding="utf-8")
+    imports = IMPORT.findall(text)
 
-    assert imports
+    # A page of commands names nothing of Python.
+    assert imports or "```py" not in text
     for module, name in imports:
         assert hasattr(importlib.import_module(module), name), f"from {module} import {name}"
 
