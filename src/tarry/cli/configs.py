@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 EXAMPLES: Final = """
 \b
-A setting of a topic counts for it alone; one of a broker is the default for its topics.
+A setting of a topic applies to it alone; one of a broker is the default for its topics.
 
 \b
 Examples:
@@ -221,7 +221,7 @@ Examples:
   tarry configs set --topic orders retention.ms=1 --validate-only
 
 \b
-All of the settings are changed, or none.  They count at once and survive a restart.
+All of the settings are changed, or none.  They apply at once and survive a restart.
 """
 
 
@@ -251,7 +251,7 @@ def set_command(
 UNSET_EXAMPLES: Final = """
 \b
 Examples:
-  tarry configs unset --topic orders retention.ms      the broker's value counts again
+  tarry configs unset --topic orders retention.ms      the broker's value applies again
   tarry configs unset --broker 1 log.cleaner.backoff.ms
 """
 
@@ -273,7 +273,7 @@ def unset_command(
     validate_only: bool,
     as_json: bool,
 ) -> None:
-    """Take settings back, so that the defaults count again."""
+    """Remove settings, so that the defaults apply again."""
     changes = parse_changes((), keys)
     change = _Change(cluster, target, changes, internal=internal, validate_only=validate_only)
     change.run(as_json=as_json)

@@ -81,7 +81,7 @@ def describe_command(
     fail_if_lag: int | None,
     as_json: bool,
 ) -> None:
-    """Show groups: members, what they have committed, how far they are behind."""
+    """Show groups: members, committed offsets and lag."""
     if all_groups == bool(names):
         raise click.UsageError("name groups, or add --all")
     if watch is not None and fail_if_lag is not None:

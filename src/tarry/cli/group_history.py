@@ -119,7 +119,7 @@ def print_history(memory: GroupMemory, rebalances: list[Rebalance], count: int) 
         first = [time_text(one.began_ms), _generations(one), _stood(one)]
         rows.append([*first, *cells[0]])
         rows.extend(["", "", "", *more] for more in cells[1:])
-    print_table(["when", "generation", "stood still", "silent", "what happened"], rows)
+    print_table(["when", "generation", "took", "silent", "what happened"], rows)
     known = sum(one.state != NONE for one in rebalances)
     click.echo(f"{count_of(known, 'rebalance')} remembered since {since}", err=True)
 

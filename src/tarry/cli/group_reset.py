@@ -69,24 +69,33 @@ An offset outside of what the partition has becomes its first or last one.
     "--topic", "topics", multiple=True, metavar="TOPIC[:N,N-N]", help="Topic to reset; repeatable."
 )
 @click.option("--all-topics", is_flag=True, help="Reset all topics that it has committed for.")
-@click.option("--to-earliest", is_flag=True, help="To the first record that is there.")
-@click.option("--to-latest", is_flag=True, help="To the end: what is there is not read.")
-@click.option("--to-current", is_flag=True, help="To what is committed, or the end if nothing is.")
-@click.option("--to-offset", type=click.IntRange(0), metavar="OFFSET", help="To this offset.")
-@click.option("--to-time", metavar="TIME", help="To the first record since then; -2h is ago.")
-@click.option("--shift-by", type=int, metavar="N", help="On by N records, or back by -N.")
+@click.option("--to-earliest", is_flag=True, help="Reset to the first record that is there.")
+@click.option(
+    "--to-latest", is_flag=True, help="Reset to the end: all records that are there are skipped."
+)
+@click.option(
+    "--to-current", is_flag=True, help="Keep what is committed; reset to the end where nothing is."
+)
+@click.option("--to-offset", type=click.IntRange(0), metavar="OFFSET", help="Reset to this offset.")
+@click.option("--to-time", metavar="TIME", help="Reset to the first record since then; -2h is ago.")
+@click.option("--shift-by", type=int, metavar="N", help="Move by N records; -N moves back.")
 @click.option(
     "--from-file",
     type=click.Path(),
     metavar="FILE",
-    help="To the offsets of a file: topic,partition,offset lines; - is stdin.",
+    help="Reset to offsets of a file: topic,partition,offset lines; - is stdin.",
 )
-@click.option("--from-group", metavar="GROUP", help="To what this group has committed.")
+@click.option("--from-group", metavar="GROUP", help="Reset to what this group has committed.")
 @click.option("--create", is_flag=True, help="Make the group if it does not exist.")
 @click.option(
-    "--execute/--dry-run", "execute", default=False, help="Do it, or only show it (default)."
+    "--execute/--dry-run",
+    "execute",
+    default=False,
+    help="Do it, or only show what would change (default).",
 )
-@click.option("--export", "as_csv", is_flag=True, help="Print the new offsets for --from-file.")
+@click.option(
+    "--export", "as_csv", is_flag=True, help="Print the new offsets in the form of --from-file."
+)
 @json_option
 @quietly
 def reset_command(
@@ -108,7 +117,7 @@ def reset_command(
     as_csv: bool,
     as_json: bool,
 ) -> None:
-    """Set what a group has committed, so that it reads again or leaves out."""
+    """Set the committed offsets of a group, so that it reads records again or skips them."""
     if not name:
         raise click.UsageError("name the group: its name is empty")
     target = _target(

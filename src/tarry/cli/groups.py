@@ -186,7 +186,7 @@ def why_command(
     count: int,
     as_json: bool,
 ) -> None:
-    """Tell why a group rebalanced: who came, died, left or changed, and how long it stood still."""
+    """Tell why a group rebalanced: who came, died, left or changed, and how long it took."""
     from tarry.cli.group_history import history_json, print_history, rebalances_of
     from tarry.cli.group_look import explained_group
     from tarry.client.errors import ClientError
@@ -292,7 +292,7 @@ def delete_command(
     if_exists: bool,
     as_json: bool,
 ) -> None:
-    """Delete groups without members, with all that they have committed."""
+    """Delete groups without members, with all their committed offsets."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
     from tarry.cli.group_look import explained_group
     from tarry.cli.outcomes import print_outcomes
@@ -349,7 +349,7 @@ def delete_offsets_command(
     yes: bool,
     as_json: bool,
 ) -> None:
-    """Forget what a group has committed for topics, or for some of their partitions."""
+    """Delete the committed offsets of a group for topics or partitions."""
     from tarry.cli.group_plan import chosen, committed_offsets
     from tarry.cli.group_reset import check_group_there, parse_topics
     from tarry.cli.outcomes import print_outcomes

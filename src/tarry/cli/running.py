@@ -213,7 +213,7 @@ def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
 
-yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask before it is done.")
+yes_option = click.option("-y", "--yes", is_flag=True, help="Do not ask for confirmation.")
 
 
 def check_can_ask(question: str, *, yes: bool) -> None:

@@ -64,7 +64,7 @@ The settings of a topic, with what they mean:
     "--unset",
     multiple=True,
     metavar="KEY",
-    help="Setting to take back to the broker's; repeatable.",
+    help="Setting to remove, so that the broker's applies; repeatable.",
 )
 @internal_option
 @click.option("--validate-only", is_flag=True, help="Only check whether it could be done.")
@@ -80,7 +80,7 @@ def alter_command(
     validate_only: bool,
     as_json: bool,
 ) -> None:
-    """Change settings of topics; of each topic all of them or none."""
+    """Change settings of topics; all of them or none for each topic."""
     from tarry.cli.configs import parse_changes
     from tarry.client.errors import BrokerError, UnknownTopic
 
@@ -143,7 +143,7 @@ def add_partitions_command(
     validate_only: bool,
     as_json: bool,
 ) -> None:
-    """Give topics more partitions; groups that read them share the new ones out."""
+    """Add partitions to topics; the groups that read them share the new ones out."""
     brokers = None if assignment is None else parse_assignment(assignment)
     done = "could have" if validate_only else "has"
     outcomes: list[tuple[str, ClientError | None, str]] = []
@@ -213,7 +213,7 @@ def delete_records_command(
     internal: bool,
     as_json: bool,
 ) -> None:
-    """Delete the first records of a topic's partitions, for all readers and for good."""
+    """Delete the oldest records of a topic for good, up to an offset or a time."""
     from tarry.cli.places import BadPlace, parse_partitions, parse_places
 
     try:

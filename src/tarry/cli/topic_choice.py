@@ -102,5 +102,5 @@ def explained(admin: Admin, error: ClientError, name: str, timeout: float) -> Cl
 
 
 internal_option = click.option(
-    "--internal", is_flag=True, help="Allow it for the broker's own topics as well."
+    "--internal", is_flag=True, help="Allow changes of the broker's own topics."
 )

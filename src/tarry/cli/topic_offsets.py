@@ -44,7 +44,7 @@ LARGEST_TIME: Final = "largest-time"
     metavar="PLACE",
     help="beginning, end, largest-time, or a time; see below.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="Print TOPIC:PARTITION:OFFSET lines only.")
+@click.option("-q", "--quiet", is_flag=True, help="Print lines of TOPIC:PARTITION:OFFSET only.")
 @json_option
 @quietly
 def offsets_command(

@@ -318,19 +318,19 @@ def test_the_last_rebalances_are_told_with_who_and_why_and_how_long(
 
     assert result.exit_code == 0
     assert result.stdout.splitlines() == [
-        "when    generation  stood still  silent   what happened",
-        "     0  0 to 1      3.105 s               member app-1 joined",
-        "                                          member app-2 joined",
-        "                                          2 members joined, assignor range, leader app-1",
-        " 60000  1 to 2      3.105 s      45.0 s   member app-2 of client app at 10.1.1.1 was "
+        "when    generation  took        silent   what happened",
+        "     0  0 to 1      3.105 s              member app-1 joined",
+        "                                         member app-2 joined",
+        "                                         2 members joined, assignor range, leader app-1",
+        " 60000  1 to 2      3.105 s     45.0 s   member app-2 of client app at 10.1.1.1 was "
         "removed: its session ended; the others rejoin",
-        "                                          1 member joined, assignor range, leader app-1",
-        " 70000  -           -            45.0 s   member app-9 of client app at 10.1.1.1 was "
+        "                                         1 member joined, assignor range, leader app-1",
+        " 70000  -           -           45.0 s   member app-9 of client app at 10.1.1.1 was "
         "removed: it did not come back with the id it was given; the others rejoin",
-        " 90000  2 to 3      -            0.007 s  member app-1 of client app at 10.1.1.1 was "
+        " 90000  2 to 3      -           0.007 s  member app-1 of client app at 10.1.1.1 was "
         "removed: it left; the others rejoin",
-        "                                          nobody is left",
-        " 95000  3 to ...    since then            member app-3 joined",
+        "                                         nobody is left",
+        " 95000  3 to ...    since then           member app-3 joined",
     ]
     assert result.stderr == "4 rebalances remembered since      0\n"
 
