@@ -300,9 +300,9 @@ def test_what_the_cluster_refuses_is_a_sentence_and_exit_code_1(cli: Cli) -> Non
 def test_what_is_there_already_is_no_failure_on_request(cli: Cli) -> None:
     topic = cli.topic()
 
-    assert b"left as it is" in cli.ok("topics", "create", topic, "--if-not-exists")
-    assert b"is not there" in cli.ok("topics", "delete", "not-there", "-y", "--if-exists")
-    assert b"could be made" in cli.ok("topics", "create", f"{topic}-b", "--validate-only")
+    assert b"nothing changed" in cli.ok("topics", "create", topic, "--if-not-exists")
+    assert b"nothing deleted" in cli.ok("topics", "delete", "not-there", "-y", "--if-exists")
+    assert b"could be created" in cli.ok("topics", "create", f"{topic}-b", "--validate-only")
     assert f"{topic}-b" not in cli.ok("topics", "list", "-q").decode().split()
 
 

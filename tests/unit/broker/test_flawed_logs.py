@@ -164,7 +164,7 @@ def test_a_missing_segment_is_known_at_the_start(caplog: pytest.LogCaptureFixtur
 
     assert read == [errors.NONE] * 2 + [errors.KAFKA_STORAGE_ERROR] * 4
     assert written == errors.KAFKA_STORAGE_ERROR
-    assert any("flaw" in r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
+    assert any("damaged" in r.getMessage() for r in caplog.records if r.levelno >= logging.ERROR)
 
 
 def test_a_damaged_replica_is_told_as_offline_and_others_are_not(flawed: BrokerByHand) -> None:
