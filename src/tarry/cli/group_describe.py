@@ -122,7 +122,8 @@ def _is_behind(looks: list[GroupLook], lag_max: int) -> bool:
         unknown = [
             one.place
             for one in look.partitions
-            if one.committed is not None and one.end_offset is None
+            # Where nothing was committed, the group may have everything before it.
+            if one.end_offset is None or (one.committed is None and one.end_offset > 0)
         ]
         if unknown:
             is_behind = True

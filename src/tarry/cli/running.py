@@ -17,14 +17,14 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
 import click
 
 from tarry.base.errors import InvalidSetting, TarryError
-from tarry.cli.streams import forget_stdout, is_no_room, sentence_of
+from tarry.cli.streams import forget_stdout, sentence_of
 from tarry.cli.units import Seconds
 
 if TYPE_CHECKING:
     from tarry.client.sync.admin import Admin
 
 # What other modules of commands take from here.
-__all__ = ["Seconds", "forget_stdout", "is_no_room"]
+__all__ = ["Seconds", "forget_stdout"]
 
 EXIT_FAILED: Final = 1
 EXIT_USAGE: Final = 2

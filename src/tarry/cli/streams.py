@@ -73,11 +73,6 @@ def forget_stdout() -> None:
     os.close(nowhere)
 
 
-def is_no_room(error: OSError) -> bool:
-    """Whether a write failed because what is below it is full."""
-    return error.errno in _FULL
-
-
 def sentence_of(error: OSError) -> str:
     """What the system refused, in a sentence for the user."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()

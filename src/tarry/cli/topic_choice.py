@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from tarry.client.errors import ClientError
     from tarry.client.sync.admin import Admin
 
-PATTERN_HELP = "A name, a pattern such as 'orders-*', or a regular expression such as '^orders'."
-
 
 def is_pattern(text: str) -> bool:
     return text.startswith("^") or any(letter in text for letter in "*?[")

@@ -350,7 +350,8 @@ def delete_command(
         check_not_internal(there, "delete it", internal=internal)
         if there:
             confirm(_with_sizes(admin, there, cluster.timeout) if not yes else question, yes=yes)
-        outcomes = admin.delete_topics([one.name for one in there], cluster.timeout)
+        found = [one.name for one in there]
+        outcomes = admin.delete_topics(found, cluster.timeout) if found else []
     told: list[Outcome] = [(one.name, one.error, "deleted") for one in outcomes]
     for name in names:
         if name not in known:

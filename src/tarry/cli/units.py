@@ -175,8 +175,3 @@ def size_text(size: int) -> str:
         value /= 1000
         units.pop(0)
     return f"{value:.1f} {units[0]}" if value < 9.95 else f"{value:.0f} {units[0]}"
-
-
-def count_text(count: int) -> str:
-    """`1,234,567`."""
-    return f"{count:,}"

@@ -219,5 +219,16 @@ def test_a_lag_that_is_not_known_fails_as_well(tarry: CommandRunner, cluster: Gr
     assert "the lag of group 'billing' is not known for orders:1" in result.stderr
 
 
+def test_the_lag_of_a_partition_without_a_commit_is_not_known(
+    tarry: CommandRunner, cluster: GroupCluster
+) -> None:
+    cluster.groups["billing"].join("app", ("orders", 0), ("refunds", 1))
+
+    result = tarry.run("groups describe billing --state --fail-if-lag 100")
+
+    assert result.exit_code == 1
+    assert "the lag of group 'billing' is not known for refunds:1" in result.stderr
+
+
 def test_an_export_of_nothing_named_is_wrong_usage(tarry: CommandRunner) -> None:
     assert "name groups, or add --all" in tarry.refused("groups export", code=2)
