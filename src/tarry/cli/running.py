@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
 import click
 
 from tarry.base.errors import InvalidSetting, TarryError
-from tarry.cli.streams import forget_stdout, sentence_of
+from tarry.cli.streams import ClosedStream, forget_stdout, sentence_of
 from tarry.cli.units import Seconds
 
 if TYPE_CHECKING:
@@ -55,11 +55,14 @@ def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
             sys.exit(EXIT_INTERRUPTED)
         except InvalidSetting as error:
             fail(str(error), EXIT_USAGE)
-        except TarryError as error:
+        except ClosedStream as error:
             forget_stdout()
+            fail(str(error))
+        except TarryError as error:
             fail(str(error), EXIT_FAILED)
         except OSError as error:
-            forget_stdout()
+            if error.filename is None:
+                forget_stdout()
             fail(sentence_of(error))
 
     return run
