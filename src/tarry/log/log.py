@@ -461,9 +461,8 @@ class Log:
         if start_offset <= self.coming_start_offset:
             return 0
         count -= self.segment_index(self.coming_start_offset)
-        logger.info(
-            "%s: %d segments below offset %d have expired", self.directory, count, start_offset
-        )
+        expired = "%s: %d segments below offset %d have expired"
+        logger.info(expired, self.directory, count, start_offset)
         self.coming_start_offset = start_offset
         return count
 
