@@ -144,7 +144,7 @@ def _serve(
         broker.turn(events, now_ms, clock.now_wall_ms())
         if transport.is_restless:
             transport.sweep(now_ms)
-        if signals.take_hang_up() and on_hang_up is not None:
+        if signals.take_reread() and on_hang_up is not None:
             on_hang_up(broker)
         if signals.is_stop_requested:
             if stop_ms_max < 0:
