@@ -7,7 +7,7 @@ SECONDS_MAX ?= 20
 
 BIN := .venv/bin
 
-.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-compaction dist clean
+.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-compaction bench-limits dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -21,6 +21,7 @@ help:
 	@echo "make bench-purgatory  the purgatory beside Kafka's; ARGS=--short"
 	@echo "make bench-groups     heartbeats, joins and commits of groups beside Kafka's; ARGS=--quick"
 	@echo "make bench-compaction 1 GB compacted: time, longest turn, memory"
+	@echo "make bench-limits     what partitions and idle connections cost: memory, files, time to start"
 	@echo "make dist     dist/: a pure wheel, and one compiled for this Python and platform"
 	@echo "make clean    remove what was built, .venv too; data stays"
 
@@ -69,6 +70,9 @@ bench-groups: developing
 
 bench-compaction: developing
 	@$(BIN)/python bench/compaction.py $(ARGS)
+
+bench-limits: developing
+	@$(BIN)/python bench/limits.py $(ARGS)
 
 # A pure wheel, which runs everywhere, and a compiled one for this interpreter and platform.
 dist: environment

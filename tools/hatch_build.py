@@ -45,10 +45,9 @@ class CompiledWheel(BuildHookInterface[Any]):
         """What compiling needs; a pure wheel needs none of it."""
         if not self.is_wanted():
             return []
-        mine = ("librt", "mypy-extensions")
+        # The compiler reads the types of all that the hot modules import.
         metadata = self.metadata.core
-        wanted = [one for one in metadata.dependencies if one.split(">")[0] in mine]
-        return [*wanted, *metadata.optional_dependencies["compile"]]
+        return [*metadata.dependencies, *metadata.optional_dependencies["compile"]]
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         if self.target_name != "wheel" or version == "editable":
@@ -63,7 +62,7 @@ class CompiledWheel(BuildHookInterface[Any]):
 
         try:
             pairs = compile_hot.build_for_wheel()
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # mypyc exits where types do not fit
             if os.environ.get(VARIABLE) == "1":
                 raise
             # A compiler that is there and does not work is no reason not to install.

@@ -39,7 +39,8 @@ def names_of(dependencies: list[str]) -> list[str]:
 
 def test_where_a_compiler_is_a_wheel_is_compiled_and_asks_for_what_that_needs(hook: Any) -> None:
     assert hook.is_wanted()
-    assert names_of(hook.dependencies()) == ["librt", "mypy", "mypy-extensions", "setuptools"]
+    # The types of what the hot modules import are part of it.
+    assert {"librt", "msgspec", "mypy", "setuptools"} <= set(names_of(hook.dependencies()))
 
 
 def test_without_a_compiler_a_wheel_is_pure_needs_nothing_and_says_what_that_costs(

@@ -39,7 +39,18 @@ def test_every_make_target_that_is_named_exists() -> None:
 
 @pytest.mark.parametrize(
     "target",
-    ["setup", "serve", "test", "quick", "check", "bench", "bench-timer", "dist", "clean"],
+    [
+        "setup",
+        "serve",
+        "test",
+        "quick",
+        "check",
+        "bench",
+        "bench-timer",
+        "bench-limits",
+        "dist",
+        "clean",
+    ],
 )
 def test_the_targets_that_the_project_promises_exist(target: str) -> None:
     assert target in make_targets()

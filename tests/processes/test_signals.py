@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -115,3 +116,18 @@ def test_a_terminal_that_closes_stops_the_broker_cleanly(make_broker: MakeBroker
         assert os.waitpid(pid, 0)[1] == 0
     assert b"tarry produce" in shown  # on a terminal it says what to type next
     assert (broker.directory / "data" / ".tarry_clean_shutdown").exists()
+
+
+def test_a_service_manager_hears_that_it_serves_and_that_it_stops(
+    make_broker: MakeBroker,
+) -> None:
+    broker = make_broker()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as manager:
+        manager.settimeout(START_S_MAX)
+        manager.bind(str(broker.directory / "notify"))
+
+        broker.start(environment={"NOTIFY_SOCKET": str(broker.directory / "notify")})
+        ready = manager.recv(100)
+        code = broker.stop()
+
+        assert (ready, manager.recv(100), code) == (b"READY=1", b"STOPPING=1", 0)

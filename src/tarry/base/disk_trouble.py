@@ -51,8 +51,8 @@ class DiskTrouble:
 
     def flush(self) -> None:
         """Tell what was counted in the last minute, or that the trouble is over."""
-        self._full = self._told(self._full, self._fullness() if self._full.total else "")
-        self._failing = self._told(self._failing, "the disk fails")
+        self._full = self._told(self._full, self._fullness(" now") if self._full.total else "")
+        self._failing = self._told(self._failing, "the disk failed")
 
     def _told(self, trouble: _Trouble, name: str) -> _Trouble:
         if not trouble.total:
@@ -66,15 +66,18 @@ class DiskTrouble:
         told = trouble.count - 1 if trouble.is_new else trouble.count
         if told > 0:
             self._logger.error(
-                "%s; refused %d times in the last minute, the last: %s", name, told, trouble.last
+                "%s; it refused %d times more in the last minute, the last: %s",
+                name,
+                told,
+                trouble.last,
             )
         trouble.is_new = False
         trouble.count = 0
         return trouble
 
-    def _fullness(self) -> str:
+    def _fullness(self, when: str = "") -> str:
         try:
-            free = f"{self._disk.free_bytes()} bytes free"
+            free = f"{self._disk.free_bytes()} bytes free{when}"
         except StorageError as error:
             free = str(error)
         return f"disk full: {self.directory} ({free})"

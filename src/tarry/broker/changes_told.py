@@ -34,7 +34,7 @@ LINES_PER_REQUEST_MAX: Final = 20
 
 def worded(view: ClusterView, records: list[MetadataRecord]) -> list[str]:
     """What these records change, a clause each."""
-    lines = [_line(view, record) for record in records[:LINES_PER_REQUEST_MAX]]
+    lines = [line for one in records[:LINES_PER_REQUEST_MAX] if (line := _line(view, one))]
     left_out = len(records) - LINES_PER_REQUEST_MAX
     return [*lines, f"and {left_out} changes more in one request"] if left_out > 0 else lines
 
@@ -69,6 +69,7 @@ def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
 
 
 def _line(view: ClusterView, record: MetadataRecord) -> str:
+    """ "" for what no user asks for by itself."""
     if isinstance(record, TopicCreated):
         configs = changed_text({}, record.configs)
         with_configs = f" and {configs}" if configs else ""
@@ -77,7 +78,8 @@ def _line(view: ClusterView, record: MetadataRecord) -> str:
         before = view.configs_of_broker(record.broker_id)
         whose = "all brokers" if record.broker_id == EVERY_BROKER else f"broker {record.broker_id}"
         return f"settings of {whose} changed: {changed_text(before, record.configs)}"
-    assert isinstance(record, TopicDeleted | PartitionsAdded | ConfigChanged)
+    if not isinstance(record, TopicDeleted | PartitionsAdded | ConfigChanged):
+        return ""
     topic = view.topic_by_id(record.topic_id)
     assert topic is not None
     count = len(topic.partitions)

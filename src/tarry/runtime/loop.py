@@ -26,6 +26,7 @@ from tarry.runtime.memory import calm_collector, keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
 from tarry.runtime.refusal import StartRefused
+from tarry.runtime.service_manager import READY, STOPPING, notify
 from tarry.runtime.signals import Signals
 from tarry.runtime.sockets import SWEEP_MS, OsTransport
 from tarry.runtime.wake import Wake
@@ -103,6 +104,7 @@ def run(
         signals = Signals(machine.wake)
         try:
             announce(settings)
+            notify(READY)
             return _serve(machine, broker, signals, on_hang_up)
         finally:
             signals.restore()
@@ -142,12 +144,13 @@ def _serve(
         broker.turn(events, now_ms, clock.now_wall_ms())
         if transport.is_restless:
             transport.sweep(now_ms)
-        if signals.take_hang_up() and on_hang_up is not None:
+        if signals.take_reread() and on_hang_up is not None:
             on_hang_up(broker)
         if signals.is_stop_requested:
             if stop_ms_max < 0:
                 stop_ms_max = now_ms + STOP_MS_MAX
                 transport.stop_listening()
+                notify(STOPPING)
                 logger.info("stopping: finishing pending requests and flushing")
             elif now_ms >= stop_ms_max:
                 return (

@@ -26,6 +26,7 @@ class Signals:
         self.is_stop_requested = False
         self._is_told = False
         self._has_hung_up = False
+        self._is_reread_due = False
         self._had_terminal = _has_terminal()
         # The handlers last, so that no signal is handled that would wake nobody.
         wake.add_collector(self._collect)
@@ -53,18 +54,21 @@ class Signals:
                 signal.signal(one, signal.SIG_DFL)
 
     def _collect(self, events: list[Event]) -> None:
-        if self._has_hung_up and self._had_terminal and not _has_terminal():
+        if self._has_hung_up:
             self._has_hung_up = False
-            self._stop()
+            if self._had_terminal and not _has_terminal():
+                self._stop()
+            else:
+                self._is_reread_due = True
         if self.is_stop_requested and not self._is_told:
             self._is_told = True
             events.append(stop_requested())
 
-    def take_hang_up(self) -> bool:
+    def take_reread(self) -> bool:
         """True once for every time that settings are to be read again."""
-        has_hung_up = self._has_hung_up
-        self._has_hung_up = False
-        return has_hung_up
+        is_due = self._is_reread_due
+        self._is_reread_due = False
+        return is_due
 
     def restore(self) -> None:
         """As it was before; after a request to stop, the next signal ends the process."""

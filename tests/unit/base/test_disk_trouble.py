@@ -41,10 +41,10 @@ def test_further_refusals_are_one_line_a_minute_with_their_number(
     trouble.flush()
 
     assert caplog.messages == [
-        "disk full: /data (0 bytes free); refused 499 times in the last minute, the last: "
-        "write to a-499 failed: no space",
-        "disk full: /data (0 bytes free); refused 3 times in the last minute, the last: "
-        "write to b-0 failed: no space",
+        "disk full: /data (0 bytes free now); it refused 499 times more in the last minute, the "
+        "last: write to a-499 failed: no space",
+        "disk full: /data (0 bytes free now); it refused 3 times more in the last minute, the "
+        "last: write to b-0 failed: no space",
     ]
 
 
@@ -75,6 +75,6 @@ def test_a_failing_disk_is_not_called_full(
 
     assert caplog.messages == [
         "the disk failed: write to a-0 failed: a-0/0.log: Input/output error",
-        "the disk fails; refused 2 times in the last minute, the last: "
+        "the disk failed; it refused 2 times more in the last minute, the last: "
         "write to a-0 failed: a-0/0.log: Input/output error",
     ]

@@ -145,4 +145,4 @@ def test_a_full_disk_is_one_line_at_once_and_one_a_minute_however_many_writes_fa
     (line,) = at_once
     assert line.startswith("disk full: /data (0 bytes free); write to orders-0 failed")
     (summary,) = told(lines)
-    assert summary.startswith("disk full: /data (0 bytes free); refused ")
+    assert summary.startswith("disk full: /data (0 bytes free now); it refused ")
