@@ -10,12 +10,14 @@ from __future__ import annotations
 from functools import partial
 from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
 from operator import index
+from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import Any, Final, SupportsIndex
 
 from mypy_extensions import mypyc_attr
 
-# What makes an object one that can be called.
+# What makes an object one that can be called, and what a function of Python has.
 CALL: Final = "__call__"
+CODE: Final = "__code__"
 
 
 @mypyc_attr(native_class=False)
@@ -120,8 +122,14 @@ def check_callable(function: object) -> None:
 
 def check_plain(function: object) -> None:
     """Refuse, besides what cannot be called, what would only make a coroutine in a thread."""
-    code = getattr(function, "__code__", None)
-    if code is None:
+    kind = type(function)
+    if kind is BuiltinFunctionType:
+        return
+    code: Any = None
+    if kind is FunctionType or kind is MethodType:
+        # To ask what has no code for it takes longer than all the rest of a call_later.
+        code = getattr(function, CODE, None)
+    else:
         check_callable(function)
         code = _code_behind(function)
     if code is not None and code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
@@ -135,10 +143,10 @@ def _code_behind(function: object) -> Any:
     """The code of a partial's function, or of an object that can be called."""
     while isinstance(function, partial):
         function = function.func
-    code = getattr(function, "__code__", None)
+    code = getattr(function, CODE, None)
     if code is not None or isinstance(function, type):
         return code
-    return getattr(getattr(type(function), CALL, None), "__code__", None)
+    return getattr(getattr(type(function), CALL, None), CODE, None)
 
 
 def why_not_added(entry: TimerEntry, timer: object) -> ValueError:
