@@ -40,6 +40,9 @@ class Waiting(DelayedOperation):
     def try_complete(self) -> bool:
         return self.is_ready and self.force_complete()
 
+    def on_complete(self) -> None:
+        """Nobody waits for an answer."""
+
 
 class Micro:
     """The best figures so far, by name."""

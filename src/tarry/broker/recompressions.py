@@ -70,8 +70,9 @@ class RecompressedProduce:
 
     def is_within(self, units: i64) -> bool:
         """Whether what is left surely costs no more than so much."""
-        if self._next + 1 < len(self._waiting):
-            return False
+        left = len(self._waiting) - self._next
+        if left != 1:
+            return left == 0
         cost = self._current().units_at_most
         return 0 <= cost <= units
 

@@ -7,6 +7,8 @@ and what completion means are the subclass's; where it waits is the purgatory's.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from inspect import CO_COROUTINE
+from typing import SupportsIndex
 
 from mypy_extensions import mypyc_attr
 
@@ -54,7 +56,7 @@ class DelayedOperation(TimerEntry):
         "is_completed",
     )
 
-    def __init__(self, deadline_ms: int) -> None:
+    def __init__(self, deadline_ms: SupportsIndex) -> None:
         super().__init__(deadline_ms)
         self.is_completed = False
         # The purgatory's notes: whom it was handed to, whether it still waits there, under how
@@ -64,6 +66,10 @@ class DelayedOperation(TimerEntry):
         self._watch_count = 0
         self._is_trying = False
         self._is_asked = False
+
+    def _described(self) -> str:
+        waiting = "waiting" if self.is_pending else "not waiting"
+        return f"due at {self.deadline_ms} ms, {'completed' if self.is_completed else waiting}"
 
     def try_complete(self) -> bool:
         """Return `self.force_complete()` when the condition holds, else False.
@@ -111,6 +117,22 @@ class DelayedOperation(TimerEntry):
         finally:
             if self.force_complete():
                 self.on_expiration()
+
+
+def check_kind(kind: type[DelayedOperation]) -> None:
+    """Refuse a class of operations that would answer nobody."""
+    if kind.on_complete is DelayedOperation.on_complete:
+        raise TypeError(
+            f"{kind.__name__} has no on_complete, so nobody who waits for it would be answered; "
+            "define on_complete in the class"
+        )
+    for method in (kind.try_complete, kind.on_complete, kind.on_expiration):
+        code = getattr(method, "__code__", None)
+        if code is not None and code.co_flags & CO_COROUTINE:
+            raise TypeError(
+                f"{method.__qualname__} is a coroutine function, which a purgatory calls and does "
+                "not await; define it without async"
+            )
 
 
 def why_not_taken(operation: DelayedOperation) -> ValueError:

@@ -32,6 +32,7 @@ from typing import Final
 
 from tarry.purgatory.operation import (
     DelayedOperation,
+    check_kind,
     key_list_of,
     not_completed,
     raise_all,
@@ -95,13 +96,18 @@ class ThreadedPurgatory(WatchTable):
         An operation whose deadline has passed already expires in the timer's executor.  False,
         too, for one that was cancelled meanwhile, be it by its own second try: that does not
         wait.  If anything raises, the operation does not wait.  Raises ValueError for an operation
-        that was handed in before or no keys, TypeError for a key that cannot be hashed,
-        PurgatoryShutDown, TimerShutDown if it was the timer, and what its own code raised.
+        that was handed in before or no keys, TypeError for a key that cannot be hashed
+        or a class without `on_complete`, PurgatoryShutDown, TimerShutDown if it was the timer, and
+        what its own code raised.
         """
         key_list = keys if isinstance(keys, list) else key_list_of(keys)
         ident = get_ident()
         watch = Watch(self, ident)
         self._check_caller()
+        kind = type(operation)
+        if kind is not self._kind:
+            check_kind(kind)
+            self._kind = kind
         with self._lock:
             if operation._keeper is not None or operation._holder is not None or not key_list:
                 raise why_not_taken(operation)

@@ -82,6 +82,7 @@ class WatchTable:
 
     __slots__ = (
         "_is_shut_down",
+        "_kind",
         "_lock",
         "_pending_watched",
         "_sweeping",
@@ -102,6 +103,12 @@ class WatchTable:
         self._sweeping = Sweep()
         self._pending_watched = 0
         self._is_shut_down = False
+        # The class that was taken last, and so is known to be complete.
+        self._kind: type[DelayedOperation] | None = None
+
+    def __repr__(self) -> str:
+        state = "shut down" if self._is_shut_down else f"{self.delayed} waiting"
+        return f"<{type(self).__name__} {self.name!r}, {state}>"
 
     def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
         """What `force_complete` of an operation does that was handed to this purgatory."""

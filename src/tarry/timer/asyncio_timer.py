@@ -199,6 +199,10 @@ class AsyncioTimer:
         """Close; what is pending is dropped."""
         self._rounds.close(False)
 
+    def __repr__(self) -> str:
+        state = "closed" if self._rounds.is_closed else f"{self._rounds.count()} pending"
+        return f"<{type(self).__name__}, {state}>"
+
     @property
     def loop(self) -> AbstractEventLoop:
         """The loop that the timer belongs to."""

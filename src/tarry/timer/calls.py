@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import SupportsIndex
 
-from tarry.timer.entry import TimerEntry, check_callable
+from tarry.timer.entry import TimerEntry, check_plain
 from tarry.timer.periodic import PeriodicEntry
 
 
@@ -14,12 +15,15 @@ class CallEntry(TimerEntry):
     __slots__ = ("args", "function")
 
     def __init__(
-        self, deadline_ms: int, function: Callable[..., object], args: tuple[object, ...]
+        self, deadline_ms: SupportsIndex, function: Callable[..., object], args: tuple[object, ...]
     ) -> None:
         super().__init__(deadline_ms)
-        check_callable(function)
+        check_plain(function)
         self.function = function
         self.args = args
+
+    def _described(self) -> str:
+        return f"{super()._described()}, calls {self.function!r}"
 
     def expire(self) -> None:
         self.function(*self.args)
@@ -32,19 +36,22 @@ class CallEveryEntry(PeriodicEntry):
 
     def __init__(
         self,
-        period_ms: int,
+        period_ms: SupportsIndex,
         fixed_delay: bool,
         function: Callable[..., object],
         args: tuple[object, ...],
         told: Callable[[int], object] | None,
     ) -> None:
         super().__init__(0, period_ms, fixed_delay)
-        check_callable(function)
+        check_plain(function)
         if told is not None:
-            check_callable(told)
+            check_plain(told)
         self.function = function
         self.args = args
         self.told = told
+
+    def _described(self) -> str:
+        return f"{super()._described()}, calls {self.function!r}"
 
     def beat(self) -> None:
         self.function(*self.args)

@@ -7,7 +7,17 @@ one look and lets a timer recognise what belongs to another.
 
 from __future__ import annotations
 
+from functools import partial
+from inspect import CO_ASYNC_GENERATOR, CO_COROUTINE
+from operator import index
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import Any, Final, SupportsIndex
+
 from mypy_extensions import mypyc_attr
+
+# What makes an object one that can be called, and what a function of Python has.
+CALL: Final = "__call__"
+CODE: Final = "__code__"
 
 
 @mypyc_attr(native_class=False)
@@ -40,9 +50,8 @@ class TimerEntry:
 
     __slots__ = ("_holder", "_place", "deadline_ms")
 
-    def __init__(self, deadline_ms: int) -> None:
-        check_ms(deadline_ms)
-        self.deadline_ms = deadline_ms
+    def __init__(self, deadline_ms: SupportsIndex) -> None:
+        self.deadline_ms: int = ms_of(deadline_ms)
         self._holder: Holder | None = None
         self._place = 0
 
@@ -54,6 +63,13 @@ class TimerEntry:
     def expire(self) -> None:
         """What is to be done at the deadline; called by whoever advances the timer."""
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self._described()}>"
+
+    def _described(self) -> str:
+        """What `repr` says of it besides its class."""
+        return f"due at {self.deadline_ms} ms, {'' if self.is_pending else 'not '}pending"
+
     def __reduce__(self) -> str:
         # A copy would say that it lies where the original does, and a pickle would take the
         # whole timer along.
@@ -63,12 +79,20 @@ class TimerEntry:
         )
 
 
-def check_ms(time_ms: int) -> None:
-    """Refuse a time that is no int.  The compiled form refuses it before it gets here."""
-    if not isinstance(time_ms, int):
+def ms_of(time_ms: SupportsIndex) -> int:
+    """The time as an int; refuses what is none.
+
+    Parameters are declared by a protocol because the compiled form refuses an int's own before
+    any of our code runs, and in words that help nobody.
+    """
+    if isinstance(time_ms, int):
+        return time_ms
+    try:
+        return index(time_ms)
+    except TypeError:
         raise TypeError(
             f"a time is an int of milliseconds, not {time_ms!r}; round it, up for a deadline"
-        )
+        ) from None
 
 
 def round_up(time_ms: int, tick_ms: int) -> int:
@@ -94,6 +118,35 @@ def check_callable(function: object) -> None:
             f"{function!r} cannot be called; give the function itself and its arguments after it, "
             "not what calling it returned"
         )
+
+
+def check_plain(function: object) -> None:
+    """Refuse, besides what cannot be called, what would only make a coroutine in a thread."""
+    kind = type(function)
+    if kind is BuiltinFunctionType:
+        return
+    code: Any = None
+    if kind is FunctionType or kind is MethodType:
+        # To ask what has no code for it takes longer than all the rest of a call_later.
+        code = getattr(function, CODE, None)
+    else:
+        check_callable(function)
+        code = _code_behind(function)
+    if code is not None and code.co_flags & (CO_COROUTINE | CO_ASYNC_GENERATOR):
+        raise TypeError(
+            f"{function!r} is a coroutine function, and no event loop runs in the thread that "
+            "would call it; give a plain function, or use AsyncioTimer in the loop's thread"
+        )
+
+
+def _code_behind(function: object) -> Any:
+    """The code of a partial's function, or of an object that can be called."""
+    while isinstance(function, partial):
+        function = function.func
+    code = getattr(function, CODE, None)
+    if code is not None or isinstance(function, type):
+        return code
+    return getattr(getattr(type(function), CALL, None), CODE, None)
 
 
 def why_not_added(entry: TimerEntry, timer: object) -> ValueError:

@@ -11,9 +11,9 @@ cleaning, paid for by as many cancels, drops them.  Invariant: every entry has o
 from __future__ import annotations
 
 from heapq import heapify, heappop, heappush
-from typing import Final
+from typing import Final, SupportsIndex
 
-from tarry.timer.entry import Holder, TimerEntry, check_ms, round_up, why_not_added, why_not_moved
+from tarry.timer.entry import Holder, TimerEntry, ms_of, round_up, why_not_added, why_not_moved
 
 # Below the deadline in a key; no program adds 2^64 times.
 NUMBER_BITS: Final = 64
@@ -37,9 +37,9 @@ class HeapTimer:
 
     __slots__ = ("_adds", "_current_ms", "_entries", "_heap", "_holder", "_tick_ms")
 
-    def __init__(self, now_ms: int, tick_ms: int = 1) -> None:
-        for number in (now_ms, tick_ms):
-            check_ms(number)
+    def __init__(self, now_ms: SupportsIndex, tick_ms: SupportsIndex = 1) -> None:
+        now_ms = ms_of(now_ms)
+        tick_ms = ms_of(tick_ms)
         if tick_ms < 1:
             raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
         self._tick_ms = tick_ms
@@ -51,6 +51,9 @@ class HeapTimer:
 
     def __len__(self) -> int:
         return len(self._entries)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.current_ms} ms, {len(self)} pending>"
 
     @property
     def current_ms(self) -> int:
@@ -89,23 +92,23 @@ class HeapTimer:
             self._clean()
         return True
 
-    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+    def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
         """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
 
         Among ties a moved entry is the last.
         """
-        check_ms(deadline_ms)
+        deadline_ms = ms_of(deadline_ms)
         self.cancel(entry)
         entry.deadline_ms = deadline_ms
         return self.add(entry)
 
-    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
+    def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
         """The entries that are due by now, in order of exact deadline, then of adding.
 
         With a limit at most so many come; cleaning is not counted.  What is left keeps
         `next_due_ms() <= now_ms` and comes with the next calls.
         """
-        check_ms(now_ms)
+        now_ms = ms_of(now_ms)
         until_ms = now_ms - now_ms % self._tick_ms
         moves = MOVES_UNLIMITED if limit is None else limit
         due: list[TimerEntry] = []

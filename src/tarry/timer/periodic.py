@@ -16,9 +16,11 @@ done by `run_beat`; on a pure timer that is
 
 from __future__ import annotations
 
+from typing import SupportsIndex
+
 from mypy_extensions import mypyc_attr
 
-from tarry.timer.entry import TimerEntry, check_ms
+from tarry.timer.entry import TimerEntry, ms_of
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -33,15 +35,20 @@ class PeriodicEntry(TimerEntry):
 
     __slots__ = ("fixed_delay", "is_stopped", "missed_total", "period_ms")
 
-    def __init__(self, first_deadline_ms: int, period_ms: int, fixed_delay: bool = False) -> None:
-        check_ms(period_ms)
+    def __init__(
+        self, first_deadline_ms: SupportsIndex, period_ms: SupportsIndex, fixed_delay: bool = False
+    ) -> None:
+        period_ms = ms_of(period_ms)
         if period_ms < 1:
             raise ValueError(f"a period of {period_ms} ms; it must be at least 1")
         super().__init__(first_deadline_ms)
-        self.period_ms = period_ms
+        self.period_ms: int = period_ms
         self.fixed_delay = fixed_delay
         self.missed_total = 0
         self.is_stopped = False
+
+    def _described(self) -> str:
+        return f"{super()._described()}, every {self.period_ms} ms"
 
     def expire(self) -> None:
         """A beat needs the time, and the entry its timer again: RuntimeError names the way."""
@@ -59,7 +66,7 @@ class PeriodicEntry(TimerEntry):
         """No beat comes after this one.  The owner must not add the entry again."""
         self.is_stopped = True
 
-    def begin_beat(self, now_ms: int) -> int:
+    def begin_beat(self, now_ms: SupportsIndex) -> int:
         """How many beats were missed; for a fixed rate the deadline moves to the next beat.
 
         That is the first point of the grid after `now_ms`.  A beat that runs before its deadline
@@ -67,6 +74,7 @@ class PeriodicEntry(TimerEntry):
         """
         if self.is_pending:
             raise ValueError("the entry is pending still; a beat begins when its timer gave it out")
+        now_ms = ms_of(now_ms)
         if self.fixed_delay:
             return 0
         late_ms = now_ms - self.deadline_ms
@@ -75,12 +83,12 @@ class PeriodicEntry(TimerEntry):
         self.missed_total += missed
         return missed
 
-    def end_beat(self, now_ms: int) -> None:
+    def end_beat(self, now_ms: SupportsIndex) -> None:
         """For a fixed delay the deadline moves to a period after `now_ms`, the beat's end."""
         if self.fixed_delay:
-            self.deadline_ms = now_ms + self.period_ms
+            self.deadline_ms = ms_of(now_ms) + self.period_ms
 
-    def run_beat(self, now_ms: int) -> None:
+    def run_beat(self, now_ms: SupportsIndex) -> None:
         """One beat that takes no time, for an owner whose clock is an argument.
 
         An error in `on_missed` or `beat` comes through; the entry is ready to be added again all

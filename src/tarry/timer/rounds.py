@@ -13,13 +13,13 @@ lies in `_due` alone, and is given before anything else.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, SupportsIndex
 
 from tarry.timer.entry import (
     Holder,
     TimerEntry,
-    check_ms,
     deadline_of,
+    ms_of,
     why_not_added,
     why_not_moved,
 )
@@ -68,9 +68,12 @@ class RoundsTimer:
 
     __slots__ = ("_buckets", "_current_tick", "_due", "_pending", "_tick_ms", "_wheel_size")
 
-    def __init__(self, now_ms: int, tick_ms: int = 1, wheel_size: int = 512) -> None:
-        for number in (now_ms, tick_ms, wheel_size):
-            check_ms(number)
+    def __init__(
+        self, now_ms: SupportsIndex, tick_ms: SupportsIndex = 1, wheel_size: SupportsIndex = 512
+    ) -> None:
+        now_ms = ms_of(now_ms)
+        tick_ms = ms_of(tick_ms)
+        wheel_size = ms_of(wheel_size)
         if tick_ms < 1:
             raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
         if wheel_size < 2:
@@ -85,6 +88,9 @@ class RoundsTimer:
 
     def __len__(self) -> int:
         return self._pending
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.current_ms} ms, {len(self)} pending>"
 
     @property
     def current_ms(self) -> int:
@@ -134,23 +140,23 @@ class RoundsTimer:
         self._pending -= 1
         return True
 
-    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+    def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
         """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
 
         Among ties a moved entry is the last.
         """
-        check_ms(deadline_ms)
+        deadline_ms = ms_of(deadline_ms)
         self.cancel(entry)
         entry.deadline_ms = deadline_ms
         return self.add(entry)
 
-    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
+    def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
         """The entries that are due by now, in order of exact deadline, then of adding.
 
         With a limit at most so many come; looks at entries that wait for a later round are not
         counted.  What is left keeps `next_due_ms() <= now_ms` and comes with the next calls.
         """
-        check_ms(now_ms)
+        now_ms = ms_of(now_ms)
         now_tick = now_ms // self._tick_ms
         moves = MOVES_UNLIMITED if limit is None else limit
         due: list[TimerEntry] = []

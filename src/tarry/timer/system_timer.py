@@ -23,13 +23,13 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor
-from typing import Final
+from typing import Final, SupportsIndex
 
 from librt.threading import Lock
 
 from tarry.timer.calls import CallEntry, CallEveryEntry
 from tarry.timer.collector import COLLECTOR
-from tarry.timer.entry import Holder, TimerEntry, TimerShutDown, check_ms, why_not_moved
+from tarry.timer.entry import Holder, TimerEntry, TimerShutDown, ms_of, why_not_moved
 from tarry.timer.periodic import PeriodicEntry
 from tarry.timer.pure import PureTimer
 from tarry.timer.reaper import PART_MOVES_MAX, SLEEP_MS_MAX, Reaper, Stretch, Turns
@@ -107,9 +107,12 @@ class SystemTimer(TimerOwner):
         if reaper:
             self._reaper.start(f"{name}-reaper")
 
+    def __repr__(self) -> str:
+        state = "shut down" if self._is_shut_down else f"{len(self._timer)} pending"
+        return f"<{type(self).__name__} {self.name!r}, {state}>"
+
     def __len__(self) -> int:
-        if self._lock.locked():
-            self._check_caller()
+        self._check_caller()
         with self._lock:
             self._without_late([])
             return len(self._timer)
@@ -181,13 +184,13 @@ class SystemTimer(TimerOwner):
             wheel = self._wheel
             return self._timer.cancel(entry) if wheel is None else wheel.cancel(entry)
 
-    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+    def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
         """Move the deadline of an entry; False: it is due already and was handed to the executor.
 
         An entry that is not pending is added; if it is due and waits for the executor it runs for
         that, and again at the new deadline.  A beat under way has its next one then.
         """
-        check_ms(deadline_ms)
+        deadline_ms = ms_of(deadline_ms)
         if self._lock.locked():
             self._check_caller()
         # As in `add`: what the reaper need not be woken for is not due, so nobody asks the clock.
@@ -216,17 +219,17 @@ class SystemTimer(TimerOwner):
         return False
 
     def call_later(
-        self, delay_ms: int, function: Callable[..., object], *args: object
+        self, delay_ms: SupportsIndex, function: Callable[..., object], *args: object
     ) -> CallEntry:
         """Call the function once, `delay_ms` from now or a little later."""
-        check_ms(delay_ms)
+        delay_ms = ms_of(delay_ms)
         entry = CallEntry(self._start_ms(delay_ms) + delay_ms, function, args)
         self.add(entry)
         return entry
 
     def call_every(
         self,
-        period_ms: int,
+        period_ms: SupportsIndex,
         function: Callable[..., object],
         *args: object,
         fixed_delay: bool = False,
@@ -238,21 +241,19 @@ class SystemTimer(TimerOwner):
         delay are meant stands with `PeriodicEntry`.
         """
         entry = CallEveryEntry(period_ms, fixed_delay, function, args, on_missed)
-        entry.deadline_ms = self._start_ms(period_ms) + period_ms
+        entry.deadline_ms = self._start_ms(entry.period_ms) + entry.period_ms
         self.add(entry)
         return entry
 
     def next_due_ms(self) -> int | None:
         """When there is something to do next, be it only inside the timer; None: never."""
-        if self._lock.locked():
-            self._check_caller()
+        self._check_caller()
         with self._lock:
             return self._timer.next_due_ms()
 
     def advance(self) -> int:
         """Hand over what is due by now, as the reaper does; how many that were."""
-        if self._lock.locked():
-            self._check_caller()
+        self._check_caller()
         now_ms = self.now_ms()
         count = 0
         stretch = Stretch()
@@ -273,8 +274,7 @@ class SystemTimer(TimerOwner):
         task that calls it waits for nothing.  An executor of yours is not waited for.  Once more
         is no error and answers 0; after one that was interrupted it goes on with the rest.
         """
-        if self._lock.locked():
-            self._check_caller()
+        self._check_caller()
         with self._lock:
             if not self._is_shut_down:
                 self._is_shut_down = True
@@ -335,7 +335,7 @@ class SystemTimer(TimerOwner):
 
     def _check_caller(self) -> None:
         """Refuse a finalizer that would wait for a call that it interrupted itself."""
-        if COLLECTOR.is_here():
+        if self._lock.locked() and COLLECTOR.is_here():
             raise RuntimeError(
                 f"a finalizer may only cancel; the timer {self.name!r} may be in the middle of a"
                 " call that it interrupts. Have a task do it"

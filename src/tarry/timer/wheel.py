@@ -13,10 +13,10 @@ Who owns the wheel runs the entries that `advance` returns; the wheel itself cal
 from __future__ import annotations
 
 from heapq import heappop, heappush
-from typing import Final
+from typing import Final, SupportsIndex
 
 from tarry.timer.bucket import Bucket, Chunk, in_order
-from tarry.timer.entry import TimerEntry, check_ms, round_up, why_not_added, why_not_moved
+from tarry.timer.entry import TimerEntry, ms_of, round_up, why_not_added, why_not_moved
 
 # A place in the queue of buckets is one int, the expiration and below it the level; 64 levels
 # of at least two buckets reach farther than any 64-bit time.
@@ -73,9 +73,12 @@ class TimingWheel:
         "_wheel_size",
     )
 
-    def __init__(self, now_ms: int, tick_ms: int = 1, wheel_size: int = 20) -> None:
-        for number in (now_ms, tick_ms, wheel_size):
-            check_ms(number)
+    def __init__(
+        self, now_ms: SupportsIndex, tick_ms: SupportsIndex = 1, wheel_size: SupportsIndex = 20
+    ) -> None:
+        now_ms = ms_of(now_ms)
+        tick_ms = ms_of(tick_ms)
+        wheel_size = ms_of(wheel_size)
         if tick_ms < 1:
             raise ValueError(f"a tick of {tick_ms} ms; it must be at least 1")
         if wheel_size < 2:
@@ -92,6 +95,9 @@ class TimingWheel:
 
     def __len__(self) -> int:
         return self._pending
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} at {self.current_ms} ms, {len(self)} pending>"
 
     @property
     def current_ms(self) -> int:
@@ -136,13 +142,13 @@ class TimingWheel:
         self._pending -= 1
         return True
 
-    def reschedule(self, entry: TimerEntry, deadline_ms: int) -> bool:
+    def reschedule(self, entry: TimerEntry, deadline_ms: SupportsIndex) -> bool:
         """Move the deadline of an entry, pending or not; False: it is due, as with `add`.
 
         ValueError: another timer has it, or the deadline is beyond all levels; it stays then.
         """
         if not isinstance(deadline_ms, int):
-            check_ms(deadline_ms)
+            deadline_ms = ms_of(deadline_ms)
         holder = entry._holder
         if holder is None:
             entry.deadline_ms = deadline_ms
@@ -162,13 +168,13 @@ class TimingWheel:
         entry.deadline_ms = deadline_ms
         return self.add(entry)
 
-    def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
+    def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
         """The entries that are due by now, in order of deadline.
 
         With a limit at most so many entries are moved, a fall to a lower level counted; what is
         left keeps `next_due_ms() <= now_ms` and comes with the next calls.
         """
-        check_ms(now_ms)
+        now_ms = ms_of(now_ms)
         if limit is not None:
             return self._advance_part(now_ms, limit)
         due = self._advance_part(now_ms, PART_MOVES)

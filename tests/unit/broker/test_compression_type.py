@@ -336,6 +336,22 @@ def test_small_batches_pass_a_large_one(user: User, packed: str) -> None:
     assert values_in(user.fetch(0, topic=packed)) == [b"small", LARGE]
 
 
+def test_a_produce_without_a_batch_is_refused_while_a_large_one_waits(
+    user: User, packed: str
+) -> None:
+    other = User(user.hand)
+    user.send_produce(large_batch(), topic=packed)
+
+    other.client.send(api_keys.PRODUCE, 11, other.produce_request(None, topic=packed))
+    other.client.send(api_keys.PRODUCE, 11, other.produce_request(topic=packed))
+    user.hand.settle()
+
+    refused, empty = other.answers()
+    assert produced(refused)[0].error_code == errors.INVALID_RECORD
+    assert produced(empty) == []
+    assert len(user.answers()) == 1
+
+
 def test_large_batches_of_many_connections_are_all_made_in_their_order(
     user: User, packed: str
 ) -> None:

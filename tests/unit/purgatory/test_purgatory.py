@@ -858,13 +858,73 @@ def test_an_operation_alone_in_a_timer_expires(is_ready: bool, happened: list[st
     assert operation.happened == happened
 
 
+class Unconditional(DelayedOperation):
+    def on_complete(self) -> None: ...
+
+
 def test_an_operation_without_a_condition_of_its_own_expires(
     face: Face, purgatory: AnyPurgatory
 ) -> None:
-    operation = DelayedOperation(20)
+    operation = Unconditional(20)
     purgatory.try_complete_else_watch(operation, ["a"])
 
     face.advance(20)
 
     assert operation.is_completed
     assert purgatory.expired_total == 1
+
+
+class Unanswered(DelayedOperation):
+    def try_complete(self) -> bool:
+        raise AssertionError
+
+
+class Asynchronous(DelayedOperation):
+    async def on_complete(self) -> None:  # type: ignore[override]
+        raise AssertionError
+
+
+class AsynchronousCondition(Unconditional):
+    async def try_complete(self) -> bool:  # type: ignore[override]
+        raise AssertionError
+
+
+@pytest.mark.parametrize(
+    ("kind", "sentence"),
+    [
+        (DelayedOperation, "DelayedOperation has no on_complete, so nobody .* define on_complete"),
+        (Unanswered, "Unanswered has no on_complete, so nobody .* define on_complete"),
+        (Asynchronous, r"Asynchronous\.on_complete is a coroutine function.* without async"),
+        (AsynchronousCondition, "try_complete is a coroutine function"),
+    ],
+)
+def test_an_operation_that_would_answer_nobody_is_refused_each_time(
+    purgatory: AnyPurgatory, kind: type[DelayedOperation], sentence: str
+) -> None:
+    watch(purgatory, "b")
+    for _ in range(2):
+        operation = kind(20)
+        with pytest.raises(TypeError, match=sentence):
+            purgatory.try_complete_else_watch(operation, ["a"])
+
+        assert not operation.is_pending
+    assert (purgatory.delayed, purgatory.watched) == (1, 1)
+
+
+def test_operations_and_purgatories_say_what_they_are(face: Face, purgatory: AnyPurgatory) -> None:
+    operation = Unconditional(20)
+    before = repr(operation)
+    purgatory.try_complete_else_watch(operation, ["a"])
+    meanwhile = (repr(operation), repr(purgatory))
+    operation.force_complete()
+    after = repr(operation)
+    purgatory.shutdown()
+
+    kind, name = type(purgatory).__name__, purgatory.name
+    assert before == "<Unconditional due at 20 ms, not waiting>"
+    assert meanwhile == (
+        "<Unconditional due at 20 ms, waiting>",
+        f"<{kind} {name!r}, 1 waiting>",
+    )
+    assert after == "<Unconditional due at 20 ms, completed>"
+    assert repr(purgatory) == f"<{kind} {name!r}, shut down>"

@@ -501,3 +501,14 @@ def test_who_is_told_of_missed_beats_may_end_them(
     assert record.names() == ["beat"]
     assert loop.errors == []
     assert len(timer) == 0
+
+
+def test_a_timer_of_a_loop_says_how_much_is_pending(loop: HandLoop) -> None:
+    timer = AsyncioTimer(loop)
+    timer.call_later(5, print)
+    while_open = repr(timer)
+
+    timer.close()
+
+    assert while_open == "<AsyncioTimer, 1 pending>"
+    assert repr(timer) == "<AsyncioTimer, closed>"

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import copy
 import pickle
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 
 import pytest
 
@@ -69,3 +70,94 @@ def test_a_timer_that_is_ahead_of_the_clock_is_refused_as_all_of_it_would_be_ear
 ) -> None:
     with pytest.raises(ValueError, match="same clock"):
         SystemTimer("calendar", timer=make_timer(1001), clock=lambda: 1000, reaper=False)
+
+
+async def coroutine_function(*args: object) -> None:
+    raise AssertionError
+
+
+async def async_generator(*args: object) -> AsyncIterator[int]:
+    yield 1
+
+
+class Asynchronous:
+    async def method(self, *args: object) -> None:
+        raise AssertionError
+
+    async def __call__(self, *args: object) -> None:
+        raise AssertionError
+
+
+ASYNCHRONOUS = [
+    coroutine_function,
+    async_generator,
+    Asynchronous().method,
+    Asynchronous(),
+    partial(coroutine_function, 1),
+    partial(partial(Asynchronous(), 1), 2),
+]
+
+
+@pytest.mark.parametrize("function", ASYNCHRONOUS)
+def test_a_coroutine_function_is_refused_by_the_timer_of_threads(
+    function: Callable[..., object],
+) -> None:
+    with SystemTimer("calls", reaper=False) as timer:
+        with pytest.raises(TypeError, match=r"is a coroutine function.* use AsyncioTimer"):
+            timer.call_later(5, function)
+        with pytest.raises(TypeError, match=r"is a coroutine function.* use AsyncioTimer"):
+            timer.call_every(5, function)
+        with pytest.raises(TypeError, match=r"is a coroutine function.* use AsyncioTimer"):
+            timer.call_every(5, print, on_missed=function)
+
+        assert len(timer) == 0
+
+
+class Called:
+    def method(self, *args: object) -> None: ...
+
+    def __call__(self, *args: object) -> None: ...
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        print,
+        Called().method,
+        Called(),
+        Called,
+        Asynchronous,
+        partial(print, 1),
+        [].append,
+        str.lower,
+    ],
+)
+def test_everything_else_that_can_be_called_is_taken(function: Callable[..., object]) -> None:
+    with SystemTimer("calls", reaper=False) as timer:
+        timer.call_later(5, function)
+
+        assert len(timer) == 1
+
+
+def tick() -> None: ...
+
+
+def test_an_entry_says_what_it_is() -> None:
+    wheel = TimingWheel(0)
+    entry, beat = Named(5, "tea"), PeriodicEntry(7, 10)
+    wheel.add(entry)
+
+    assert repr(entry) == "<Named due at 5 ms, pending>"
+    assert repr(beat) == "<PeriodicEntry due at 7 ms, not pending, every 10 ms>"
+
+
+def test_a_timer_of_threads_and_its_calls_say_what_they_are() -> None:
+    with SystemTimer("tea", reaper=False, clock=lambda: 100) as timer:
+        once = timer.call_later(5, tick)
+        again = timer.call_every(7, tick)
+        while_open = repr(timer)
+
+    assert while_open == "<SystemTimer 'tea', 2 pending>"
+    assert repr(timer) == "<SystemTimer 'tea', shut down>"
+    assert repr(once) == f"<CallEntry due at 105 ms, not pending, calls {tick!r}>"
+    assert repr(again) == f"<CallEveryEntry due at 107 ms, not pending, every 7 ms, calls {tick!r}>"

@@ -152,8 +152,10 @@ def test_a_period_below_one_millisecond_is_refused(period_ms: int) -> None:
 
 
 def test_a_period_that_is_not_an_int_is_refused() -> None:
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"an int of milliseconds, not 0\.5"):
         PeriodicEntry(0, 0.5)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match=r"an int of milliseconds, not 0\.5"):
+        PeriodicEntry(0, 5).run_beat(0.5)  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[TimingWheel, HeapTimer, RoundsTimer])

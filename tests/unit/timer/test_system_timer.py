@@ -269,9 +269,11 @@ def test_a_delay_that_is_not_an_int_is_refused_and_the_timer_stays_whole(
     entry = Named(1010, "whole", log)
     timer.add(entry)
 
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"a time is an int of milliseconds, not 0\.5"):
         timer.call_later(0.5, failing)  # type: ignore[arg-type]
-    with pytest.raises(TypeError):
+    with pytest.raises(TypeError, match=r"a time is an int of milliseconds, not 0\.5"):
+        timer.call_every(0.5, failing)  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="a time is an int of milliseconds, not 'soon'"):
         timer.reschedule(entry, "soon")  # type: ignore[arg-type]
     turn(timer, clock, 1010)
 

@@ -38,6 +38,9 @@ class DelayedGroupOperation(DelayedOperation):
         self.shard = None
         return self.force_complete()
 
+    def on_complete(self) -> None:
+        """Answers nobody: the decision that ended the wait has named the answers."""
+
     def on_expiration(self) -> None:
         shard = self.shard
         self.shard = None
