@@ -110,7 +110,10 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
         )
-        context.report(f"client {context.client_id}, coordinator of {key}: {sentence}")
+        context.report(
+            f"client {context.client_id}, coordinator of {key}: {sentence}",
+            "transactions" if key_type == TRANSACTION else "",
+        )
         return _none(key, _refusal_code(context, key_type), sentence)
     if broker.coordinator.shard_of(key) is None:
         return _none(
