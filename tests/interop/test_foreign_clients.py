@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -26,6 +26,15 @@ pytestmark = pytest.mark.timeout(BUILD_SECONDS_MAX + 60)
 Ask = Callable[..., dict[str, Any]]
 
 
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """Makes topics that are asked for, and lets the first member of a group begin at once."""
+    broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    broker.start({"auto.create.topics.enable": "true", "group.initial.rebalance.delay.ms": "0"})
+    yield broker
+    broker.close()
+
+
 @pytest.fixture(params=CLIENTS)
 def client(request: pytest.FixtureRequest) -> str:
     name: str = request.param
@@ -33,10 +42,10 @@ def client(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def ask(client: str, shared_broker: BrokerProcess) -> Ask:
+def ask(client: str, broker: BrokerProcess) -> Ask:
     def ask(task: str, name: str = "") -> dict[str, Any]:
         try:
-            return ask_client(client, task, shared_broker.address, name)
+            return ask_client(client, task, broker.address, name)
         except ClientMissing as reason:
             pytest.skip(f"{client} is missing: {reason}")
 
@@ -66,12 +75,12 @@ def test_a_group_reads_what_was_produced_and_finds_its_commit_at_once(
 
 
 def test_transactions_are_refused_at_once_and_the_broker_says_so(
-    ask: Ask, client: str, shared_broker: BrokerProcess
+    ask: Ask, client: str, broker: BrokerProcess
 ) -> None:
     told = ask("transactions")
 
     assert LAST_WORDS[client] in told["error"]
-    shared_broker.wait_for_log("this broker has no transactions yet")
+    broker.wait_for_log("this broker has no transactions yet")
 
 
 @pytest.mark.parametrize("client", ["franz-go"])

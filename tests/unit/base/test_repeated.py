@@ -93,5 +93,5 @@ def test_a_fault_of_another_kind_is_written_at_once(
     assert caplog.messages == [
         "10.0.0.1:5000: bad",
         "10.0.0.1:5001: asks for transactions",
-        "10.0.0.1 transactions: 1 more of such, the last: asks again",
+        "10.0.0.1 transactions: 1 more faults, the last: asks again",
     ]
