@@ -95,6 +95,27 @@ def test_list_offsets_tells_all_kinds_of_offsets(java):
     }
 
 
+def test_producers_and_all_that_has_settings_are_told(java):
+    java.create_topic("written", 1, {})
+    produce(java, "written", [SentRecord(b"v", timestamp_ms=START_MS + 9)])
+
+    producers = java.ask("describe producers", topic="written", partition=0)
+    resources = java.ask("list config resources")
+
+    assert producers == [[0, 0, START_MS + 9, False, False]]
+    assert ["TOPIC", "written"] in resources
+    assert [one for one in resources if one[0] != "TOPIC"] == [
+        ["BROKER_LOGGER", "1"],
+        ["BROKER", "1"],
+    ]
+
+
+def test_a_group_that_nobody_knows_has_settings(java):
+    configs = java.ask("describe configs", kind="GROUP", name="nobody")
+
+    assert configs["consumer.session.timeout.ms"] == ["45000", "DEFAULT_CONFIG"]
+
+
 def test_errors_arrive_as_javas_exceptions(java):
     java.create_topic("small", 1, {"max.message.bytes": "1000"})
 

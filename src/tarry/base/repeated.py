@@ -1,4 +1,4 @@
-"""Repeated faults of one peer, summed up: at most one line a second and peer.
+"""Repeated faults of one peer, summed up: at most one line a second, peer and kind of fault.
 
 A peer is its host: every connection of a broken client comes from another port.  The first fault
 is written at once; those of the following second are counted, and told with the next line or by
@@ -29,9 +29,9 @@ class RepeatedFaults:
         """Hosts that `flush` has not forgotten yet."""
         return len(self._hosts)
 
-    def report(self, peer: str, reason: str, now_ms: int) -> None:
-        """`peer` is "host:port" or a host."""
-        name = host_of(peer)
+    def report(self, peer: str, reason: str, now_ms: int, kind: str = "") -> None:
+        """`peer` is "host:port" or a host.  What has a kind is not lost among other faults."""
+        name = f"{host_of(peer)} {kind}" if kind else host_of(peer)
         host = self._hosts.get(name)
         if host is not None and now_ms - host.written_ms < INTERVAL_MS:
             host.unwritten += 1

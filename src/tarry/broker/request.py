@@ -56,9 +56,9 @@ class RequestContext:
             connection.waiting -= 1
             self.broker.queue_to_send(connection)
 
-    def report(self, reason: str) -> None:
-        """What the peer sent is bad though it is answered: a line in the log, summed up."""
-        self.broker.faults.report(self.connection.peer, reason, self.broker.now_ms)
+    def report(self, reason: str, kind: str = "") -> None:
+        """What the peer sent is bad though it is answered: a line in the log, summed up by kind."""
+        self.broker.faults.report(self.connection.peer, reason, self.broker.now_ms, kind)
 
     def close_connection(self, reason: str) -> None:
         """Drop the connection: the only way to refuse what has no answer."""

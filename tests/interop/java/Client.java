@@ -18,6 +18,7 @@ import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.Properties;
+import java.util.Set;
 import java.util.TreeMap;
 import java.util.concurrent.ExecutionException;
 import java.util.concurrent.Future;
@@ -27,8 +28,10 @@ import org.apache.kafka.clients.admin.Config;
 import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.DescribeClusterResult;
 import org.apache.kafka.clients.admin.ListOffsetsResult.ListOffsetsResultInfo;
+import org.apache.kafka.clients.admin.ListConfigResourcesOptions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
+import org.apache.kafka.clients.admin.ProducerState;
 import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
@@ -85,6 +88,8 @@ public class Client {
                 return null;
             case "begin transactions":
                 return beginTransactions(command);
+            case "subscribe":
+                return subscribe(command);
             case "read":
                 return read(command);
             case "end offset":
@@ -151,6 +156,14 @@ public class Client {
             producer.initTransactions();
         }
         return null;
+    }
+
+    /** How many records come within a while to a member of a group, whatever its protocol. */
+    static Object subscribe(JsonNode command) {
+        try (KafkaConsumer<byte[], byte[]> consumer = consumer(command)) {
+            consumer.subscribe(List.of(command.get("topic").asText()));
+            return consumer.poll(Duration.ofSeconds(20)).count();
+        }
     }
 
     static KafkaConsumer<byte[], byte[]> consumer(JsonNode command) {
@@ -229,6 +242,10 @@ public class Client {
                     return clusterFacts(admin.describeCluster());
                 case "list offsets":
                     return listOffsets(admin, command);
+                case "describe producers":
+                    return describeProducers(admin, command);
+                case "list config resources":
+                    return listConfigResources(admin);
                 default:
                     throw new IllegalArgumentException(command.toString());
             }
@@ -295,6 +312,27 @@ public class Client {
                 .listOffsets(Map.of(partition(command), spec.getValue()))
                 .partitionResult(partition(command)).get();
             facts.put(spec.getKey(), List.of(found.offset(), found.timestamp()));
+        }
+        return facts;
+    }
+
+    static Object describeProducers(Admin admin, JsonNode command) throws Exception {
+        List<Object> facts = new ArrayList<>();
+        for (ProducerState one : admin.describeProducers(List.of(partition(command)))
+                .partitionResult(partition(command)).get().activeProducers()) {
+            facts.add(List.of(
+                one.producerEpoch(), one.lastSequence(), one.lastTimestamp(),
+                one.coordinatorEpoch().isPresent(),
+                one.currentTransactionStartOffset().isPresent()));
+        }
+        return facts;
+    }
+
+    static Object listConfigResources(Admin admin) throws Exception {
+        List<Object> facts = new ArrayList<>();
+        for (ConfigResource one : admin.listConfigResources(
+                Set.of(), new ListConfigResourcesOptions()).all().get()) {
+            facts.add(List.of(one.type().toString(), one.name()));
         }
         return facts;
     }

@@ -80,3 +80,18 @@ def test_the_host_of_a_peer_is_found() -> None:
         "name",
         "",
     ]
+
+
+def test_a_fault_of_another_kind_is_written_at_once(
+    caplog: pytest.LogCaptureFixture, faults: RepeatedFaults
+) -> None:
+    faults.report("10.0.0.1:5000", "bad", 0)
+    faults.report("10.0.0.1:5001", "asks for transactions", 10, "transactions")
+    faults.report("10.0.0.1:5002", "asks again", 20, "transactions")
+    faults.flush(2_000)
+
+    assert caplog.messages == [
+        "10.0.0.1:5000: bad",
+        "10.0.0.1:5001: asks for transactions",
+        "10.0.0.1 transactions: 1 more faults, the last: asks again",
+    ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from broker_user import ORDERS, a_batch
+from group_user import GroupUser
 
 from tarry.base import doors, errors
 from tarry.protocol import api_keys
@@ -345,3 +347,43 @@ def test_deletion_can_be_switched_off():
     assert delete(client, "orders", version=2)[0].error_code == errors.INVALID_REQUEST
     assert delete(client, "orders")[0].error_code == errors.TOPIC_DELETION_DISABLED
     assert "orders" in broker.broker.topics
+
+
+def test_with_the_settings_of_three_brokers_one_broker_serves():
+    hand = BrokerByHand(
+        {
+            "default.replication.factor": "3",
+            "min.insync.replicas": "2",
+            "offsets.topic.replication.factor": "3",
+            "auto.create.topics.enable": "true",
+        }
+    )
+    user = GroupUser(hand)
+    asked = creation(CreatableTopic(ORDERS, -1, -1))
+
+    created = user.client.ask(api_keys.CREATE_TOPICS, 7, asked)
+    produced = user.produce(a_batch(b"a"), acks=-1)
+    found = user.find()
+    committed = user.commit({0: 1})
+
+    assert isinstance(created, CreateTopicsResponse)
+    assert [(each.error_code, each.replication_factor) for each in created.topics] == [
+        (errors.NONE, 1)
+    ]
+    assert (produced.error_code, found.error_code, committed) == (
+        errors.NONE,
+        errors.NONE,
+        [errors.NONE],
+    )
+
+
+def test_more_replicas_than_brokers_are_refused_with_what_to_ask_for():
+    user = GroupUser(BrokerByHand())
+    asked = creation(CreatableTopic(ORDERS, 1, 3))
+
+    answer = user.client.ask(api_keys.CREATE_TOPICS, 7, asked)
+
+    assert isinstance(answer, CreateTopicsResponse)
+    (topic,) = answer.topics
+    assert topic.error_code == errors.INVALID_REPLICATION_FACTOR
+    assert "ask for 1, or for -1" in (topic.error_message or "")

@@ -32,6 +32,11 @@ from tarry.protocol.messages.describe_configs import (
     DescribeConfigsResource,
     DescribeConfigsResponse,
 )
+from tarry.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    DescribeProducersResponse,
+    TopicRequest,
+)
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -40,6 +45,10 @@ from tarry.protocol.messages.find_coordinator import (
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
+)
+from tarry.protocol.messages.list_config_resources import (
+    ListConfigResourcesRequest,
+    ListConfigResourcesResponse,
 )
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -415,3 +424,40 @@ def test_trap_23_synonyms_begin_where_the_key_itself_has_a_value() -> None:
         ("log.retention.hours", "24"),
         ("log.retention.hours", "168"),
     ]
+
+
+def test_trap_24_the_oldest_list_of_resources_is_that_of_client_metrics(
+    hand: BrokerByHand,
+) -> None:
+    client = hand.connect()
+
+    answers = [
+        client.ask(api_keys.LIST_CONFIG_RESOURCES, version, ListConfigResourcesRequest(types))
+        for version, types in ((0, []), (1, []), (1, [2, 99]))
+    ]
+
+    told: list[tuple[int, list[int]]] = []
+    for answer in answers:
+        assert isinstance(answer, ListConfigResourcesResponse)
+        told.append((answer.error_code, [each.resource_type for each in answer.config_resources]))
+    assert told == [
+        (errors.NONE, []),
+        (errors.NONE, [8, 4, 2]),
+        (errors.UNSUPPORTED_VERSION, []),
+    ]
+
+
+def test_trap_25_a_producer_without_transactions_has_minus_one_for_what_is_of_them(
+    hand: BrokerByHand, batch: Batch, produce: Produce
+) -> None:
+    client = hand.connect()
+    client.ask(api_keys.PRODUCE, 11, produce(batch(b"a", producer_id=7, sequence=0)))
+
+    answer = client.ask(
+        api_keys.DESCRIBE_PRODUCERS, 0, DescribeProducersRequest([TopicRequest("orders", [0])])
+    )
+
+    assert isinstance(answer, DescribeProducersResponse)
+    (producer,) = answer.topics[0].partitions[0].active_producers
+    assert (producer.producer_id, producer.last_sequence) == (7, 0)
+    assert (producer.coordinator_epoch, producer.current_txn_start_offset) == (-1, -1)

@@ -28,7 +28,7 @@ REFUSAL: Final = (
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Refuse every member alike; a client gives up at this code."""
     assert isinstance(request, ConsumerGroupHeartbeatRequest)
-    context.report(f"client {context.client_id}, group {request.group_id}: {REFUSAL}")
+    context.report(f"client {context.client_id}, group {request.group_id}: {REFUSAL}", "KIP-848")
     return ConsumerGroupHeartbeatResponse(
         error_code=errors.UNSUPPORTED_VERSION, error_message=REFUSAL
     )

@@ -110,7 +110,10 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
         )
-        context.report(f"client {context.client_id}, coordinator of {key}: {sentence}")
+        context.report(
+            f"client {context.client_id}, coordinator of {key}: {sentence}",
+            "transactions" if key_type == TRANSACTION else "",
+        )
         return _none(key, _refusal_code(context, key_type), sentence)
     if broker.coordinator.shard_of(key) is None:
         return _none(
@@ -125,10 +128,10 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
 
 
 def _refusal_code(context: RequestContext, key_type: int) -> int:
-    """Clients take this code for the last word (docs/explanation/protocol-traps.md).
+    """The code that clients take for the last word (docs/explanation/protocol-traps.md, 20).
 
-    librdkafka and what is built on it ask again for ever after INVALID_REQUEST, and for versions
-    below 4; Java, franz-go and all others that know version 4 drop our sentence after the other.
+    librdkafka asks in version 2, and after INVALID_REQUEST again for ever.  Java, which asks in
+    version 6, ends with either code, and shows our sentence only with INVALID_REQUEST.
     """
     if key_type == TRANSACTION and context.api_version < VERSION_OF_BATCHES:
         return errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED

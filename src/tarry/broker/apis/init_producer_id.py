@@ -53,7 +53,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         # Transactions are not there; every client takes this code for the last word.
         context.report(
             f"client {context.client_id}, transactional.id {request.transactional_id}: "
-            "this broker has no transactions yet"
+            "this broker has no transactions yet",
+            "transactions",
         )
         return _refusal(errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (request.producer_id == NONE_LEFT) != (request.producer_epoch == NO_EPOCH):
