@@ -41,6 +41,10 @@ RECORDS = (
     "answer_a_deletion_of_records_before_it_is_durable",
     "delete_one_record_more_than_was_asked",
     "forget_changed_settings_in_a_restart",
+    "handle_requests_while_one_before_them_waits",
+    "count_a_produce_without_an_answer_as_done_at_once",
+    "keep_the_place_of_answers_that_have_left",
+    "name_an_epoch_in_which_nothing_was_written",
 )
 
 GROUPS = (
