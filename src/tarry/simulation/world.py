@@ -291,12 +291,8 @@ class World:
         """When all clients have their answers, no operation is left in a purgatory."""
         broker = self.broker
         assert broker is not None
-        for purgatory in (
-            broker.produce_purgatory,
-            broker.fetch_purgatory,
-            broker.metadata_purgatory,
-        ):
-            if purgatory.delayed:
+        for purgatory in broker.purgatories:
+            if purgatory.delayed and purgatory.name not in self.play.waits_at_rest:
                 self.stage.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "
                     "every client has its answers"
