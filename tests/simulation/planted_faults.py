@@ -253,6 +253,26 @@ def name_an_epoch_in_which_nothing_was_written() -> None:
     EpochIndex.end_offset_for = end_offset_for
 
 
+def keep_what_waits_for_a_lost_connection() -> None:
+    honest = Broker._forget
+
+    def forget(self: Broker, connection: Connection) -> None:
+        connection.slots = []
+        honest(self, connection)
+
+    Broker._forget = forget
+
+
+def keep_the_watch_of_a_lost_connection() -> None:
+    honest = Broker._forget
+
+    def forget(self: Broker, connection: Connection) -> None:
+        connection.watch = None
+        honest(self, connection)
+
+    Broker._forget = forget
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -281,6 +301,8 @@ FAULTS: dict[str, Callable[[], None]] = {
         count_a_produce_without_an_answer_as_done_at_once,
         keep_the_place_of_answers_that_have_left,
         name_an_epoch_in_which_nothing_was_written,
+        keep_what_waits_for_a_lost_connection,
+        keep_the_watch_of_a_lost_connection,
     )
 }
 
