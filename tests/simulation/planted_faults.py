@@ -9,13 +9,17 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tarry.broker import lifecycle
+from tarry.broker import lifecycle, routes
+from tarry.broker.apis import produce
 from tarry.broker.broker import Broker
+from tarry.broker.connection import Connection
 from tarry.broker.delayed.fetch import DelayedFetch
 from tarry.broker.metadata_writes import MetadataLogOwner
 from tarry.broker.record_deletions import RecordDeletions
+from tarry.broker.request import RequestContext
 from tarry.cluster.state import ClusterState
 from tarry.log import batch_walk, recovery
+from tarry.log.epoch_index import EpochIndex
 from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.segment_indexes import SegmentIndexes
@@ -23,6 +27,7 @@ from tarry.log.sparse_index import SparseIndex
 from tarry.partition import producers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
+from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.rebuild import RebuiltBatch
 from tarry.simulation.disk import SimulatedFile
 from tarry.simulation.run import run_seed
@@ -209,6 +214,65 @@ def forget_changed_settings_in_a_restart() -> None:
     lifecycle.take_over_changes = lambda settings, view: settings.overlay({}, {})
 
 
+def handle_requests_while_one_before_them_waits() -> None:
+    Connection.must_next_wait = lambda self: False
+
+
+def count_a_produce_without_an_answer_as_done_at_once() -> None:
+    honest = produce.handle
+
+    def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> object:
+        answer = honest(broker, context, request)
+        if request.acks == 0 and not context.is_answered and not context.connection.is_closed:
+            context.respond_nothing()
+            context.respond_nothing = lambda: None
+        return answer
+
+    routes.produce.handle = handle
+
+
+def keep_the_place_of_answers_that_have_left() -> None:
+    honest = Connection.release_slots
+
+    def release_slots(self: Connection) -> None:
+        before = len(self.slots)
+        honest(self)
+        if self.slots and len(self.slots) < before:
+            self.first_slot = before - len(self.slots)
+
+    Connection.release_slots = release_slots
+
+
+def name_an_epoch_in_which_nothing_was_written() -> None:
+    honest = EpochIndex.end_offset_for
+
+    def end_offset_for(self: EpochIndex, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        found, end_offset = honest(self, epoch, log_end_offset)
+        return (found if found < 0 else epoch), end_offset
+
+    EpochIndex.end_offset_for = end_offset_for
+
+
+def keep_what_waits_for_a_lost_connection() -> None:
+    honest = Broker._forget
+
+    def forget(self: Broker, connection: Connection) -> None:
+        connection.slots = []
+        honest(self, connection)
+
+    Broker._forget = forget
+
+
+def keep_the_watch_of_a_lost_connection() -> None:
+    honest = Broker._forget
+
+    def forget(self: Broker, connection: Connection) -> None:
+        connection.watch = None
+        honest(self, connection)
+
+    Broker._forget = forget
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -233,6 +297,12 @@ FAULTS: dict[str, Callable[[], None]] = {
         answer_a_deletion_of_records_before_it_is_durable,
         delete_one_record_more_than_was_asked,
         forget_changed_settings_in_a_restart,
+        handle_requests_while_one_before_them_waits,
+        count_a_produce_without_an_answer_as_done_at_once,
+        keep_the_place_of_answers_that_have_left,
+        name_an_epoch_in_which_nothing_was_written,
+        keep_what_waits_for_a_lost_connection,
+        keep_the_watch_of_a_lost_connection,
     )
 }
 

@@ -209,6 +209,15 @@ def serve_the_groups_of_a_damaged_log() -> None:
     Loader.step = step
 
 
+def take_commits_of_nobody_into_a_working_group() -> None:
+    def commit_error(group: GroupState, request: CommitRequest) -> int:
+        code = honest(group, request)
+        return errors.NONE if request.generation_id < 0 else code
+
+    honest = offsets._commit_error
+    offsets._commit_error = commit_error
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -230,6 +239,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         forget_sessions_in_a_restart,
         end_a_join_phase_with_the_first_who_rejoins,
         serve_the_groups_of_a_damaged_log,
+        take_commits_of_nobody_into_a_working_group,
     )
 }
 

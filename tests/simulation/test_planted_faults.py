@@ -41,6 +41,12 @@ RECORDS = (
     "answer_a_deletion_of_records_before_it_is_durable",
     "delete_one_record_more_than_was_asked",
     "forget_changed_settings_in_a_restart",
+    "handle_requests_while_one_before_them_waits",
+    "count_a_produce_without_an_answer_as_done_at_once",
+    "keep_the_place_of_answers_that_have_left",
+    "name_an_epoch_in_which_nothing_was_written",
+    "keep_what_waits_for_a_lost_connection",
+    "keep_the_watch_of_a_lost_connection",
 )
 
 GROUPS = (
@@ -62,6 +68,7 @@ GROUPS = (
     "forget_sessions_in_a_restart",
     "end_a_join_phase_with_the_first_who_rejoins",
     "serve_the_groups_of_a_damaged_log",
+    "take_commits_of_nobody_into_a_working_group",
 )
 
 FAULTS = [*(("records", name) for name in RECORDS), *(("groups", name) for name in GROUPS)]

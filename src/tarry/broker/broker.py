@@ -43,6 +43,7 @@ from tarry.broker.flush_rounds import FlushListener, FlushRounds
 from tarry.broker.metadata_reactions import MetadataReactions
 from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
 from tarry.broker.peer_watch import PeerWatch
+from tarry.broker.purgatories import new_purgatory
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
@@ -94,8 +95,7 @@ class Broker:
         now_ms: int,
         now_wall_ms: int,
     ) -> None:
-        disk = world.disk
-        self.disk: Disk = disk
+        self.disk: Disk = world.disk
         self.transport: Transport = world.transport
         self.random: Random = world.random
         self.probe: Probe = world.probe
@@ -107,7 +107,6 @@ class Broker:
         self.fetch_max_bytes: int = settings.fetch_max_bytes
         self.frame_bytes_max: int = settings.socket_request_max_bytes
         self.connections_max_idle_ms: int = settings.connections_max_idle_ms
-        self.is_flush_commit: bool = settings.flush_policy == "commit"
         self.endpoints: dict[str, tuple[str, int]] = {}
         # `now_ms` is attended time: the monotonic clock less what the process slept through.
         self.now_ms = now_ms
@@ -116,15 +115,16 @@ class Broker:
         self.stalled_ms = 0
         self._turn_due_ms = now_ms + POLL_MS_MAX
         self.timer = TimingWheel(now_ms)
-        self.produce_purgatory = Purgatory(self.timer, "Produce")
-        self.fetch_purgatory = Purgatory(self.timer, "Fetch")
-        self.metadata_purgatory = Purgatory(self.timer, "Metadata")
+        self.purgatories: list[Purgatory] = []
+        self.produce_purgatory = new_purgatory(self, "Produce")
+        self.fetch_purgatory = new_purgatory(self, "Fetch")
+        self.metadata_purgatory = new_purgatory(self, "Metadata")
         self.connections: dict[int, Connection] = {}
         self.topics: dict[str, HostedTopic] = {}
         self.topics_by_id: dict[bytes, HostedTopic] = {}
         self.routes: dict[int, Route] = make_routes()
         self.faults = RepeatedFaults(logger)
-        self.flushes = FlushRounds(disk, logs.trouble)
+        self.flushes = FlushRounds(self.disk, logs.trouble)
         self.flush_listeners: dict[int, FlushListener] = {}
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)

@@ -123,17 +123,9 @@ class Counters(Recurring):
             )
 
     def _counters(self) -> list[tuple[str, int, int, int, int]]:
-        broker = self.broker
-        purgatories = (
-            broker.produce_purgatory,
-            broker.fetch_purgatory,
-            broker.metadata_purgatory,
-            broker.record_deletions.purgatory,
-            *broker.coordinator.purgatories(),
-        )
         return [
             (each.name, each.watched, each.delayed, each.completed_total, each.expired_total)
-            for each in purgatories
+            for each in self.broker.purgatories
         ]
 
 

@@ -259,7 +259,7 @@ class MetadataReactions:
         broker = self.broker
         was_flushed_at_once = partition.is_flushed_at_once
         partition.is_flushed_at_once = (
-            broker.is_flush_commit or partition.config.flush_messages == 1
+            broker.settings.flush_policy == "commit" or partition.config.flush_messages == 1
         )
         if partition.is_flushed_at_once and not was_flushed_at_once:
             # What was written and not flushed may be waited for from now on.

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.limits import COMPLETIONS_PER_TURN_MAX
+from tarry.broker.purgatories import new_purgatory
 from tarry.partition.state import Partition, PartitionKey
-from tarry.purgatory.purgatory import Purgatory
 from tarry.timer.entry import TimerEntry
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class RecordDeletions:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.purgatory = Purgatory(broker.timer, "DeleteRecords")
+        self.purgatory = new_purgatory(broker, "DeleteRecords")
         # The duty that begins rounds of checkpoints.
         self.checkpoints: TimerEntry | None = None
         self._waiting: dict[Partition, None] = {}

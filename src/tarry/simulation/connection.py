@@ -78,15 +78,20 @@ class ClientSocket:
 
     def send(self, frame: bytes, exchange: Exchange | None = None) -> None:
         """Send bytes; with an exchange they are one whole request."""
+        self.send_together([(frame, exchange)])
+
+    def send_together(self, frames: list[tuple[bytes, Exchange | None]]) -> None:
+        """Send several of them in one write."""
         if self.is_gone_for_client or self._is_cut:
             return
-        self._bytes_sent += len(frame)
-        if exchange is not None:
-            exchange.end_position = self._bytes_sent
-            self._undelivered.append(exchange)
-            if exchange.is_answer_expected:
-                self._unanswered.append(exchange)
-        for piece in self._network.pieces(frame):
+        for frame, exchange in frames:
+            self._bytes_sent += len(frame)
+            if exchange is not None:
+                exchange.end_position = self._bytes_sent
+                self._undelivered.append(exchange)
+                if exchange.is_answer_expected:
+                    self._unanswered.append(exchange)
+        for piece in self._network.pieces(b"".join(frame for frame, _exchange in frames)):
             self._to_broker.append(piece)
             self._to_broker_due_ms = self._network.plan(
                 self._to_broker_due_ms, self._deliver_to_broker

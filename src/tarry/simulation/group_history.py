@@ -91,6 +91,8 @@ class OffsetWrite:
         self.offset = offset
         self.leader_epoch = -1
         self.outcome = UNKNOWN
+        # A commit without a generation, which a group with members does not take.
+        self.is_of_nobody = False
         # Of a deletion that follows from something else: between which turns it has its effect.
         self.sent_turn = -1
         self.end_turn = _NEVER

@@ -48,6 +48,8 @@ class GroupsPlay(Play):
 
     def __init__(self, random: Random) -> None:
         super().__init__()
+        # Members live on until they are removed.
+        self.waits_at_rest = ("Join", "Sync", "Heartbeat", "Commit")
         self._random = random
         self._scene = draw_group_scene(random)
         self.duration_ms = self._scene.duration_ms
@@ -208,7 +210,9 @@ class GroupsPlay(Play):
 
     def on_collected(self, broker: Broker) -> None:
         coordinator = broker.coordinator
-        for purgatory in coordinator.purgatories():
+        for purgatory in broker.purgatories:
+            if purgatory.name not in self.waits_at_rest:
+                continue
             if purgatory.delayed or purgatory.watched:
                 self._stage.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when all "

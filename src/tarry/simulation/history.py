@@ -114,6 +114,8 @@ class EpochEnd:
         self.end_offset = end_offset
         # Nothing that was appended later, or lost, has moved this end.
         self.is_certain = False
+        # It may lead still, and have no record yet.
+        self.is_newest = False
 
 
 class TimeLookup:

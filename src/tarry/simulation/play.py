@@ -25,6 +25,8 @@ class Play:
         self.faults = FaultPlan()
         # With the faults over, all is at rest within this time.
         self.quiet_ms_max = 60_000
+        # The purgatories that need not be empty then.
+        self.waits_at_rest: tuple[str, ...] = ()
 
     def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
         """There is a stage now, and a disk for the broker."""

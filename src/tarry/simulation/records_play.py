@@ -14,6 +14,7 @@ from tarry.simulation.workload.actor import Actor, ScriptedActor
 from tarry.simulation.workload.admin import Admin
 from tarry.simulation.workload.changes import Operator
 from tarry.simulation.workload.collector import Collector
+from tarry.simulation.workload.pipeliner import Pipeliner
 from tarry.simulation.workload.producer import Producer
 from tarry.simulation.workload.reader import Reader
 from tarry.simulation.workload.stage import Stage
@@ -34,6 +35,7 @@ class RecordsPlay(Play):
         self._producers: list[Producer] = []
         self._readers: list[Reader] = []
         self._operators: list[Operator] = []
+        self._pipeliners: list[Pipeliner] = []
 
     def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
         self._stage = stage
@@ -53,13 +55,17 @@ class RecordsPlay(Play):
             operator = Operator(stage, "operator", pause_ms_max=self._scene.admin_pause_ms_max)
             self._operators.append(operator)
             stage.clock.after(self._random.randrange(100), operator.start)
+        if self._scene.has_pipeliner:
+            pipeliner = Pipeliner(stage, "pipeliner", pause_ms_max=self._scene.admin_pause_ms_max)
+            self._pipeliners.append(pipeliner)
+            stage.clock.after(self._random.randrange(100), pipeliner.start)
         for number, reader_plan in enumerate(self._scene.readers):
             reader = Reader(stage, f"r{number}", reader_plan)
             self._readers.append(reader)
             stage.clock.after(self._random.randrange(100), reader.start)
 
     def actors(self) -> list[Actor]:
-        return [self._admin, *self._operators, *self._producers, *self._readers]
+        return [self._admin, *self._operators, *self._producers, *self._readers, *self._pipeliners]
 
     def is_done(self, broker: Broker) -> bool:
         return (
@@ -67,6 +73,7 @@ class RecordsPlay(Play):
             and all(operator.is_done for operator in self._operators)
             and all(producer.is_done for producer in self._producers)
             and all(reader.is_done for reader in self._readers)
+            and all(pipeliner.is_done for pipeliner in self._pipeliners)
         )
 
     def complaints(self) -> list[str]:

@@ -25,6 +25,7 @@ class Scene:
         self.codecs: list[int] = [NONE]
         self.admin_pause_ms_max = 300
         self.has_operator = False
+        self.has_pipeliner = False
 
 
 def draw_scene(random: Random) -> Scene:
@@ -54,6 +55,9 @@ def draw_scene(random: Random) -> Scene:
     scene.has_operator = scene.duration_ms % 3 == 0
     if scene.duration_ms % 7 == 1:
         _ask_for_compression(scene)
+    scene.has_pipeliner = scene.duration_ms % 4 == 1
+    if scene.has_pipeliner:
+        scene.settings["offsets.topic.num.partitions"] = "1"
     return scene
 
 

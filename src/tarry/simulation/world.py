@@ -20,6 +20,7 @@ from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
 from tarry.simulation import faults
+from tarry.simulation.checkers.leaks import LeakChecker
 from tarry.simulation.checkers.liveness import LivenessChecker
 from tarry.simulation.clock import SimulatedClock
 from tarry.simulation.disk import PowerLoss, SimulatedDisk
@@ -66,6 +67,7 @@ class World:
         self._start_broker = start
         self._broker_random = Random(seed ^ 0x5EED)
         self._liveness = LivenessChecker(self.stage.history)
+        self._leaks = LeakChecker()
         self._planned_flush_id = 0
         self._turn_due_ms = self.clock.now_ms
         self._busy_until_ms = 0
@@ -203,6 +205,7 @@ class World:
             self._on_stopped(broker)
             return
         self.play.after_turn(broker)
+        self.stage.history.violations += self._leaks.after_turn(broker)
         if not self._end_after_stop:
             self._liveness.after_turn(self.network.sockets(), clock.alive_ms, clock.stalls)
         elif clock.alive_ms > self._stop_deadline_ms:
@@ -267,6 +270,7 @@ class World:
             self._check_clean_start(broker)
         broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
         self.broker = broker
+        self._leaks.on_life_begins(broker)
         self.play.on_life_begins(broker)
         self._turn_due_ms = clock.now_ms
         self._busy_until_ms = clock.now_ms
@@ -291,12 +295,8 @@ class World:
         """When all clients have their answers, no operation is left in a purgatory."""
         broker = self.broker
         assert broker is not None
-        for purgatory in (
-            broker.produce_purgatory,
-            broker.fetch_purgatory,
-            broker.metadata_purgatory,
-        ):
-            if purgatory.delayed:
+        for purgatory in broker.purgatories:
+            if purgatory.delayed and purgatory.name not in self.play.waits_at_rest:
                 self.stage.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "
                     "every client has its answers"

@@ -66,6 +66,7 @@ SESSION_MS = 10_000
 REBALANCE_MS = 60_000
 # A step of time that no broker takes for a stall.
 STEP_MS = 400
+PURGATORIES = ("Join", "Sync", "Heartbeat", "Commit")
 
 M = TypeVar("M", bound=Message)
 
@@ -127,8 +128,8 @@ def waiting_in(hand: BrokerByHand) -> dict[str, tuple[int, int]]:
     """How many operations wait in each of the groups' purgatories, and how many watchers."""
     return {
         each.name: (each.delayed, each.watched)
-        for each in hand.broker.coordinator.purgatories()
-        if each.delayed or each.watched
+        for each in hand.broker.purgatories
+        if each.name in PURGATORIES and (each.delayed or each.watched)
     }
 
 

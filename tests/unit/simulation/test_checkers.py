@@ -210,6 +210,21 @@ def test_an_epoch_that_ends_before_one_of_its_records_is_found() -> None:
     assert "is said to end at 1" in check_history(history)[0]
 
 
+def test_an_epoch_in_which_nothing_was_written_has_no_end() -> None:
+    history = History()
+    batch_of(history, b"a", b"b")
+    log_of(history, b"a", b"b")
+    end = EpochEnd(PLACE, exchange(1, 1), asked=3, epoch=3, end_offset=2)
+    end.is_certain = True
+    history.epoch_ends.append(end)
+
+    found = check_history(history)
+    end.is_newest = True
+
+    assert "nothing was written in it" in found[0]
+    assert check_history(history) == []
+
+
 def test_a_time_that_leads_to_the_wrong_record_is_found() -> None:
     history = History()
     batch_of(history, b"a", b"b")

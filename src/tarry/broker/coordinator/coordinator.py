@@ -17,11 +17,11 @@ from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopics
 from tarry.broker.coordinator.history import History
 from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.shard import Shard
+from tarry.broker.purgatories import new_purgatory
 from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.group.decision import Answer, GroupSettings, JoinAnswer, SyncAnswer
 from tarry.group.placement import partition_of_group
 from tarry.group.transitions import Moment
-from tarry.purgatory.purgatory import Purgatory
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
@@ -55,10 +55,10 @@ class Coordinator:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.join_purgatory = Purgatory(broker.timer, "Join")
-        self.sync_purgatory = Purgatory(broker.timer, "Sync")
-        self.heartbeat_purgatory = Purgatory(broker.timer, "Heartbeat")
-        self.commit_purgatory = Purgatory(broker.timer, "Commit")
+        self.join_purgatory = new_purgatory(broker, "Join")
+        self.sync_purgatory = new_purgatory(broker, "Sync")
+        self.heartbeat_purgatory = new_purgatory(broker, "Heartbeat")
+        self.commit_purgatory = new_purgatory(broker, "Commit")
         self.history = History(self)
         self.shards: list[Shard] = []
         self._hosted: HostedTopic | None = None
@@ -69,15 +69,6 @@ class Coordinator:
         self._unsettled: dict[Shard, None] = {}
         self._advanced: dict[Shard, None] = {}
         self._chores: deque[Chore] = deque()
-
-    def purgatories(self) -> tuple[Purgatory, ...]:
-        """What waits here, by kind."""
-        return (
-            self.join_purgatory,
-            self.sync_purgatory,
-            self.heartbeat_purgatory,
-            self.commit_purgatory,
-        )
 
     def moment(self) -> Moment:
         """Now, with the settings of now."""

@@ -37,7 +37,10 @@ def check_leader_epochs(history: History) -> list[str]:
 
 
 def check_epoch_ends(history: History) -> list[str]:
-    """An epoch's end lies behind all records of it and not behind a later one's."""
+    """An epoch's end lies behind all records of it, not behind a later one's, and has a record.
+
+    Who asks for an epoch in which nothing was written is told of the one before it.
+    """
     for end in history.epoch_ends:
         if end.epoch < 0 or not end.is_certain:
             continue
@@ -58,4 +61,13 @@ def check_epoch_ends(history: History) -> list[str]:
                     f"epoch {end.epoch} of {place_name(end.place)} is said to end at "
                     f"{end.end_offset}, and offset {offset} is of epoch {epoch}"
                 ]
+        last = reads.get(end.end_offset - 1)
+        if final is None or last is None or end.end_offset <= final.log_start_offset:
+            continue
+        if last.epoch < end.epoch and not end.is_newest:
+            return [
+                f"epoch {end.asked} of {place_name(end.place)} was asked for and {end.epoch} is "
+                f"said to end at {end.end_offset}, where nothing was written in it: the record "
+                f"before is of epoch {last.epoch}"
+            ]
     return []

@@ -74,6 +74,8 @@ class Actor:
         self._pending: deque[_Pending] = deque()
         self._buffer = bytearray()
         self._correlation_id = 0
+        # The time of a request counts from the answer to the one before it.
+        self.is_patient = False
 
     @property
     def socket(self) -> ClientSocket | None:
@@ -92,8 +94,26 @@ class Actor:
 
     def ask(self, question: Question, on_answer: OnAnswer, on_lost: OnLost) -> Exchange:
         """Send a request; one of the two functions is called later, once."""
-        stage = self.stage
         assert self._socket is not None
+        frame, exchange = self._prepare(question, on_answer, on_lost)
+        self._socket.send(frame, exchange)
+        if question.on_sent is not None:
+            question.on_sent(exchange)
+        return exchange
+
+    def ask_together(self, asked: list[tuple[Question, OnAnswer, OnLost]]) -> None:
+        """Send requests in one write."""
+        assert self._socket is not None
+        frames = [self._prepare(*each) for each in asked]
+        self._socket.send_together([*frames])
+        for (question, _on_answer, _on_lost), (_frame, exchange) in zip(asked, frames, strict=True):
+            if question.on_sent is not None:
+                question.on_sent(exchange)
+
+    def _prepare(
+        self, question: Question, on_answer: OnAnswer, on_lost: OnLost
+    ) -> tuple[bytes, Exchange]:
+        stage = self.stage
         self._correlation_id += 1
         exchange = Exchange(question.api_key, question.version, self._correlation_id)
         exchange.is_answer_expected = question.is_answer_expected
@@ -110,10 +130,7 @@ class Actor:
             self._pending.append(pending)
             if len(self._pending) == 1:
                 self._watch()
-        self._socket.send(frame, exchange)
-        if question.on_sent is not None:
-            question.on_sent(exchange)
-        return exchange
+        return frame, exchange
 
     def hang_up(self) -> None:
         """Close the connection from this side."""
@@ -169,6 +186,10 @@ class Actor:
                 f"{reader.remaining()} bytes follow the answer to API key {question.api_key} "
                 f"version {question.version}"
             )
+        if self.is_patient and self._pending:
+            # What stood behind this one has waited for it, as it should.
+            head = self._pending[0]
+            head.deadline_ms = stage.clock.now_ms + head.question.wait_ms + PATIENCE_MS
         pending.on_answer(pending.exchange, answer)
 
     # --- Losing and making connections.

@@ -333,4 +333,5 @@ def take_epoch_ends(
             # what is not flushed of it may be lost.
             newest = stage.leader_epochs.get(place, -1)
             end.is_certain = stage.is_still or partition.leader_epoch < newest
+            end.is_newest = partition.leader_epoch >= newest
             stage.history.epoch_ends.append(end)

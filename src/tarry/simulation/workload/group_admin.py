@@ -152,6 +152,7 @@ class GroupAdmin(ScriptedActor):
         register = registers[self.stage.random.randrange(len(registers))]
         offset = self.stage.random.randrange(20)
         writes = [self._groups.new_write(register, self.name, offset)]
+        writes[0].is_of_nobody = True
         outcome = yield self._groups.commit(group, writes)
         if outcome is not None and isinstance(outcome.answer, OffsetCommitResponse):
             for code in self._groups.take_commit(writes, outcome.answer).values():

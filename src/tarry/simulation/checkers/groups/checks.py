@@ -11,7 +11,11 @@ from tarry.simulation.checkers.groups.generations import (
     check_old_generations,
 )
 from tarry.simulation.checkers.groups.offsets import check_offsets
-from tarry.simulation.checkers.groups.sessions import check_fencing, check_sessions
+from tarry.simulation.checkers.groups.sessions import (
+    check_commits_of_nobody,
+    check_fencing,
+    check_sessions,
+)
 from tarry.simulation.group_history import GroupHistory
 
 Checker = Callable[[GroupHistory], list[str]]
@@ -22,6 +26,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
     check_old_generations,
     check_fencing,
     check_sessions,
+    check_commits_of_nobody,
     check_offsets,
 )
 

@@ -129,7 +129,8 @@ class LogReplay:
         since_ms = committed.commit_timestamp_ms
         recorded = group.recorded
         if recorded is not None and recorded.protocol_type and not recorded.members:
-            since_ms = min(since_ms, recorded.state_timestamp_ms)
+            # KIP-211: in a group that members have used it counts from when the last one went.
+            since_ms = recorded.state_timestamp_ms
         register = (record.group_id, record.topic, record.partition)
         if timestamp - since_ms >= self._history.retention_ms:
             self._note_expiry(record, turn)

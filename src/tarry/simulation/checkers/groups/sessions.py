@@ -5,7 +5,16 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.simulation.group_history import ALL, HEARTBEAT, JOIN, LEAVE, SYNC, Asked, GroupHistory
+from tarry.simulation.group_history import (
+    ACKNOWLEDGED,
+    ALL,
+    HEARTBEAT,
+    JOIN,
+    LEAVE,
+    SYNC,
+    Asked,
+    GroupHistory,
+)
 
 # In which order the things of one turn are looked at: what may have removed a member counts before
 # and after everything else, since its place in the turn is not known.
@@ -197,3 +206,55 @@ def _fenced_by(
                 f"was {join.given_id} since turn {join.answered_turn}"
             )
     return ""
+
+
+def check_commits_of_nobody(history: GroupHistory) -> list[str]:
+    """A commit without a generation is refused from a member's sync to the end of its session."""
+    if history.has_size_limit:
+        # A broker that starts may turn members away.
+        return []
+    timeouts: Timeouts = {}
+    for asked in history.asked:
+        _note_timeouts(timeouts, asked)
+    syncs = [asked for asked in history.asked if asked.kind == SYNC and asked.is_accepted]
+    for write in history.writes:
+        exchange = write.exchange
+        if not write.is_of_nobody or write.outcome != ACKNOWLEDGED or exchange is None:
+            continue
+        for sync in syncs:
+            is_before = 0 <= sync.answered_turn < exchange.delivered_turn
+            if (
+                is_before
+                and sync.group == write.register[0]
+                and _is_member_until(history, sync, exchange.answered_turn, timeouts)
+            ):
+                return [
+                    f"a commit without a generation was taken in turn {exchange.answered_turn}, "
+                    f"and group {sync.group} had member {sync.member_id}, which had synced in "
+                    f"turn {sync.answered_turn}"
+                ]
+    return []
+
+
+def _is_member_until(
+    history: GroupHistory, sync: Asked, last_turn: int, timeouts: Timeouts
+) -> bool:
+    """Whether nothing can have removed the member that synced: not its silence, nor a request."""
+    known = timeouts.get((sync.group, sync.member_id))
+    if known is None or history.life_of(sync.delivered_turn) != history.life_of(last_turn):
+        return False
+    if history.has_ended_between(sync.group, sync.delivered_turn, last_turn):
+        return False
+    times = history.turn_times_ms
+    if times[last_turn] - times[sync.delivered_turn] >= min(known):
+        return False
+    return not any(
+        asked.kind in (JOIN, LEAVE)
+        and asked.group == sync.group
+        and sync.delivered_turn <= asked.delivered_turn <= last_turn
+        and (
+            sync.member_id in (asked.member_id, asked.given_id)
+            or (asked.instance_id is not None and asked.instance_id == sync.instance_id)
+        )
+        for asked in history.asked
+    )

@@ -1,0 +1,58 @@
+"""Leaks: nothing of a connection that is gone waits, and the wheel holds what waits and no more.
+
+Looked at after every turn.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.broker.broker import Broker
+from tarry.protocol import api_keys
+
+# What waits only for a request of a connection, by the purgatory's name.
+_ASKED_BY: Final = {"Fetch": api_keys.FETCH, "DeleteRecords": api_keys.DELETE_RECORDS}
+# An operation is watched under a key a partition.
+_KEYS_MAX: Final = 20
+
+
+class LeakChecker:
+    """Knows how many duties of its own a broker's timer has."""
+
+    def __init__(self) -> None:
+        self._duties = 0
+
+    def on_life_begins(self, broker: Broker) -> None:
+        """Nobody is connected yet."""
+        self._duties = len(broker.timer)
+
+    def after_turn(self, broker: Broker) -> list[str]:
+        """What is too much now."""
+        sentences: list[str] = []
+        connections = len(broker.connections)
+        unanswered: dict[int, int] = {}
+        for connection in broker.connections.values():
+            for context in connection.waiting_contexts():
+                unanswered[context.api_key] = unanswered.get(context.api_key, 0) + 1
+        delayed = 0
+        for purgatory in broker.purgatories:
+            delayed += purgatory.delayed
+            asked = unanswered.get(_ASKED_BY.get(purgatory.name, -1), 0)
+            if purgatory.name in _ASKED_BY and purgatory.delayed > asked:
+                sentences.append(
+                    f"{purgatory.delayed} operations wait in purgatory {purgatory.name}, and "
+                    f"{asked} such requests of living connections have no answer"
+                )
+            watched_max = purgatory.delayed * _KEYS_MAX + 2 * purgatory.purge_interval
+            if purgatory.watched > watched_max:
+                sentences.append(
+                    f"{purgatory.watched} operations are watched in purgatory {purgatory.name}, "
+                    f"and {purgatory.delayed} wait"
+                )
+        entries_max = delayed + connections + self._duties
+        if len(broker.timer) > entries_max:
+            sentences.append(
+                f"the wheel holds {len(broker.timer)} entries for {delayed} operations, "
+                f"{connections} connections and {self._duties} duties"
+            )
+        return sentences
