@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from tarry.cli.raw_text import RawText
 from tarry.cli.running import (
+    CONSUMER,
     bootstrap_option,
     client_arguments,
     fail,
@@ -173,6 +174,7 @@ def consume(
         settings = client_arguments(
             bootstrap,
             client_settings,
+            owner=CONSUMER,
             **_membership(group, options["assignor"], options["instance_id"]),
             auto_offset_reset=_reset(options["offset"]),
         )
@@ -214,6 +216,7 @@ def _read(
     settings = client_arguments(
         source.bootstrap,
         source.client_settings,
+        owner=CONSUMER,
         auto_offset_reset="none",
         allow_auto_create_topics=False,
     )
@@ -378,7 +381,6 @@ def _output(options: dict[str, Any]) -> Output:
     from tarry.cli.formats import BadFormat, JsonRenderer
     from tarry.cli.packing import BadForm, parse_form
     from tarry.cli.reading import Output
-    from tarry.cli.records_csv import CsvWriter
     from tarry.cli.search import BadPattern, Search
     from tarry.cli.tables import has_colours
 
@@ -391,6 +393,8 @@ def _output(options: dict[str, Any]) -> Output:
         if options["as_json"]:
             return Output(sys.stdout.buffer, JsonRenderer(dress, options["only"]), search)
         if options["as_csv"]:
+            from tarry.cli.records_csv import CsvWriter
+
             writer = CsvWriter(null, dress)
             return Output(sys.stdout.buffer, writer, search, writer.head)
         if sys.stdout.isatty():
