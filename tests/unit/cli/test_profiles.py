@@ -35,13 +35,17 @@ timeout = "2m"
 """
 
 
+@pytest.fixture(autouse=True)
+def no_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("TARRY_PROFILE", "TARRY_BOOTSTRAP_SERVERS"):
+        monkeypatch.delenv(name, raising=False)
+
+
 @pytest.fixture
 def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     made = tmp_path / "config.toml"
     made.write_text(TEXT)
     monkeypatch.setenv("TARRY_CONFIG", str(made))
-    for name in ("TARRY_PROFILE", "TARRY_BOOTSTRAP_SERVERS"):
-        monkeypatch.delenv(name, raising=False)
     return made
 
 
