@@ -134,6 +134,68 @@ def test_json_copies_a_topic_with_keys_headers_and_times(cli: Cli) -> None:
     assert cli.ok("consume", copy, "-f", layout) == cli.ok("consume", source, "-f", layout)
 
 
+def test_a_failure_says_how_many_records_are_in_the_log(cli: Cli, tmp_path: Path) -> None:
+    topic = cli.topic("-p", "1")
+    good = tmp_path / "good.txt"
+    good.write_text("1\n2\n")
+
+    absent = cli.run("produce", topic, str(good), str(tmp_path / "absent.txt"))
+    broken = cli.run("produce", topic, "--json", data=b'{"value":"3"}\n{"value":"4"}\n{"value"\n')
+
+    assert absent.returncode == 2
+    assert b"absent.txt: No such file or directory; nothing was sent" in absent.stderr
+    assert broken.returncode == 1
+    assert b"stdin line 3: not valid JSON" in broken.stderr
+    assert b"2 records were sent and acknowledged" in broken.stderr
+    assert cli.ok("consume", topic) == b"3\n4\n"
+
+
+def test_templates_forms_and_csv_go_both_ways(cli: Cli) -> None:
+    topic, other, copy = (cli.topic("-p", "2") for _ in range(3))
+    lines = f"{topic} 1 1763712000000 7=seven\n{other} 0 1763712000001 8=a,b\n".encode()
+    layout = "%t %p %T %k=%s\n"
+
+    cli.ok("produce", topic, "-f", layout, "--key-format", "int32", data=lines)
+    printed = [
+        cli.ok("consume", one, "-f", layout, "--key-format", "int32") for one in (topic, other)
+    ]
+    rows = cli.ok("consume", topic, other, "--csv", "--key-format", "hex")
+    cli.ok("produce", copy, "--csv", "--key-format", "hex", data=rows)
+    copied = cli.ok("consume", copy, "-f", "%T %k=%s\n", "--key-format", "int32")
+
+    assert b"".join(printed) == lines
+    assert sorted(copied.splitlines()) == [b"1763712000000 7=seven", b"1763712000001 8=a,b"]
+
+
+def test_ranges_patterns_and_searches_choose_records(cli: Cli) -> None:
+    topic = cli.topic("-p", "2")
+    for partition in range(2):
+        data = b"".join(b"k%d:v%d%d\n" % (n, partition, n) for n in range(10))
+        cli.ok("produce", topic, "-K:", "-p", f"{partition}", data=data)
+
+    ranges = cli.ok("consume", topic, "-o", "0=2..4,1=-2..")
+    searched = cli.ok("consume", f"^{topic}$", "--grep", "v.3|k5", "-K", " ")
+    keys = cli.ok("consume", topic, "-p", "0", "-c", "2", "--grep-key", "[67]", "--only", "key")
+
+    assert sorted(ranges.split()) == [b"v02", b"v03", b"v18", b"v19"]
+    assert sorted(searched.splitlines()) == [b"k3 v03", b"k3 v13", b"k5 v05", b"k5 v15"]
+    assert keys == b"k6\nk7\n"
+
+
+def test_a_member_reads_several_topics_and_commits_past_what_a_search_left_out(cli: Cli) -> None:
+    topics = [cli.topic("-p", "1") for _ in range(2)]
+    for topic in topics:
+        cli.ok("produce", topic, data=b"a\nb\nc\n")
+    group = f"group-of-{topics[0]}"
+
+    first = cli.run("consume", *topics, "-G", group, "--grep", "b")
+    again = cli.ok("consume", *topics, "-G", group)
+
+    assert first.stdout == b"b\nb\n"
+    assert first.stderr.startswith(f"{group}: joining the group\n".encode())
+    assert again == b""
+
+
 def test_a_count_ends_both_ways(cli: Cli) -> None:
     topic = cli.topic("-p", "1")
 
@@ -324,3 +386,66 @@ def test_the_cluster_is_described(cli: Cli) -> None:
     host, _, port = cli.address.rpartition(":")
     assert [(one["host"], one["port"]) for one in described["brokers"]] == [(host, int(port))]
     assert {one["name"] for one in apis} >= {"Produce", "Fetch", "Metadata"}
+
+
+# --- Measuring
+
+
+def test_measurements_count_what_was_sent_and_read(cli: Cli) -> None:
+    topic = cli.topic("-p", "2")
+
+    sent = json.loads(cli.ok("perf", "produce", topic, "-n", "3k", "-s", "50", "--json"))
+    # The first record, which opens the connection, is not measured.
+    read = json.loads(cli.ok("perf", "consume", topic, "--json"))
+    there_and_back = json.loads(cli.ok("perf", "latency", topic, "-n", "5", "--json"))
+
+    assert (sent["records"], sent["bytes"]) == (3_000, 150_000)
+    assert sent["latency_ms"]["samples"] == 30
+    assert (read["records"], read["bytes"]) == (3_001, 150_050)
+    assert there_and_back["latency_ms"]["samples"] == 5
+    assert there_and_back["client_cpu"]["seconds"] > 0
+
+
+def test_a_topic_that_is_not_there_is_not_measured(cli: Cli) -> None:
+    done = cli.run("perf", "produce", "not-there-at-all", "-n", "1")
+
+    assert done.returncode == 1
+    assert b"not-there-at-all" in done.stderr
+    assert b"tarry topics create not-there-at-all" in done.stderr
+
+
+# --- Streams that are closed, and bytes that are no text
+
+
+def test_a_stream_that_is_closed_is_a_sentence(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+    cli.ok("produce", topic, data=b"x\n")
+
+    for line, sentence in (
+        (f"produce {topic} <&-", "stdin is closed; no record was sent"),
+        (f"consume {topic} >&-", "stdout is closed"),
+        (f"consume {topic} > /dev/full", "no space left on device"),
+    ):
+        environment = {**os.environ, "TARRY_BOOTSTRAP_SERVERS": cli.address}
+        done = subprocess.run(
+            ["/bin/sh", "-c", f"exec '{sys.executable}' -m tarry {line}"],
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=ANSWER_SECONDS_MAX,
+        )
+        assert sentence in done.stderr
+        assert "Traceback" not in done.stderr
+
+
+def test_keys_and_headers_of_the_command_line_are_any_bytes_and_names_are_text(cli: Cli) -> None:
+    topic = cli.topic("-p", "1")
+    key, content = (os.fsdecode(text) for text in (b"k\xff", b"h=\xfe"))
+
+    cli.ok("produce", topic, "-k", key, "-H", content, data=b"v\n")
+    refused = cli.run("consume", os.fsdecode(b"t\xff"))
+
+    assert cli.ok("consume", topic, "-f", "%k %h") == b"k\xff h=\xfe"
+    assert refused.returncode == 2
+    assert b"is not UTF-8" in refused.stderr

@@ -11,6 +11,7 @@ from click.core import ParameterSource
 
 from tarry.cli.raw_text import RawText
 from tarry.cli.running import (
+    CONSUMER,
     bootstrap_option,
     client_arguments,
     fail,
@@ -40,7 +41,7 @@ Examples:
   tarry consume orders -o 0=100..200,1=-10    a range for each partition
   tarry consume orders --from 2026-11-21T08:00 --to -10m
   tarry consume orders refunds -f '%t %s\\n'   several topics
-  tarry consume --pattern '^shop-'            all topics that a regular expression finds
+  tarry consume 'orders-*' '^log'             by pattern and by regular expression
   tarry consume orders --grep apples          records with apples in the key or the value
   tarry consume orders -f '%T{iso} %k = %s\\n' readable times
   tarry consume ids --key-format int32 -K:    keys that are numbers in 4 bytes
@@ -79,7 +80,6 @@ Into a file or a pipe the bytes go as they are.
 @click.command(epilog=EXAMPLES)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC...")
 @bootstrap_option
-@click.option("-r", "--pattern", "is_pattern", is_flag=True, help="TOPIC is a regular expression.")
 @click.option("-p", "--partition", "partitions", metavar="N,N-N", help="Only these partitions.")
 @click.option(
     "-o",
@@ -160,11 +160,14 @@ def consume(
     group: str | None,
     **options: Any,
 ) -> None:
-    """Print the records of topics: up to their end, or on and on with --follow."""
+    """Print the records of topics: up to their end, or on and on with --follow.
+
+    TOPIC is a name, a pattern such as 'orders-*', or a regular expression such as '^orders'.
+    """
     if follow and exit_at_end:
         raise click.UsageError("--follow and --exit exclude each other")
     _check_options(options, group)
-    wanted = _Wanted(list(topics), _pattern(topics) if options["is_pattern"] else None)
+    wanted = _Wanted(list(topics), _pattern(topics))
     output = _output(options)
     source = _Source(bootstrap, client_settings, timeout)
     if group is None:
@@ -173,6 +176,7 @@ def consume(
         settings = client_arguments(
             bootstrap,
             client_settings,
+            owner=CONSUMER,
             **_membership(group, options["assignor"], options["instance_id"]),
             auto_offset_reset=_reset(options["offset"]),
         )
@@ -210,10 +214,15 @@ def _read(
     from tarry.client.errors import UnknownTopic
     from tarry.client.sync.consumer import Consumer
 
-    names = wanted.names if wanted.pattern is None else _found_topics(source, wanted.pattern)
+    names = (
+        wanted.names
+        if wanted.pattern is None
+        else _found_topics(source, wanted.names, wanted.pattern)
+    )
     settings = client_arguments(
         source.bootstrap,
         source.client_settings,
+        owner=CONSUMER,
         auto_offset_reset="none",
         allow_auto_create_topics=False,
     )
@@ -228,7 +237,7 @@ def _read(
         reading.run(Limits(count, span.until_ms, follow))
 
 
-def _found_topics(source: _Source, pattern: re.Pattern[str]) -> list[str]:
+def _found_topics(source: _Source, names: list[str], pattern: re.Pattern[str]) -> list[str]:
     """The topics that a pattern finds at this moment, but for the broker's own."""
     from tarry.cli.running import Cluster
 
@@ -236,7 +245,7 @@ def _found_topics(source: _Source, pattern: re.Pattern[str]) -> list[str]:
         topics = admin.list_topics(source.timeout)
     found = [one.name for one in topics if not one.is_internal and pattern.search(one.name)]
     if not found:
-        fail(f"no topic has a name that {pattern.pattern!r} finds")
+        fail(f"no topic matches {' or '.join(map(repr, names))}")
     return sorted(found)
 
 
@@ -331,15 +340,12 @@ def _reset(offset: str) -> str:
     return known[offset]
 
 
-def _pattern(topics: tuple[str, ...]) -> re.Pattern[str]:
-    import re
+def _pattern(topics: tuple[str, ...]) -> re.Pattern[str] | None:
+    """One regular expression for all that was named, if one of it is a pattern."""
+    from tarry.cli.topic_choice import is_pattern, regex_of
 
-    # Several patterns are one: a consumer subscribes to one pattern.
-    text = topics[0] if len(topics) == 1 else "|".join(f"(?:{one})" for one in topics)
-    try:
-        return re.compile(text)
-    except re.error as error:
-        raise click.UsageError(f"invalid pattern {text!r}: {error}") from None
+    # A consumer subscribes to names or to one pattern.
+    return regex_of(topics) if any(map(is_pattern, topics)) else None
 
 
 class _Span(NamedTuple):
@@ -378,7 +384,6 @@ def _output(options: dict[str, Any]) -> Output:
     from tarry.cli.formats import BadFormat, JsonRenderer
     from tarry.cli.packing import BadForm, parse_form
     from tarry.cli.reading import Output
-    from tarry.cli.records_csv import CsvWriter
     from tarry.cli.search import BadPattern, Search
     from tarry.cli.tables import has_colours
 
@@ -391,6 +396,8 @@ def _output(options: dict[str, Any]) -> Output:
         if options["as_json"]:
             return Output(sys.stdout.buffer, JsonRenderer(dress, options["only"]), search)
         if options["as_csv"]:
+            from tarry.cli.records_csv import CsvWriter
+
             writer = CsvWriter(null, dress)
             return Output(sys.stdout.buffer, writer, search, writer.head)
         if sys.stdout.isatty():

@@ -114,12 +114,15 @@ class GroupReading(Listener):
 
     def _look(self) -> None:
         """Tell trouble, or else how far it has come."""
-        trouble = self.consumer.trouble
+        trouble = self._trouble_now()
         if trouble:
             self._progress.clear()
         self._trouble.look(trouble)
         if not trouble:
             self._progress.show(self.seen, self.printed, lambda: None)
+
+    def _trouble_now(self) -> str:
+        return self.consumer.trouble or self.consumer.group.trouble
 
     def _step(self) -> bool:
         """One poll; whether it brought anything."""
@@ -156,6 +159,9 @@ class GroupReading(Listener):
 
     def _stuck(self) -> str:
         group = self.consumer.group
+        trouble = self._trouble_now()
+        if not self._is_settled and trouble:
+            return f"joining group {group.group_id!r} timed out after {self.timeout:g} s: {trouble}"
         if not self._is_settled:
             return (
                 f"joining group {group.group_id!r} timed out after {self.timeout:g} s: the "

@@ -25,6 +25,9 @@ WRONG_USAGE: Final = 2
 START_REFUSED: Final = 3
 INTERRUPTED: Final = 130
 
+# A shell that completes a line sets it; click's name for a command `tarry`.
+COMPLETION_VARIABLE: Final = "_TARRY_COMPLETE"
+
 # Name → (module:attribute, the first sentence of its help), in the order of a first session.
 COMMANDS: Final[dict[str, tuple[str, str]]] = {
     "serve": (
@@ -60,6 +63,18 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.describe:describe",
         "Show a cluster: its id, its brokers, its topics.",
     ),
+    "perf": (
+        "tarry.cli.perf:perf",
+        "Measure throughput, latency and CPU of producing and consuming.",
+    ),
+    "profile": (
+        "tarry.cli.profile:profile",
+        "List and show the profiles of the configuration file.",
+    ),
+    "completion": (
+        "tarry.cli.completion:completion",
+        "Print the script that completes commands, topics and groups in a shell.",
+    ),
     "simulate": (
         "tarry.cli.simulate:simulate",
         "Run the broker in a simulated world, with crashes, and check its promises.",
@@ -93,6 +108,10 @@ class LazyGroup(GuessingGroup):
         module, _, attribute = found[0].partition(":")
         command = getattr(import_module(module), attribute)
         assert isinstance(command, click.Command), cmd_name
+        if COMPLETION_VARIABLE in os.environ:
+            from tarry.cli.completing import complete_names
+
+            complete_names(command)
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -14,6 +14,7 @@ from tarry.cli.escapes import BadEscape, unescape
 from tarry.cli.raw_text import RawText
 from tarry.cli.running import (
     EXIT_INTERRUPTED,
+    PRODUCER,
     bootstrap_option,
     client_arguments,
     key_values,
@@ -204,6 +205,7 @@ def produce(
     settings = client_arguments(
         bootstrap,
         client_settings,
+        owner=PRODUCER,
         compression_type=compression,
         acks=acks,
         batch_size=BATCH_BYTES,

@@ -12,11 +12,12 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 
 import click
 
 from tarry.base.errors import InvalidSetting, TarryError
+from tarry.cli.profiles import settings_of_profile, use_profile
 from tarry.cli.streams import ClosedStream, forget_stdout, sentence_of
 from tarry.cli.units import Seconds
 
@@ -31,9 +32,15 @@ EXIT_USAGE: Final = 2
 EXIT_INTERRUPTED: Final = 130
 EXIT_TERMINATED: Final = 143
 
+# Kinds of clients, as the client's own table of settings has them.
+COMMON: Final = "every client"
+PRODUCER: Final = "producer"
+CONSUMER: Final = "consumer"
+
 DEFAULT_ADDRESS: Final = "127.0.0.1:9092"
 
 Parameters = ParamSpec("Parameters")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def quietly(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
@@ -150,7 +157,7 @@ class GuessingGroup(click.Group):
 
 # --- Options that the commands share
 
-bootstrap_option = click.option(
+_address_option = click.option(
     "-b",
     "--bootstrap-server",
     "bootstrap",
@@ -160,6 +167,22 @@ bootstrap_option = click.option(
     metavar="HOST:PORT,...",
     help="Addresses of the cluster, or TARRY_BOOTSTRAP_SERVERS of the environment.",
 )
+
+_profile_option = click.option(
+    "--profile",
+    envvar="TARRY_PROFILE",
+    metavar="NAME",
+    is_eager=True,
+    expose_value=False,
+    callback=use_profile,
+    help="Profile of the configuration file, or TARRY_PROFILE; see tarry profile --help.",
+)
+
+
+def bootstrap_option(command: Command) -> Command:
+    """Which cluster: by its addresses, or by a profile."""
+    return _address_option(_profile_option(command))
+
 
 settings_option = click.option(
     "-X",
@@ -243,9 +266,13 @@ def key_values(items: Iterable[str], what: str) -> dict[str, str]:
     return found
 
 
-def client_arguments(bootstrap: str, given: Iterable[str], **ours: Any) -> dict[str, Any]:
-    """Settings for a client: what the user gave with -X wins over what the command wants."""
+def client_arguments(
+    bootstrap: str, given: Iterable[str], *, owner: str = COMMON, **ours: Any
+) -> dict[str, Any]:
+    """Settings for a client: what the user gave with -X wins over the profile, and that over what
+    the command wants.  `owner` is the kind of client, whose settings of the profile are taken."""
     settings: dict[str, Any] = {name.replace("_", "."): value for name, value in ours.items()}
+    settings.update(settings_of_profile(owner))
     settings["bootstrap.servers"] = bootstrap
     settings.update(key_values(given, "setting"))
     return settings

@@ -80,7 +80,9 @@ class Sending:
         self.seconds = 0.0
         # Bytes of the input and how many of them were read, where all of it is in files.
         self.size_max = 0
-        self._line = None if quiet else StatusLine()
+        # What is typed, or copied to the same terminal, leaves no place for a line.
+        has_line = not quiet and not tee and not sys.stdin.isatty()
+        self._line = StatusLine() if has_line else None
         self._started = time.monotonic()
         self._topics = {target.topic: None}
         self._has_given_up = False
@@ -160,14 +162,15 @@ class Sending:
         self._show_progress()
 
     def _show_progress(self) -> None:
+        line = self._line
         elapsed = time.monotonic() - self._started
-        if self._line is None or self.tee or elapsed < PROGRESS_SECONDS or not self.count:
+        if line is None or not line.is_live or elapsed < PROGRESS_SECONDS or not self.count:
             return
-        share = f", {100 * min(self.size, self.size_max) // self.size_max} %"
-        self._line.show(
-            f"{count_of(self.count, 'record')}, {self.size / 1e6:,.1f} MB"
-            f"{share if self.size_max else ''}, {self.producer.acknowledged:,} acknowledged"
-        )
+        text = f"{count_of(self.count, 'record')}, {self.size / 1e6:,.1f} MB"
+        if self.size_max:
+            # Delimiters are no part of the records, so this is a little less than was read.
+            text += f", {min(self.size / self.size_max, 1):.0%}"
+        line.show(f"{text}, {self.producer.acknowledged:,} acknowledged")
 
     def _clear(self) -> None:
         if self._line is not None:

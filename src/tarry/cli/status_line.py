@@ -5,7 +5,6 @@ On a terminal only; elsewhere nothing is shown but what is said once.
 
 from __future__ import annotations
 
-import shutil
 import sys
 import time
 from collections.abc import Callable
@@ -37,6 +36,9 @@ class StatusLine:
         now = self._clock()
         if not self.is_live or now - self._shown_at < _PAUSE_SECONDS:
             return
+        # Loaded here, because hardly any command shows a line, and it takes 10 ms.
+        import shutil
+
         self._shown_at = now
         self._is_shown = True
         width = shutil.get_terminal_size().columns - 1

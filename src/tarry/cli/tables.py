@@ -7,7 +7,6 @@ table.  Colours are for terminals, and never where NO_COLOR is set (no-color.org
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 from collections.abc import Sequence
 
@@ -49,6 +48,8 @@ def room_columns() -> int | None:
     """How wide a line may be; None: as wide as it likes, since no terminal shows it."""
     if not sys.stdout.isatty():
         return None
+    import shutil
+
     return shutil.get_terminal_size().columns
 
 

@@ -30,11 +30,26 @@ def matcher(text: str) -> Callable[[str], bool]:
     """Tells whether a topic's name is meant by this name or pattern."""
     if not is_pattern(text):
         return lambda name: name == text
-    try:
-        compiled = re.compile(text if text.startswith("^") else fnmatch.translate(text))
-    except re.error as error:
-        raise click.UsageError(f"invalid pattern {text!r}: {error}") from None
+    compiled = regex_of([text])
     return lambda name: compiled.search(name) is not None
+
+
+def regex_of(texts: Sequence[str]) -> re.Pattern[str]:
+    """One regular expression that finds all names that one of these names and patterns means."""
+    parts: list[str] = []
+    for text in texts:
+        part = text
+        if not is_pattern(text):
+            part = rf"\A{re.escape(text)}\Z"
+        elif not text.startswith("^"):
+            # It has the end already, and a search could begin anywhere.
+            part = rf"\A{fnmatch.translate(text)}"
+        try:
+            re.compile(part)
+        except re.error as error:
+            raise click.UsageError(f"invalid pattern {text!r}: {error}") from None
+        parts.append(f"(?:{part})")
+    return re.compile("|".join(parts))
 
 
 def check_patterns(texts: Iterable[str]) -> None:

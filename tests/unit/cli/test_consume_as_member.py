@@ -12,6 +12,7 @@ from scripted_member import MemberCluster, serve_members
 from tarry.base import errors
 from tarry.cli.main import tarry
 from tarry.client.core.lookup import LATEST
+from tarry.client.settings import Address
 from tarry.protocol import api_keys
 from tarry.protocol.messages.join_group import JoinGroupResponse
 
@@ -288,6 +289,36 @@ def test_a_group_that_waits_for_its_others_is_given_up_in_time(
     assert result.exit_code == 1
     assert "joining group 'g' timed out after 5 s" in result.stderr
     assert cluster.now_ms - begin_ms < 20_000
+
+
+def test_a_coordinator_that_cannot_be_reached_is_named(
+    consume: Any, cluster: MemberCluster
+) -> None:
+    address = cluster.brokers[2] = Address("10.0.0.2", 9092)
+    cluster.group("g", coordinator_id=2)
+    cluster.refused[address] = "connection refused"
+
+    result = consume("-m 5")
+
+    assert result.exit_code == 1
+    assert f"tarry: waiting: broker 2 at {address}" in result.stderr
+    assert "joining group 'g' timed out after 5 s: broker 2 at" in result.stderr
+    assert "connection refused" in result.stderr.splitlines()[-1]
+
+
+def test_a_search_commits_what_it_looked_at(consume: Any, cluster: MemberCluster) -> None:
+    result = consume("--grep 2$")
+
+    assert printed(result) == ["a2", "b2"]
+    assert offsets(cluster) == [3, 2]
+    assert result.stderr.startswith("g: joining the group\n")
+
+
+def test_a_member_reads_topics_by_pattern(consume: Any, cluster: MemberCluster) -> None:
+    cluster.topic("orders-2", partitions=1).logs[0].add(b"c1")
+    cluster.topic("others", partitions=1).logs[0].add(b"d1")
+
+    assert printed(consume("orders-*")) == ["a1", "a2", "a3", "b1", "b2", "c1"]
 
 
 def test_records_come_as_json_too(consume: Any) -> None:

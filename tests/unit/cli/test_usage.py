@@ -33,7 +33,7 @@ NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
         (consume, ["t", "--json", "-K:"], "--key-delimiter and --json exclude each other"),
         (consume, ["t", "--only", "key", "--csv"], "--only and --csv exclude each other"),
         (consume, ["t", "--grep", "("], "invalid pattern '('"),
-        (consume, ["(", "--pattern"], "invalid pattern '('"),
+        (consume, ["^("], "invalid pattern '^('"),
         (consume, ["t", "--key-format", "int33"], "unknown form 'int33'"),
         (consume, ["t", "-f", "%T{iso"], "%T{ needs"),
         (consume, ["t", "-c", "many"], "invalid number 'many'"),

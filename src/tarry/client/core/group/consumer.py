@@ -44,6 +44,8 @@ class GroupView(NamedTuple):
     state: str
     protocol: str
     is_leader: bool
+    # Why the coordinator cannot be reached; empty if nothing seems wrong.
+    trouble: str = ""
 
 
 class GroupConsumerCore(ConsumerCore):
@@ -74,6 +76,7 @@ class GroupConsumerCore(ConsumerCore):
             STATE_NAMES[membership.state],
             membership.protocol_name,
             membership.is_leader,
+            self.coordinator.trouble,
         )
 
     # --- What is read

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import NONE
-from tarry.client.core.connection import Connection
+from tarry.client.core.connection import READY, Connection
 from tarry.client.core.connections import Connections
 from tarry.client.core.exchange import Decoder, Exchange
 from tarry.client.core.group import reactions
@@ -54,6 +54,7 @@ class Coordinator:
         self.when_lost: Callable[[str, int], None] | None = None
         self.last_error: ClientError | None = None
         self._connection: Connection | None = None
+        self._loss = ""
         self._is_in_flight = False
         self._found_ms = -FOUND_JUST_NOW_MS
         self._pauses = Pauses(connections)
@@ -99,6 +100,7 @@ class Coordinator:
             return
         log.info("group %s: coordinator %s is lost: %s", self.group_id, old, reason)
         self._connection = None
+        self._loss = reason
         old.when_lost = None
         self.connections.release(old, reason, now_ms)
         if now_ms - self._found_ms < FOUND_JUST_NOW_MS:
@@ -107,6 +109,13 @@ class Coordinator:
             self._pauses.failures = 0
         if self.when_lost is not None:
             self.when_lost(reason, now_ms)
+
+    @property
+    def trouble(self) -> str:
+        """Why the coordinator was lost the last time; empty while it is connected."""
+        if self._connection is not None and self._connection.state == READY:
+            return ""
+        return self._loss
 
     def close(self) -> None:
         """The client is being closed: what happens to the connection is no loss."""

@@ -1,0 +1,93 @@
+"""Names of topics and groups for the shell that asks while a command line is typed.
+
+Every failure is silence: a shell that completes has no place for a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+import click
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+    from tarry.client.sync.admin import Admin
+
+# A person waits for this with a finger on a key.
+SECONDS_MAX: Final = 0.5
+
+NamesOf = Callable[["Admin"], list[str]]
+
+
+def _topics_of(admin: Admin) -> list[str]:
+    return [one.name for one in admin.list_topics(SECONDS_MAX) if not one.is_internal]
+
+
+def _groups_of(admin: Admin) -> list[str]:
+    return [one.group_id for one in admin.list_groups(timeout=SECONDS_MAX)]
+
+
+# Names of parameters that name something in the cluster.
+KINDS: Final[dict[str, NamesOf]] = {
+    "topic": _topics_of,
+    "topics": _topics_of,
+    "group": _groups_of,
+    "groups": _groups_of,
+    "group_id": _groups_of,
+}
+
+# Groups of commands whose parameter `name` or `names` is a topic or a group.
+OWNERS: Final[dict[str, NamesOf]] = {"topics": _topics_of, "groups": _groups_of}
+
+# What is made has no name that could be completed.
+MAKERS: Final = ("create",)
+
+
+def complete_names(command: click.Command, owner: str = "") -> None:
+    """Have the parameters of a command that name topics and groups be completed."""
+    if isinstance(command, click.Group):
+        for one in command.commands.values():
+            complete_names(one, command.name or "")
+    for parameter in command.params:
+        names_of = KINDS.get(parameter.name or "")
+        if parameter.name in ("name", "names") and command.name not in MAKERS:
+            names_of = OWNERS.get(owner)
+        if names_of is not None and isinstance(parameter.type, type(click.STRING)):
+            # What the argument `shell_complete` of a parameter sets, without each command
+            # having to import this.
+            parameter._custom_shell_complete = _completer(names_of)
+
+
+def _completer(
+    names_of: NamesOf,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+    def complete(
+        context: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        given = context.params.get(parameter.name or "") or ()
+        taken = given if isinstance(given, tuple) else ()
+        return [
+            CompletionItem(name)
+            for name in _names(context, names_of)
+            if name.startswith(incomplete) and name not in taken
+        ]
+
+    return complete
+
+
+def _names(context: click.Context, names_of: NamesOf) -> list[str]:
+    from tarry.cli.running import DEFAULT_ADDRESS, client_arguments
+    from tarry.client.sync.admin import Admin
+
+    bootstrap = context.params.get("bootstrap") or DEFAULT_ADDRESS
+    try:
+        # The context is current, so that the settings of its profile are found.
+        with context.scope(cleanup=False), Admin(client_arguments(str(bootstrap), ())) as admin:
+            return sorted(names_of(admin))
+    except Exception:
+        # Whatever it is, the line that is typed is not the place to say so.
+        return []
