@@ -14,7 +14,7 @@ import contextlib
 import warnings
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from tarry.client.core import batch
 from tarry.client.core.arguments import check_settings
@@ -30,6 +30,7 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.partitioner import ANY_PARTITION
 from tarry.client.core.producer import ProducerCore
 from tarry.client.errors import BufferFull, ClientError, TimedOut
+from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.delivery import Delivery
 from tarry.client.sync.driver import Tell, monotonic_ms, system_random, wait_telling, wall_ms
@@ -57,7 +58,9 @@ class Producer:
     """Safe to be used by several threads."""
 
     def __init__(
-        self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+        self,
+        settings: Mapping[str, SettingValue] | None = None,
+        **arguments: Unpack[ProducerArguments],
     ) -> None:
         check_settings("Producer", settings)
         self.settings = ProducerSettings(settings, **arguments)
