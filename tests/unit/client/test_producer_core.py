@@ -137,6 +137,18 @@ def test_a_record_arrives_and_its_receipt_knows_the_offset() -> None:
     assert log.values() == [b"before", b"hello"]
 
 
+def test_a_receipt_says_where_its_record_is() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    producer(cluster)
+    receipt = send(cluster, b"x")
+    assert repr(receipt) == "<Receipt t [0] waits>"
+
+    flush(cluster)
+
+    assert repr(receipt) == "<Receipt t [0] at offset 0>"
+
+
 def test_records_linger_for_company() -> None:
     cluster = ScriptedCluster()
     log = cluster.topic("t").logs[0]

@@ -343,6 +343,9 @@ class Admin:
     def close(self) -> None:
         self._driver.close()
 
+    def __repr__(self) -> str:
+        return self._driver.describe(self)
+
     def __enter__(self) -> Self:
         return self
 

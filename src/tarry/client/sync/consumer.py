@@ -357,6 +357,12 @@ class Consumer(PlacesReader):
             if not driver.wait(lambda: membership.leaving.is_answered, left_ms):
                 log.warning("the coordinator did not answer to the leave within %d ms", limit_ms)
 
+    def __repr__(self) -> str:
+        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
+        count = len(self.assignment())
+        noun = "partition" if count == 1 else "partitions"
+        return self._driver.describe(self, f"{group}, {count} {noun}")
+
     def __enter__(self) -> Self:
         return self
 
