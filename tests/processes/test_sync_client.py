@@ -406,3 +406,19 @@ def test_an_admin_call_without_a_broker_is_told_in_time() -> None:
             admin.list_topics(timeout=0.5)
 
     assert time.monotonic() - started < 5
+
+
+LOADED = """
+import sys
+from tarry.client import Producer
+loaded = [name for name in sys.modules if name.startswith("tarry.client")]
+print([name for name in loaded if "consumer" in name or "admin" in name or "group" in name])
+"""
+
+
+def test_a_program_that_produces_loads_nothing_of_consumers() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED], capture_output=True, text=True, timeout=60, check=True
+    )
+
+    assert done.stdout == "[]\n"

@@ -580,7 +580,7 @@ def test_a_member_that_is_closed_leaves_its_group_at_once(make: Any, topic: str)
 @pytest.mark.parametrize(
     ("what", "settings", "sentence"),
     [
-        (("t",), {}, "give group.id"),
+        (("t",), {}, "needs a group.id"),
         (("t", re.compile("u")), {"group_id": "g"}, "names or to one pattern"),
     ],
 )

@@ -7,6 +7,7 @@ call, 3 for a start that was refused, 130 for Ctrl-C, 1 for anything else.
 
 from __future__ import annotations
 
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -133,6 +134,8 @@ def tarry() -> None:
 def main() -> None:
     """What the installed command runs."""
     prepare_streams()
+    # Commands tell by themselves what they wait for.
+    logging.getLogger("tarry.client.waiting").disabled = True
     sys.exit(run(sys.argv[1:]))
 
 

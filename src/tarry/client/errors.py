@@ -65,6 +65,16 @@ class TimedOut(ClientError):
     is_retriable = True
 
 
+def timed_out(what: str, waited_ms: int, reason: Exception | None) -> TimedOut:
+    """The error of what did not happen in its time, with what stood in its way.  A broker that
+    could not be reached is said first: it explains the rest."""
+    waited = f"{waited_ms / 1000:g} s"
+    if isinstance(reason, BrokerUnreachable):
+        return TimedOut(f"{reason} (tried for {waited}); is a broker running there?")
+    because = f": {reason}" if reason is not None else ""
+    return TimedOut(f"{what} within {waited}{because}")
+
+
 class BufferFull(TimedOut):
     """`buffer.memory` stayed full for `max.block.ms`: the broker is slower than the sender."""
 

@@ -13,7 +13,9 @@ from scripted_cluster import Log, ScriptedCluster, Seen
 from tarry.client.core.consumer import ConsumerCore
 from tarry.client.errors import CorruptRecords
 from tarry.protocol import api_keys
-from tarry.records.batch import decode_batch_header
+from tarry.records.batch import ATTRIBUTES, CRC, LAST_OFFSET_DELTA, decode_batch_header
+from tarry.records.builder import BatchBuilder
+from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import window_of
 
 # A fetch brings about three batches of the logs below.
@@ -315,3 +317,51 @@ def test_while_there_is_trouble_a_batch_behind_the_offset_asked_for_is_refused()
 
     assert poll_all(cluster, 16) == offsets_as_values(24, 40)
     assert isinstance(core, ConsumerCore)
+
+
+# --- Batches without their last records
+
+
+def without_its_tail(*values: bytes, last_offset_delta: int) -> bytes:
+    """A batch of which a compaction has left these records, the first ones."""
+    builder = BatchBuilder()
+    for value in values:
+        builder.append(0, None, value)
+    data = bytearray(builder.build())
+    data[LAST_OFFSET_DELTA : LAST_OFFSET_DELTA + 4] = last_offset_delta.to_bytes(4, "big")
+    data[CRC:ATTRIBUTES] = crc32c(bytes(data[ATTRIBUTES:])).to_bytes(4, "big")
+    return bytes(data)
+
+
+@pytest.mark.parametrize("records_max", [1, 500])
+def test_the_position_goes_behind_a_batch_whose_tail_was_compacted_away(records_max: int) -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    log.batches.append(without_its_tail(b"0", last_offset_delta=4))
+    log.end_offset = 5
+    core = reading(cluster)
+
+    cluster.run_until(lambda: core.has_records)
+    (group,) = core.take(records_max)
+
+    assert [record.offset for record in group.records] == [0]
+    position = core.position(T0)
+    assert position.position == 5
+    assert position.is_at_end
+    assert position.lag == 0
+
+
+def test_the_position_goes_behind_a_compacted_tail_when_records_were_left_over() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    log.batches.append(without_its_tail(b"0", b"1", last_offset_delta=4))
+    log.end_offset = 5
+    core = reading(cluster)
+    cluster.run_until(lambda: core.has_records)
+
+    positions = []
+    for _ in range(2):
+        core.take(1)
+        positions.append(core.position(T0).position)
+
+    assert positions == [1, 5]

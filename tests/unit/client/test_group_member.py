@@ -326,3 +326,37 @@ def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:
 def test_settings_of_a_group_that_cannot_be_meant_are_refused(given: Any, sentence: str) -> None:
     with pytest.raises(InvalidSetting, match=sentence):
         ConsumerSettings(given)
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        errors.NONE,
+        errors.REBALANCE_IN_PROGRESS,
+        errors.ILLEGAL_GENERATION,
+        errors.UNKNOWN_MEMBER_ID,
+        errors.FENCED_INSTANCE_ID,
+        errors.NOT_COORDINATOR,
+        errors.GROUP_AUTHORIZATION_FAILED,
+    ],
+)
+def test_a_heartbeat_of_the_generation_before_says_nothing_about_this_one(code: int) -> None:
+    scene = GroupScene()
+    scene.join()
+    membership = scene.core.membership
+    stale = membership.identity()
+    membership.want_join("for the test")
+    scene.poll(1_000)
+    assert membership.generation_id == 2
+    confirmed_ms = membership.confirmed_ms
+
+    membership.heartbeat.sent_ms = scene.cluster.now_ms
+    membership.on_beat(code, stale, scene.cluster.now_ms)
+
+    assert (membership.state, membership.generation_id) == (STABLE, 2)
+    assert membership.owned == [PLACE]
+    assert membership.join_reason == ""
+    assert membership.confirmed_ms == confirmed_ms
+    assert membership.failure is None
+    assert membership.take_error() is None
+    assert scene.core.coordinator.is_known

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from random import Random
 from typing import Any
 
 import pytest
@@ -135,6 +136,18 @@ def test_a_record_arrives_and_its_receipt_knows_the_offset() -> None:
 
     assert (receipt.topic, receipt.partition, receipt.offset, receipt.error) == ("t", 0, 1, None)
     assert log.values() == [b"before", b"hello"]
+
+
+def test_a_receipt_says_where_its_record_is() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    producer(cluster)
+    receipt = send(cluster, b"x")
+    assert repr(receipt) == "<Receipt t [0] waits>"
+
+    flush(cluster)
+
+    assert repr(receipt) == "<Receipt t [0] at offset 0>"
 
 
 def test_records_linger_for_company() -> None:
@@ -441,6 +454,97 @@ def test_batches_that_fail_in_the_middle_keep_their_order() -> None:
 
     assert [(value or b"")[:3] for value in log.values()] == [b"%03d" % n for n in range(30)]
     assert [receipt.offset for receipt in receipts] == list(range(30))
+
+
+def test_a_batch_that_is_refused_twice_is_not_overtaken_without_idempotence() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    core = producer(cluster, batch_size=150, enable_idempotence=False)
+    refusal = refusing(errors.NOT_ENOUGH_REPLICAS)
+    cluster.script(api_keys.PRODUCE, refusal, refusal, refusal)
+    send(cluster, b"0" + b"x" * 100)
+    cluster.run_until(lambda: core.sender.last_error is not None)
+
+    for number in range(1, 4):
+        send(cluster, b"%d" % number + b"x" * 100)
+    flush(cluster)
+
+    assert [(value or b"")[:1] for value in log.values()] == [b"0", b"1", b"2", b"3"]
+
+
+def test_an_epoch_for_another_partition_renumbers_no_batch_that_may_be_in_the_log() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    topic = cluster.topic("t", partitions=2)
+    topic.logs[1].leader_id = 2
+    core = producer(cluster)
+    for partition in (0, 1):
+        send(cluster, b"before", partition=partition)
+    flush(cluster)
+    lost_count = topic.logs[1]
+    lost_count.producers = {
+        producer_id: (epoch, [(500, 1, 0)])
+        for producer_id, (epoch, _) in lost_count.producers.items()
+    }
+    answers_lost: list[Seen] = []
+
+    def losing_an_answer(cluster: ScriptedCluster, seen: Seen) -> Any:
+        if seen.broker_id == 1 and not answers_lost:
+            answers_lost.append(seen)
+            return appended_but_cut(cluster, seen)
+        return cluster.default(seen)
+
+    cluster.rule(api_keys.PRODUCE, losing_an_answer)
+    receipts = [send(cluster, b"once", partition=partition) for partition in (0, 1)]
+    flush(cluster)
+    send(cluster, b"after", partition=0)
+    flush(cluster)
+
+    assert core.identity.producer_id > 1_001
+    assert topic.logs[0].values() == [b"before", b"once", b"after"]
+    assert topic.logs[1].values() == [b"before", b"once"]
+    assert [receipt.error for receipt in receipts] == [None, None]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lost_answers_and_lost_counts_together_lose_double_and_reorder_nothing(seed: int) -> None:
+    random = Random(seed)
+    cluster = ScriptedCluster(brokers=2)
+    topic = cluster.topic("t", partitions=3)
+    topic.logs[1].leader_id = 2
+    producer(cluster, batch_size=150)
+    sent: list[list[bytes]] = [[], [], []]
+
+    def unruly(cluster: ScriptedCluster, seen: Seen) -> Any:
+        chance = random.random()
+        if chance < 0.15:
+            return appended_but_cut(cluster, seen)
+        if chance < 0.25:
+            return refusing(errors.NOT_ENOUGH_REPLICAS)(cluster, seen)
+        return cluster.default(seen)
+
+    cluster.rule(api_keys.PRODUCE, unruly)
+    for number in range(90):
+        partition = random.randrange(3)
+        value = b"%03d" % number + b"x" * 100
+        sent[partition].append(value)
+        send(cluster, value, partition=partition)
+        if random.random() < 0.1:
+            cluster.run_for(random.randrange(300))
+        log = topic.logs[random.randrange(3)]
+        if random.random() < 0.05 and not log_is_asked(cluster, log):
+            log.producers = {
+                one: (epoch, [(500, 1, 0)]) for one, (epoch, _) in log.producers.items()
+            }
+    flush(cluster)
+
+    assert [log.values() for log in topic.logs] == sent
+
+
+def log_is_asked(cluster: ScriptedCluster, log: Any) -> bool:
+    """A batch that may be in the log is on its way: a broker that forgot it now would double it."""
+    index = cluster.topics["t"].logs.index(log)
+    queue = cluster.core.accumulator.queue("t", index)
+    return any(batch.attempts for batch in (*queue.in_flight, *queue.waiting))
 
 
 def by_default(cluster: ScriptedCluster, seen: Seen) -> Any:

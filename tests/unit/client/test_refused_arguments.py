@@ -110,3 +110,10 @@ def test_a_request_that_cannot_be_encoded_ends_its_call_and_no_other() -> None:
     assert "CreateTopics cannot be sent" in str(bad.error)
     assert good.error is None
     assert "b" in cluster.topics
+
+
+def test_clients_say_what_they_are_connected_to(consumer: Consumer) -> None:
+    with Producer(bootstrap_servers=NOBODY) as producer:
+        assert repr(producer) == "<Producer 127.0.0.1:1>"
+    assert repr(producer) == "<Producer 127.0.0.1:1 closed>"
+    assert repr(consumer) == "<Consumer 127.0.0.1:1 without a group, 1 partition>"

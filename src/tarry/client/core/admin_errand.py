@@ -80,7 +80,7 @@ class Errands:
     def _overdue(self, errand: Errand[Any], now_ms: int) -> ClientError | None:
         if errand.pause is None or now_ms < errand.deadline_ms:
             return None
-        return TimedOut(f"no answer within the time given: {errand.pause.reason}")
+        return TimedOut(f"no answer came in the time given: {errand.pause.reason}")
 
     def _go_on(self, errand: Errand[Any], thrown: ClientError | None) -> None:
         """Take the next step and begin what it waits for."""

@@ -237,6 +237,14 @@ class Receipt:
             batch.unseen_failures -= 1
         return batch.error
 
+    def __repr__(self) -> str:
+        # Looking does not count as having asked for the error.
+        batch = self.batch
+        state = "waits"
+        if batch.is_done:
+            state = f"at offset {self.offset}" if batch.error is None else f"failed: {batch.error}"
+        return f"<{type(self).__name__} {self.topic} [{self.partition}] {state}>"
+
     @property
     def offset(self) -> int:
         """Where the record is; -1 while that is not known, with acks=0, and for a duplicate."""

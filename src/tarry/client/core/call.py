@@ -15,7 +15,8 @@ from tarry.client.core.exchange import VERSION_UNLIMITED, Decoder, Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.tasks import Task
-from tarry.client.errors import BrokerUnreachable, ClientError, TimedOut
+from tarry.client.errors import BrokerUnreachable, ClientError, timed_out
+from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 
 ANYONE: Final = -1
@@ -35,6 +36,7 @@ class Call:
         self.is_done = False
         self.result: Any = None
         self.error: ClientError | None = None
+        self.began_ms = 0
         self.deadline_ms = 0
         self.attempts = 0
         self.last_error: ClientError | None = None
@@ -60,7 +62,12 @@ class Calls:
         self.refresh = refresh
         self._under_way: dict[_Attempts, None] = {}
 
+    @property
+    def are_under_way(self) -> bool:
+        return bool(self._under_way)
+
     def begin(self, call: Call, timeout_ms: int, now_ms: int) -> None:
+        call.began_ms = now_ms
         call.deadline_ms = now_ms + timeout_ms
         attempts = _Attempts(self, call)
         self._under_way[attempts] = None
@@ -139,13 +146,11 @@ class _Attempts:
             self.finish(result, None)
 
     def _give_up(self, now_ms: int) -> None:
-        reason = self.call.last_error or self.owner.refresh.last_error
-        unreachable = self.owner.connections.bootstrap_error()
-        if reason is None and unreachable:
-            self.finish(None, TimedOut(unreachable))
-        else:
-            because = f": {reason}" if reason is not None else self._stranger()
-            self.finish(None, TimedOut(f"no answer within the time given{because}"))
+        owner = self.owner
+        reason = self.call.last_error or owner.refresh.last_error or owner.connections.last_failure
+        waited_ms = now_ms - self.call.began_ms
+        what = f"{api_keys.APIS[self.call.api_key].name} was not answered"
+        self.finish(None, timed_out(what + self._stranger(), waited_ms, reason))
 
     def _stranger(self) -> str:
         """Why nobody was asked, if a broker was to be asked that the cluster does not have."""
@@ -153,7 +158,7 @@ class _Attempts:
         if target < 0 or not brokers or target in brokers:
             return ""
         known = ", ".join(f"{broker_id}" for broker_id in sorted(brokers))
-        return f": there is no broker {target}; the cluster has {known}"
+        return f" (there is no broker {target}; the cluster has {known})"
 
     def finish(self, result: Any, error: ClientError | None) -> None:
         call = self.call

@@ -49,6 +49,12 @@ CONNECTING: Final = 2
 NEGOTIATING: Final = 3
 READY: Final = 4
 
+# What an attempt to connect waits for in each state.
+WAITS_FOR: Final = ("", "its name was not looked up", "it took no connection", "no answer came")
+
+# A connection that takes longer is worth telling whoever waits.
+SLOW_MS: Final = 400
+
 SOFTWARE_NAME: Final = "tarry"
 
 
@@ -64,6 +70,8 @@ class Connection:
         self.failures = 0
         self.versions: VersionTable = {}
         self.last_error = ""
+        self.last_failure: ClientError | None = None
+        self._began_ms = 0
         # Called when the connection is gone, after what it owed has failed.
         self.when_lost: Callable[[int], None] | None = None
         self._retry_at_ms = 0
@@ -152,6 +160,7 @@ class Connection:
             self.owner.tasks.schedule(self._resume, self._retry_at_ms)
             return
         self.state = RESOLVING
+        self._began_ms = now_ms
         self.connection_id = self.owner.new_connection_id(self)
         self.owner.put(Resolve(self.connection_id, self.address))
         timeout_ms = self.owner.settings.connection_setup_timeout_ms
@@ -166,7 +175,7 @@ class Connection:
 
     def on_resolved(self, addresses: list[Address], error: str, now_ms: int) -> None:
         if not addresses:
-            self.fail(BrokerUnreachable(f"{self}: {error or 'no address'}"), now_ms)
+            self.fail(self._unreachable(error or "no address"), now_ms)
             return
         self._addresses = addresses[1:]
         self.state = CONNECTING
@@ -196,6 +205,7 @@ class Connection:
         self.versions = table
         self.state = READY
         self.failures = 0
+        self.last_failure = None
         self.owner.tasks.cancel(self._setup_deadline)
         self._send_waiting(now_ms)
 
@@ -208,10 +218,21 @@ class Connection:
 
     def _give_up_connecting(self, now_ms: int) -> None:
         waited_ms = self.owner.settings.connection_setup_timeout_ms
-        what = ("", "its name was not looked up", "it took no connection", "no answer came")
-        reason = f"{self}: {what[self.state]} within {waited_ms} ms"
+        reason = f"{WAITS_FOR[self.state]} within {waited_ms} ms"
         self.owner.put(Close(self.connection_id))
-        self.fail(BrokerUnreachable(reason), now_ms)
+        self.fail(self._unreachable(reason), now_ms)
+
+    def _unreachable(self, reason: str) -> BrokerUnreachable:
+        return BrokerUnreachable(
+            f"cannot connect to {self.address}{self.owner.origin_of(self)}: {reason}"
+        )
+
+    def waits_for(self, now_ms: int) -> str:
+        """What has not come of an attempt to connect that lasts; empty if there is none."""
+        waited_ms = now_ms - self._began_ms
+        if not RESOLVING <= self.state <= NEGOTIATING or waited_ms < SLOW_MS:
+            return ""
+        return str(self._unreachable(f"{WAITS_FOR[self.state]} for {waited_ms} ms"))
 
     # --- Answers
 
@@ -261,7 +282,7 @@ class Connection:
         if self.state == READY:
             self.fail(ConnectionLost(f"{self}: {reason}"), now_ms)
         else:
-            self.fail(BrokerUnreachable(f"{self}{self.owner.origin_of(self)}: {reason}"), now_ms)
+            self.fail(self._unreachable(reason), now_ms)
 
     def close(self, error: ClientError, now_ms: int) -> None:
         """Close on our side; quiet if there is nothing to close."""
@@ -274,6 +295,7 @@ class Connection:
         was_ready = self.state == READY
         self.state = DISCONNECTED
         self.last_error = str(error)
+        self.last_failure = error
         self.failures += 1
         settings = self.owner.settings
         self._retry_at_ms = now_ms + backoff_ms(

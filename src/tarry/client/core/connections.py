@@ -124,10 +124,28 @@ class Connections:
             self._bootstrap_next = (self._bootstrap_next + 1) % len(self._bootstrap)
         return None
 
-    def bootstrap_error(self) -> str:
-        """Why no bootstrap server could be reached; empty if that is not known."""
-        errors = [one.last_error for one in self._bootstrap if one.last_error]
-        return "; ".join(errors)
+    @property
+    def last_failure(self) -> ClientError | None:
+        """Why no bootstrap server could be reached; None if that is not known."""
+        for connection in self._bootstrap:
+            if connection.last_failure is not None:
+                return connection.last_failure
+        return None
+
+    def failure_of(self, broker_id: int) -> ClientError | None:
+        """Why the last connection to a broker failed; None while it is there, or was not tried."""
+        connection = self._by_broker.get(broker_id)
+        if connection is None or connection.state == READY:
+            return None
+        return connection.last_failure
+
+    def silence(self, now_ms: int) -> str:
+        """Who has not even taken a connection since a while; empty if nobody is waited for."""
+        for connection in [*self._by_broker.values(), *self._bootstrap]:
+            waits = connection.waits_for(now_ms)
+            if waits:
+                return waits
+        return ""
 
     def retry_pause_ms(self, failures: int) -> int:
         """How long to wait after the `failures`th failed request in a row."""
@@ -139,7 +157,10 @@ class Connections:
         """Where the address of a broker came from, for the text of an error."""
         if connection.broker_id < 0 or not self._advertised_by:
             return ""
-        return f" (the address that {self._advertised_by} advertised)"
+        return (
+            f", which {self._advertised_by} named as broker {connection.broker_id} "
+            "(advertised.listeners)"
+        )
 
     # --- What the connections need
 

@@ -31,6 +31,8 @@ class RecordGroup(NamedTuple):
 class ConsumerCore(ClientCore):
     """`assign` and `seek` between turns; `take` hands out what has come."""
 
+    what_waits = "polls bring nothing"
+
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.consumer_settings = settings
@@ -162,6 +164,29 @@ class ConsumerCore(ClientCore):
             )
         else:
             self.seek_to(place, EARLIEST if reset == RESET_EARLIEST else LATEST)
+
+    @property
+    def is_waiting(self) -> bool:
+        """A consumer waits for as long as it has something to read, and nothing to hand out."""
+        return bool(self.topics_in_use()) or super().is_waiting
+
+    @property
+    def trouble(self) -> str:
+        """Why records do not come at the moment; empty if nothing seems wrong."""
+        return super().trouble or self._trouble_with_topics()
+
+    def _trouble_with_topics(self) -> str:
+        """A topic that is not there, or a leader that cannot be reached."""
+        for name in dict.fromkeys(self.topics_in_use()):
+            topic = self.metadata.topics.get(name)
+            if topic is not None and topic.needs_refresh:
+                return self.metadata.problem_with(name, self.now_ms)
+        for topic_name, partition in self.fetcher.positions:
+            leader = self.metadata.leader_of(topic_name, partition)
+            failure = None if leader is None else self.connections.failure_of(leader.leader_id)
+            if failure is not None:
+                return str(failure)
+        return ""
 
     @property
     def has_records(self) -> bool:

@@ -18,6 +18,7 @@ from tarry.client.core.connections import Connections
 from tarry.client.core.events import ClientEvent, Output
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
+from tarry.client.core.reminder import Reminder
 from tarry.client.core.tasks import Tasks
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
@@ -25,6 +26,9 @@ from tarry.client.settings import ClientSettings
 
 class ClientCore:
     """What every client has: connections, metadata, tasks, calls; and the turn."""
+
+    # For the warning about what lasts.
+    what_waits = "a request waits"
 
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         self.settings = settings
@@ -38,6 +42,7 @@ class ClientCore:
         self.refresh = Refresh(self.connections, self.metadata)
         self.calls = Calls(self.connections, self.metadata, self.refresh)
         self._planned_ms = now_ms
+        self._reminder = Reminder(self.tasks, lambda: self.trouble, self.what_waits)
 
     def turn(self, events: Sequence[ClientEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
         """Handle the events, run what is due, send what can be sent."""
@@ -51,6 +56,7 @@ class ClientCore:
         if not (is_stalled and events):
             self.tasks.advance(now_ms)
         self.work(now_ms)
+        self._reminder.work(self.is_waiting, now_ms)
         due_ms = self.next_due_ms()
         self._planned_ms = now_ms if due_ms is None else max(due_ms, now_ms)
         return self.connections.take_outputs()
@@ -72,14 +78,20 @@ class ClientCore:
             self.refresh.want(self.now_ms)
 
     @property
+    def is_waiting(self) -> bool:
+        """Somebody wants something of the cluster, so trouble with it is worth a warning."""
+        return self.calls.are_under_way
+
+    @property
     def trouble(self) -> str:
         """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
         error = self.refresh.last_error
-        return str(error) if error is not None else ""
+        return str(error) if error is not None else self.connections.silence(self.now_ms)
 
     def close(self) -> None:
         """Close the connections; what waits fails with ClientClosed."""
         self.is_closed = True
+        self._reminder.stop()
         error = ClientClosed("the client was closed")
         self.calls.fail_all(error)
         self.connections.close(error, self.now_ms)

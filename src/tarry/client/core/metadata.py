@@ -191,7 +191,7 @@ class Metadata:
             return f"topic {name} has partitions 0 to {max(topic.partitions)}, not {partition}"
         since_ms = now_ms - self._missing_since_ms.get(name, now_ms)
         if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-            return f"topic {name} does not exist (seen for {since_ms} ms)"
+            return f"topic {name} does not exist"
         if topic.error_code == LEADER_NOT_AVAILABLE:
             return f"topic {name} is being made (for {since_ms} ms)"
         if topic.error_code != NONE:

@@ -26,6 +26,8 @@ class ProducerCore(ClientCore):
     Who calls between turns sets `now_ms` first: linger and deadlines count from then.
     """
 
+    what_waits = "records wait to be sent"
+
     def __init__(self, settings: ProducerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.refresh.may_create = settings.allow_auto_create_topics
@@ -122,15 +124,32 @@ class ProducerCore(ClientCore):
     @property
     def trouble(self) -> str:
         """Why records do not get out at the moment; empty if nothing seems wrong."""
-        if self.refresh.last_error is not None:
-            return super().trouble
+        trouble = super().trouble
+        if trouble:
+            return trouble
         if self.sender.last_error is not None:
             return str(self.sender.last_error)
         for queue in self.accumulator.ready:
             problem = self.accumulator.problem_of(queue, self.now_ms)
             if problem:
                 return problem
+        return self._trouble_with_topics()
+
+    def _trouble_with_topics(self) -> str:
+        """A topic that a send waits for, or a leader that cannot be reached."""
+        for name in self.metadata.tracked:
+            if self.metadata.topic(name) is None and name in self.metadata.topics:
+                return self.metadata.problem_with(name, self.now_ms)
+        for broker_id in self.metadata.brokers:
+            failure = self.connections.failure_of(broker_id)
+            if failure is not None:
+                return str(failure)
         return ""
+
+    @property
+    def is_waiting(self) -> bool:
+        """Records are not acknowledged, or a send waits for its topic."""
+        return self.has_work or self.metadata.needs_refresh or super().is_waiting
 
     def take_failure(self) -> DeliveryFailed | None:
         """The records that failed without anybody having asked for their receipts."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self, TypeVar, Unpack
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.admin import AdminCore
@@ -53,6 +53,7 @@ from tarry.client.core.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.versions import VersionTable
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
+from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
 from tarry.client.sync.exclusive import Exclusive
@@ -64,7 +65,9 @@ class Admin:
     """Every call takes `timeout` in seconds; without one it is `default.api.timeout.ms`."""
 
     def __init__(
-        self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+        self,
+        settings: Mapping[str, SettingValue] | None = None,
+        **arguments: Unpack[ClientArguments],
     ) -> None:
         check_settings("Admin", settings)
         self.settings = ClientSettings(settings, **arguments)
@@ -339,6 +342,9 @@ class Admin:
 
     def close(self) -> None:
         self._driver.close()
+
+    def __repr__(self) -> str:
+        return self._driver.describe(self)
 
     def __enter__(self) -> Self:
         return self

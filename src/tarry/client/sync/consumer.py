@@ -23,7 +23,7 @@ import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Self, Unpack
 
 from tarry.client.core.arguments import (
     check_pattern,
@@ -43,6 +43,7 @@ from tarry.client.errors import (
     NotSubscribed,
     TimedOut,
 )
+from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.driver import monotonic_ms
 from tarry.client.sync.handed_out import ConsumerRecord, HandedOut
@@ -74,7 +75,7 @@ class Consumer(PlacesReader):
         self,
         *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
         listener: Listener | None = None,
-        **arguments: SettingValue,
+        **arguments: Unpack[ConsumerArguments],
     ) -> None:
         for one in what:
             _check_named(one)
@@ -355,6 +356,12 @@ class Consumer(PlacesReader):
             driver, membership = self._driver, self._core.membership
             if not driver.wait(lambda: membership.leaving.is_answered, left_ms):
                 log.warning("the coordinator did not answer to the leave within %d ms", limit_ms)
+
+    def __repr__(self) -> str:
+        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
+        count = len(self.assignment())
+        noun = "partition" if count == 1 else "partitions"
+        return self._driver.describe(self, f"{group}, {count} {noun}")
 
     def __enter__(self) -> Self:
         return self

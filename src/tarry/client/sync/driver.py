@@ -48,6 +48,7 @@ class Driver:
 
     def __init__(self, core: ClientCore, settings: ClientSettings) -> None:
         self.core = core
+        self.settings = settings
         self.lock = threading.Lock()
         self.changed = threading.Condition(self.lock)
         self.is_closed = False
@@ -77,6 +78,12 @@ class Driver:
                 "the client was made before a fork, its sockets belong to the parent; "
                 "make a new client in this process"
             )
+
+    def describe(self, face: object, what: str = "") -> str:
+        """A face for whoever prints it: what it is connected to, and whether it still is."""
+        words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
+        words.append("closed" if self.is_closed else "")
+        return f"<{' '.join(word for word in words if word)}>"
 
     # --- Waiting
 

@@ -13,7 +13,7 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.outgoing import check_timestamp
 from tarry.client.core.position import PartitionPosition
-from tarry.client.errors import ClientError, TimedOut
+from tarry.client.errors import ClientError, timed_out
 from tarry.client.settings import ConsumerSettings
 from tarry.client.sync.driver import Driver, Tell, monotonic_ms, system_random, wait_telling
 from tarry.client.sync.exclusive import Exclusive
@@ -54,7 +54,8 @@ class PlacesReader:
             return list(known.partitions)
         reason = core.refresh.last_error
         if reason is not None:
-            raise TimedOut(f"no broker told about topic {topic}: {reason}")
+            waited_ms = self._timeout_ms(timeout)
+            raise timed_out(f"no broker told about topic {topic}", waited_ms, reason)
         raise core.metadata.error_of(topic, core.now_ms)
 
     def assign(self, places: Iterable[Place]) -> None:
@@ -153,7 +154,7 @@ class PlacesReader:
         with self._driver.lock:
             query.end(self._core.lookup)
         if not is_done:
-            raise self._unanswered(query)
+            raise self._unanswered(query, self._timeout_ms(timeout))
         found: dict[Place, int] = {}
         for place, answer in query.answers.items():
             if isinstance(answer, ClientError):
@@ -162,12 +163,19 @@ class PlacesReader:
             found[place] = answer.offset
         return found
 
-    def _unanswered(self, query: OffsetQuery) -> ClientError:
+    def _unanswered(self, query: OffsetQuery, waited_ms: int) -> ClientError:
         core = self._core
         for topic, partition in query.wanted:
-            if core.metadata.leader_of(topic, partition) is None:
+            leader = core.metadata.leader_of(topic, partition)
+            if leader is None:
+                reason = core.refresh.last_error
+                if reason is not None:
+                    return timed_out(f"no broker told about topic {topic}", waited_ms, reason)
                 return core.metadata.error_of(topic, core.now_ms, partition)
-        return TimedOut("the leaders did not tell their offsets in time")
+            failure = core.connections.failure_of(leader.leader_id)
+            if (topic, partition) not in query.answers and failure is not None:
+                return timed_out("the leader told no offset", waited_ms, failure)
+        return timed_out("the leaders did not tell their offsets", waited_ms, None)
 
     @property
     def trouble(self) -> str:

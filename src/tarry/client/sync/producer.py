@@ -14,7 +14,7 @@ import contextlib
 import warnings
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Self, Unpack
 
 from tarry.client.core import batch
 from tarry.client.core.arguments import check_settings
@@ -29,7 +29,8 @@ from tarry.client.core.outgoing import (
 )
 from tarry.client.core.partitioner import ANY_PARTITION
 from tarry.client.core.producer import ProducerCore
-from tarry.client.errors import BufferFull, ClientError, TimedOut
+from tarry.client.errors import BufferFull, ClientError, timed_out
+from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.delivery import Delivery
 from tarry.client.sync.driver import Tell, monotonic_ms, system_random, wait_telling, wall_ms
@@ -57,7 +58,9 @@ class Producer:
     """Safe to be used by several threads."""
 
     def __init__(
-        self, settings: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+        self,
+        settings: Mapping[str, SettingValue] | None = None,
+        **arguments: Unpack[ProducerArguments],
     ) -> None:
         check_settings("Producer", settings)
         self.settings = ProducerSettings(settings, **arguments)
@@ -157,7 +160,7 @@ class Producer:
         if core.metadata.topic(topic) is None:
             reason = core.refresh.last_error
             if reason is not None:
-                return TimedOut(f"no broker told about topic {topic} in {waited_ms} ms: {reason}")
+                return timed_out(f"no broker told about topic {topic}", waited_ms, reason)
             error = core.metadata.error_of(topic, core.now_ms)
             # Nobody waits for it any more; the next `send` asks again.
             core.metadata.untrack(topic)
@@ -220,6 +223,9 @@ class Producer:
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
         self._delivery.abort()
+
+    def __repr__(self) -> str:
+        return self._driver.describe(self)
 
     def __enter__(self) -> Self:
         return self

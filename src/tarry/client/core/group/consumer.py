@@ -150,6 +150,12 @@ class GroupConsumerCore(ConsumerCore):
             position.seek(answer.offset, answer.leader_epoch)
             self.committer.committed[place] = answer.offset
 
+    @property
+    def trouble(self) -> str:
+        """Also why the group's coordinator cannot be found."""
+        error = self.coordinator.last_error if self.has_group else None
+        return super().trouble or (str(error) if error is not None else "")
+
     # --- Turns
 
     def work(self, now_ms: int) -> None:

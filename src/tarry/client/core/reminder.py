@@ -1,0 +1,63 @@
+"""Reminder: a warning when somebody waits and something stands in the way.
+
+A poll that brings nothing and a send that waits look like a quiet cluster.  After two seconds the
+log says what is wrong, and then now and then again, as long as it lasts.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from tarry.client.core.tasks import Task, Tasks
+
+# A logger of its own, so that a program that tells its user by itself can turn it off.
+log = logging.getLogger("tarry.client.waiting")
+
+LOOK_MS: Final = 500
+QUIET_MS: Final = 2_000
+# Between the first two warnings; then twice as long each time.
+PAUSE_MS_FIRST: Final = 8_000
+PAUSE_MS_MAX: Final = 60_000
+
+
+class Reminder:
+    """Looks at the trouble twice a second while `work` says that somebody waits."""
+
+    def __init__(self, tasks: Tasks, trouble: Callable[[], str], what_waits: str) -> None:
+        self._tasks = tasks
+        self._trouble = trouble
+        self._what_waits = what_waits
+        self._look = Task(self._on_look)
+        self._began_ms = 0
+        self._since_ms = -1
+        self._warn_at_ms = 0
+        self._pause_ms = PAUSE_MS_FIRST
+
+    def work(self, is_waiting: bool, now_ms: int) -> None:
+        """Called each turn."""
+        if not is_waiting:
+            self._since_ms = -1
+        elif not self._look.is_armed:
+            self._began_ms = now_ms
+            self._tasks.schedule(self._look, now_ms + LOOK_MS)
+
+    def stop(self) -> None:
+        self._tasks.cancel(self._look)
+
+    def _on_look(self, now_ms: int) -> None:
+        trouble = self._trouble()
+        if not trouble:
+            self._since_ms = -1
+            return
+        if self._since_ms < 0:
+            self._since_ms = self._began_ms
+            self._warn_at_ms = self._began_ms + QUIET_MS
+            self._pause_ms = PAUSE_MS_FIRST
+        if now_ms < self._warn_at_ms:
+            return
+        seconds = (now_ms - self._since_ms) // 1000
+        log.warning("%s, for %d s now: %s", self._what_waits, seconds, trouble)
+        self._warn_at_ms = now_ms + self._pause_ms
+        self._pause_ms = min(2 * self._pause_ms, PAUSE_MS_MAX)

@@ -1,0 +1,64 @@
+"""Settings as keyword arguments, so that type checkers and editors know each of them.
+
+A test compares these with the table in `settings`.  Whole numbers may be text: `"30s"` is a time.
+"""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+
+class ClientArguments(TypedDict, total=False):
+    """What every client takes."""
+
+    bootstrap_servers: str
+    client_id: str
+    security_protocol: str
+    request_timeout_ms: int | str
+    socket_connection_setup_timeout_ms: int | str
+    reconnect_backoff_ms: int | str
+    reconnect_backoff_max_ms: int | str
+    retry_backoff_ms: int | str
+    retry_backoff_max_ms: int | str
+    metadata_max_age_ms: int | str
+    default_api_timeout_ms: int | str
+    allow_auto_create_topics: bool
+    close_timeout_ms: int | str
+    send_buffer_bytes: int | str
+    receive_buffer_bytes: int | str
+
+
+class ProducerArguments(ClientArguments, total=False):
+    """What a producer takes."""
+
+    acks: int | str
+    enable_idempotence: bool
+    linger_ms: int | str
+    batch_size: int | str
+    buffer_memory: int | str
+    compression_type: str
+    max_request_size: int | str
+    max_block_ms: int | str
+    delivery_timeout_ms: int | str
+    max_in_flight_requests_per_connection: int | str
+
+
+class ConsumerArguments(ClientArguments, total=False):
+    """What a consumer takes."""
+
+    fetch_min_bytes: int | str
+    fetch_max_wait_ms: int | str
+    fetch_max_bytes: int | str
+    max_partition_fetch_bytes: int | str
+    max_poll_records: int | str
+    auto_offset_reset: str
+    group_id: str
+    group_instance_id: str
+    session_timeout_ms: int | str
+    heartbeat_interval_ms: int | str
+    heartbeat_mode: str
+    heartbeat_ramp: bool
+    max_poll_interval_ms: int | str
+    partition_assignment_strategy: str
+    enable_auto_commit: bool
+    auto_commit_interval_ms: int | str
