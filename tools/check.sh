@@ -20,6 +20,7 @@ check layers .venv/bin/lint-imports --no-logo
 check source .venv/bin/python tools/check_source.py
 check generated .venv/bin/python tools/generate_messages.py --check
 check reference .venv/bin/python tools/generate_reference.py --check
+check settings .venv/bin/python tools/generate_settings.py --check
 
 if [ ${#failed[@]} -ne 0 ]; then
     echo "make check: failed: ${failed[*]}" >&2
