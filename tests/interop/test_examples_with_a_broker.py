@@ -22,7 +22,13 @@ import pytest
 from broker_process import BrokerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = ("docs/how-to/compacted-topics.md", "docs/how-to/consumer-groups.md")
+# How many examples and commands of each page run at the least.
+PAGES = {
+    "docs/how-to/compacted-topics.md": 5,
+    "docs/how-to/consumer-groups.md": 5,
+    "docs/how-to/tests-with-a-broker.md": 3,
+    "docs/tutorial.md": 15,
+}
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(tarry|echo|seq) ")
 ENDLESS = ("--follow", "tarry serve")
@@ -71,9 +77,8 @@ def test_commands_and_examples_do_what_the_page_says(
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(text.replace("127.0.0.1:9092", broker.address), namespace)
-            follows, expected = blocks[place + 1]
-            assert follows == "text"
-            assert printed.getvalue() == expected
+            follows, expected = blocks[place + 1] if place + 1 < len(blocks) else ("", "")
+            assert printed.getvalue() == (expected if follows == "text" else "")
             ran += 1
         elif kind == "":
             for line in text.splitlines():
@@ -81,4 +86,4 @@ def test_commands_and_examples_do_what_the_page_says(
                     run_command(line, broker.address, tmp_path)
                     ran += 1
 
-    assert ran >= 5
+    assert ran >= PAGES[page]
