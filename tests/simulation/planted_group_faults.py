@@ -17,7 +17,12 @@ from tarry.group import joining, membership, offsets, outcomes
 from tarry.group.appends import Append, AssignmentAppend, OffsetsAppend, TombstonesAppend
 from tarry.group.decision import CommitRequest, Decision, HeartbeatWait
 from tarry.group.loading import Loading
-from tarry.group.records import GroupTombstone, OffsetCommitted, OffsetTombstone
+from tarry.group.records import (
+    NO_TIMESTAMP,
+    GroupTombstone,
+    OffsetCommitted,
+    OffsetTombstone,
+)
 from tarry.group.state import GroupState, Heartbeat, Round
 from tarry.group.transitions import Draft, Moment
 from tarry.log.batch_compaction import KeepRules
@@ -218,6 +223,16 @@ def take_commits_of_nobody_into_a_working_group() -> None:
     offsets._commit_error = commit_error
 
 
+def count_the_age_of_offsets_from_their_commits() -> None:
+    honest = offsets._ExpiryCondition.__init__
+
+    def begin(self: offsets._ExpiryCondition, group: GroupState, moment: Moment) -> None:
+        honest(self, group, moment)
+        self.since_ms = NO_TIMESTAMP
+
+    offsets._ExpiryCondition.__init__ = begin
+
+
 FAULTS: dict[str, Callable[[], None]] = {
     plant.__name__: plant
     for plant in (
@@ -240,6 +255,7 @@ FAULTS: dict[str, Callable[[], None]] = {
         end_a_join_phase_with_the_first_who_rejoins,
         serve_the_groups_of_a_damaged_log,
         take_commits_of_nobody_into_a_working_group,
+        count_the_age_of_offsets_from_their_commits,
     )
 }
 

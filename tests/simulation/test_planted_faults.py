@@ -69,6 +69,7 @@ GROUPS = (
     "end_a_join_phase_with_the_first_who_rejoins",
     "serve_the_groups_of_a_damaged_log",
     "take_commits_of_nobody_into_a_working_group",
+    "count_the_age_of_offsets_from_their_commits",
 )
 
 FAULTS = [*(("records", name) for name in RECORDS), *(("groups", name) for name in GROUPS)]
