@@ -11,7 +11,7 @@ from tarry.base.errors import TarryError
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.places import OFFSET, TIME, Place
 from tarry.cli.ranges import Ranges
-from tarry.cli.rendering import rendered
+from tarry.cli.rendering import Unprintable, rendered
 from tarry.cli.search import Search
 from tarry.cli.status_line import StatusLine
 from tarry.cli.tables import count_of
@@ -209,7 +209,11 @@ class Reading:
             return
         self._progress.clear()
         renderer = self.output.renderer
-        data = rendered(renderer, group.topic, group.partition, chosen.records)
+        try:
+            data = rendered(renderer, group.topic, group.partition, chosen.records)
+        except Unprintable as error:
+            self.output.stream.write(error.before)
+            raise
         self.output.stream.write(data)
         self.printed += len(chosen.records)
 

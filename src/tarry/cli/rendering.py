@@ -9,7 +9,13 @@ from tarry.records.record import Record
 
 
 class Unprintable(TarryError):
-    """A key or value that does not have the form that the options say; names the record."""
+    """A key or value that does not have the form that the options say; names the record.
+
+    `before` is what the records in front of it became."""
+
+    def __init__(self, sentence: str, before: bytes) -> None:
+        super().__init__(sentence)
+        self.before = before
 
 
 def rendered(
@@ -22,5 +28,6 @@ def rendered(
         try:
             pieces.append(renderer(topic, partition, record))
         except Misfit as error:
-            raise Unprintable(f"{topic} [{partition}] at offset {record.offset}: {error}") from None
+            sentence = f"{topic} [{partition}] at offset {record.offset}: {error}"
+            raise Unprintable(sentence, b"".join(pieces)) from None
     return b"".join(pieces)

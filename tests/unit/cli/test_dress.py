@@ -50,8 +50,12 @@ def test_a_key_without_the_form_names_its_record() -> None:
     dress = dressed_for_files(parse_form("int64"), None)
     renderer = PlainRenderer(b"\n", b":", dress=dress)
 
-    with pytest.raises(Unprintable, match=r"t \[3\] at offset 7: the key cannot be printed: 4 b"):
-        rendered(renderer, "t", 3, [RECORD])
+    good = Record(6, 0, bytes(8), b"v", [])
+
+    with pytest.raises(Unprintable, match=r"t \[3\] at offset 7: the key cannot be pr") as refused:
+        rendered(renderer, "t", 3, [good, RECORD])
+
+    assert refused.value.before == b"0:v\n"
 
 
 def test_keys_and_what_was_searched_are_coloured_where_colours_are_wanted() -> None:
