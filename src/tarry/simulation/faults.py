@@ -63,6 +63,7 @@ FLUSH_FAULT: Final = "flush fault"
 SPACE_FAULT: Final = "no space"
 OF_THE_DISK: Final = (WRITE_FAULT, READ_FAULT, FLUSH_FAULT, SPACE_FAULT)
 SLOW_READERS: Final = "slow readers"
+DAMAGE: Final = "damaged answer"
 
 _HOUR_MS: Final = 3_600_000
 _JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 24 * _HOUR_MS)
@@ -139,6 +140,16 @@ def without_loss_of_power(plan: FaultPlan) -> None:
     plan.may_lose_power = False
     if plan.last_end:
         plan.last_end = KILL
+
+
+def add_damages(plan: FaultPlan, duration_ms: int) -> None:
+    """Answers to fetches are damaged in some runs: chosen without a draw, so that nothing else of
+    any run changes."""
+    if duration_ms % 4 == 1:
+        for number in range(1 + duration_ms % 3):
+            fault = Fault(duration_ms * (number + 1) // 4, DAMAGE)
+            fault.number = 1
+            plan.faults.append(fault)
 
 
 def _add(

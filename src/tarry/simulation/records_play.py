@@ -7,7 +7,7 @@ from random import Random
 from tarry.broker.broker import Broker
 from tarry.simulation.checkers import check_history
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.faults import draw_faults, without_loss_of_power
+from tarry.simulation.faults import add_damages, draw_faults, without_loss_of_power
 from tarry.simulation.play import Play
 from tarry.simulation.scene import draw_scene
 from tarry.simulation.workload.actor import Actor, ScriptedActor
@@ -30,6 +30,7 @@ class RecordsPlay(Play):
         self.duration_ms = self._scene.duration_ms
         self.settings = self._scene.settings
         self.faults = draw_faults(random, self.duration_ms)
+        add_damages(self.faults, self.duration_ms)
         if self.settings.get("flush.policy") == "os":
             without_loss_of_power(self.faults)
         self._producers: list[Producer] = []

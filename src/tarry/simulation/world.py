@@ -113,6 +113,7 @@ class World:
         self.disk.heal()
         self.faults.flush_ms_max = 3
         self.faults.crash_in_start_per_mille = 0
+        self.network.damages_due = 0
         conditions = self.network.conditions
         conditions.delay_ms_max = 2
         conditions.window_bytes = 65_536
@@ -391,6 +392,8 @@ class World:
             self.clock.after(fault.number, self._free_space)
         elif kind == faults.SLOW_READERS:
             self._slow_down(fault.number)
+        elif kind == faults.DAMAGE:
+            self.network.damages_due += fault.number
 
     def _maybe_follow_with_power(self) -> None:
         """What a failed write or a killed process leaves behind is at the mercy of the power."""

@@ -64,6 +64,17 @@ def check_acknowledged(history: History) -> list[str]:
     return sentences
 
 
+def check_handed_out(history: History) -> list[str]:
+    """Nobody is handed out a record and not the one before: these topics are not compacted, and no
+    transaction is aborted."""
+    return [
+        f"{reader} was handed out offset {end} of {place_name(place)} right after {start - 1}"
+        for (reader, place), runs in history.handed_out.items()
+        for run in runs
+        for start, end in run.gaps
+    ]
+
+
 def check_times(history: History) -> list[str]:
     """ListOffsets for a time gives the first record that is not older."""
     sentences: list[str] = []
