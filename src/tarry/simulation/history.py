@@ -118,8 +118,12 @@ class EpochEnd:
         self.is_newest = False
 
 
+# The time that asks ListOffsets for the newest record (KIP-734).
+MAX_TIMESTAMP: Final = -3
+
+
 class TimeLookup:
-    """An answer to ListOffsets for a time, in the quiet phase."""
+    """An answer to ListOffsets for a time, or the largest one, in the quiet phase."""
 
     def __init__(self, place: Place, asked: int, timestamp: int, offset: int) -> None:
         self.place = place

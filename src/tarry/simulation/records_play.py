@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Final
 
 from tarry.broker.broker import Broker
 from tarry.simulation.checkers import check_history
@@ -18,6 +19,8 @@ from tarry.simulation.workload.pipeliner import Pipeliner
 from tarry.simulation.workload.producer import Producer
 from tarry.simulation.workload.reader import Reader
 from tarry.simulation.workload.stage import Stage
+
+_SNAPSHOT_BYTES: Final = 500
 
 
 class RecordsPlay(Play):
@@ -64,6 +67,11 @@ class RecordsPlay(Play):
             reader = Reader(stage, f"r{number}", reader_plan)
             self._readers.append(reader)
             stage.clock.after(self._random.randrange(100), reader.start)
+
+    def on_life_begins(self, broker: Broker) -> None:
+        if self.duration_ms % 2 == 0:
+            # Metadata of a few topics is small: a snapshot after every few changes.
+            broker.store.snapshot_bytes_min = _SNAPSHOT_BYTES
 
     def actors(self) -> list[Actor]:
         return [self._admin, *self._operators, *self._producers, *self._readers, *self._pipeliners]
