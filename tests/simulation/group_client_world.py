@@ -2,8 +2,8 @@
 
 Members poll, work and commit as a user of the synchronous consumer does; connections are slow or
 cut, processes stop, die without a word and come back, a bit of an answer turns over, the broker
-loses power.  The faults end
-before the run does.  What was handed out to whom is written down, and judged by `offences`.
+loses power.  The faults end before the run does.  What was handed out to whom is written down, and
+judged by `offences`.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def check_times(history: History) -> list[str]:
         if final is None:
             continue
         if lookup.asked == MAX_TIMESTAMP and 0 <= lookup.offset < final.log_start_offset:
-            # A batch of which the first records were deleted counts with all of them, as Kafka's.
+            # A batch of which the first records were deleted counts with all of them.
             continue
         expected = _first_from(history, final, lookup)
         found = None if lookup.offset < 0 else lookup.offset

@@ -156,10 +156,9 @@ class Producer(Actor):
         stage.clock.after(1 + stage.random.randrange(self.plan.pause_ms_max), self._tick)
 
     def _begin_epoch(self) -> None:
-        """Count anew under the next epoch, as Java's does (KIP-360); in some lanes only.
+        """Some producers count anew under the next epoch now, as Java's does (KIP-360).
 
-        A lane that has nothing in flight may also go on with its sequence: the broker then knows
-        it, or has forgotten its producer and takes any sequence.
+        The others go on: the broker knows them, or has forgotten them and takes any sequence.
         """
         if self._values_made % 2 == 0 and self._producer_id >= 0:
             self._producer_epoch += 1
