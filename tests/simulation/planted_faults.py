@@ -22,7 +22,6 @@ from tarry.log import batch_walk, recovery
 from tarry.log.epoch_index import EpochIndex
 from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.log.segment import Segment
 from tarry.log.segment_indexes import SegmentIndexes
 from tarry.log.sparse_index import SparseIndex
 from tarry.partition import producers
@@ -215,10 +214,6 @@ def delete_one_record_more_than_was_asked() -> None:
     RecordDeletions.request = request
 
 
-def trust_the_time_index() -> None:
-    Segment.is_time_entry_true = lambda self, entry: True
-
-
 def serve_damaged_batches() -> None:
     """The broker's own damage, of more answers than the network damages."""
     honest = SimulatedNetwork.maybe_damage
@@ -329,7 +324,6 @@ FAULTS: dict[str, Callable[[], None]] = {
         forget_the_names_of_a_killed_life,
         answer_a_deletion_of_records_before_it_is_durable,
         delete_one_record_more_than_was_asked,
-        trust_the_time_index,
         serve_damaged_batches,
         read_on_behind_damage,
         forget_changed_settings_in_a_restart,

@@ -40,7 +40,6 @@ RECORDS = (
     "count_a_stop_of_the_process_as_waiting",
     "answer_a_deletion_of_records_before_it_is_durable",
     "delete_one_record_more_than_was_asked",
-    "trust_the_time_index",
     "serve_damaged_batches",
     "read_on_behind_damage",
     "forget_changed_settings_in_a_restart",
