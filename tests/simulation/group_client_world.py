@@ -1,8 +1,9 @@
 """Real client cores around a real broker core, in simulated time: one seed, one run.
 
 Members poll, work and commit as a user of the synchronous consumer does; connections are slow or
-cut, processes stop, die without a word and come back, the broker loses power.  The faults end
-before the run does.  What was handed out to whom is written down, and judged by `offences`.
+cut, processes stop, die without a word and come back, a bit of an answer turns over, the broker
+loses power.  The faults end before the run does.  What was handed out to whom is written down, and
+judged by `offences`.
 """
 
 from __future__ import annotations
@@ -31,6 +32,15 @@ from tarry.protocol.messages.produce import (
     TopicProduceData,
 )
 from tarry.protocol.registry import MESSAGES
+from tarry.records.batch import (
+    CRC,
+    HEADER_SIZE,
+    LENGTH,
+    LENGTH_OVERHEAD,
+    MAGIC,
+    decode_batch_header,
+    has_valid_crc,
+)
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.by_hand import BrokerByHand
 from tarry.wire.reader import Reader, window_of
@@ -88,6 +98,9 @@ class World:
         self.written = dict.fromkeys([(TOPIC, index) for index in range(PARTITIONS)], 0)
         self.assignor = self.random.choice(["range", "roundrobin", "cooperative-sticky"])
         self.work_ms_max = self.random.choice([20, 500, 9_000])
+        # Answers to fetches that are still to be damaged, and that were.
+        self._damages_due = 0
+        self.damages = 0
         self._due: list[tuple[int, int, Callable[[], None]]] = []
         self._order = itertools.count()
         self._broker_due_ms = -1
@@ -107,6 +120,9 @@ class World:
             self.later(at_ms, self._write)
         for _ in range(self.random.randrange(3, 10)):
             self.later(self.random.randrange(FAULTS_MS), self._go_wrong)
+        # The next answer with records is damaged then.
+        for at_ms in range(5_000, FAULTS_MS, 8_000):
+            self.later(at_ms, self._damage_an_answer)
         self._wake_broker()
         end_ms = self.began_ms + RUN_MS
         while self._due and self._due[0][0] <= end_ms:
@@ -124,7 +140,7 @@ class World:
         for broker_id, data in list(hand.transport.sent.items()):
             link = self.links.get(broker_id)
             if link is not None and data:
-                link.to_client(received(link.client_id, data))
+                link.to_client(received(link.client_id, self._maybe_damaged(data)))
             hand.transport.sent[broker_id] = b""
         for broker_id in list(hand.transport.closed):
             link = self.links.get(broker_id)
@@ -144,6 +160,18 @@ class World:
     def _turn_if_due(self) -> None:
         if self.now_ms >= self._broker_due_ms:
             self.turn_broker()
+
+    def _maybe_damaged(self, data: bytes) -> bytes:
+        """What was sent, with a bit of a record batch turned over if that is due."""
+        if not self._damages_due or (found := batch_in(data)) is None:
+            return data
+        self._damages_due -= 1
+        self.damages += 1
+        start, end = found
+        position = start + CRC + self.random.randrange(end - start - CRC)
+        damaged = bytearray(data)
+        damaged[position] ^= 1
+        return bytes(damaged)
 
     def _make_topic(self) -> None:
         assert self.hand is not None
@@ -213,6 +241,9 @@ class World:
         elif len(names) > 1:
             member.leave()
 
+    def _damage_an_answer(self) -> None:
+        self._damages_due = 1
+
     def _lose_power(self) -> None:
         if self.hand is None:
             return
@@ -230,6 +261,17 @@ class World:
             self._wake_broker()
 
         self.later(self.random.randrange(100, 4_000), start)
+
+
+def batch_in(data: bytes) -> tuple[int, int] | None:
+    """Where the first record batch in some bytes begins and ends."""
+    for start in range(len(data) - HEADER_SIZE):
+        size = LENGTH_OVERHEAD + int.from_bytes(data[start + LENGTH : start + LENGTH + 4], "big")
+        if data[start + MAGIC] != 2 or not HEADER_SIZE < size <= len(data) - start:
+            continue
+        if has_valid_crc(data, start, decode_batch_header(data, start)):
+            return start, start + size
+    return None
 
 
 class Link:

@@ -30,7 +30,11 @@ from tarry.partition.state import Partition, ProducerListener
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.rebuild import RebuiltBatch
 from tarry.simulation.disk import SimulatedFile
+from tarry.simulation.history import Place
+from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.run import run_seed
+from tarry.simulation.workload import reading
+from tarry.simulation.workload.stage import Stage
 
 
 def acknowledge_before_the_flush() -> None:
@@ -210,6 +214,30 @@ def delete_one_record_more_than_was_asked() -> None:
     RecordDeletions.request = request
 
 
+def serve_damaged_batches() -> None:
+    """The broker's own damage, of more answers than the network damages."""
+    honest = SimulatedNetwork.maybe_damage
+
+    def maybe_damage(self: SimulatedNetwork, data: bytes) -> bytes:
+        damaged = honest(self, data)
+        self.damages = 0
+        return damaged
+
+    SimulatedNetwork.maybe_damage = maybe_damage
+
+
+def read_on_behind_damage() -> None:
+    """The client's fault: what a damaged batch holds is never fetched again."""
+
+    def read_batches(stage: Stage, place: Place, offset: int, *rest: object) -> int:
+        damages = stage.damages_seen
+        end_offset = honest_read(stage, place, offset, *rest)
+        return end_offset + 1 if stage.damages_seen > damages else end_offset
+
+    honest_read = reading._read_batches
+    reading._read_batches = read_batches
+
+
 def forget_changed_settings_in_a_restart() -> None:
     lifecycle.take_over_changes = lambda settings, view: settings.overlay({}, {})
 
@@ -296,6 +324,8 @@ FAULTS: dict[str, Callable[[], None]] = {
         forget_the_names_of_a_killed_life,
         answer_a_deletion_of_records_before_it_is_durable,
         delete_one_record_more_than_was_asked,
+        serve_damaged_batches,
+        read_on_behind_damage,
         forget_changed_settings_in_a_restart,
         handle_requests_while_one_before_them_waits,
         count_a_produce_without_an_answer_as_done_at_once,

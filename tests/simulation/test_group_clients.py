@@ -21,6 +21,7 @@ def test_a_group_of_our_members_stands_what_goes_wrong(seed: int) -> None:
 
     assert offences(world) == []
     assert world.handed_out
+    assert world.damages
 
 
 class Doubtless(Member):

@@ -40,6 +40,8 @@ RECORDS = (
     "count_a_stop_of_the_process_as_waiting",
     "answer_a_deletion_of_records_before_it_is_durable",
     "delete_one_record_more_than_was_asked",
+    "serve_damaged_batches",
+    "read_on_behind_damage",
     "forget_changed_settings_in_a_restart",
     "handle_requests_while_one_before_them_waits",
     "count_a_produce_without_an_answer_as_done_at_once",

@@ -300,10 +300,7 @@ class Log:
 
     def end_position(self) -> LogPosition:
         """Where the written bytes end."""
-        active = self.active
-        if self._mark is None:
-            return LogPosition(self.written_end_offset, active.base_offset, active.written_size)
-        last = self._mark.active
+        last = self.active if self._mark is None else self._mark.active
         return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
 
     def position_of(self, offset: i64) -> LogPosition:

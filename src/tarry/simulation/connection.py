@@ -286,6 +286,8 @@ class ClientSocket:
                 return None
             if len(data) < size:
                 return None
+            if start == 0:
+                data = self._network.maybe_damage(data)
         else:
             data = bytes(chunk[start : start + size])
         self._outgoing_position += size

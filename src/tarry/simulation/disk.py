@@ -4,8 +4,8 @@ Plain use needs nothing: `SimulatedDisk()` behaves like a directory, and `comple
 the `Flushed` events.  `crash()` is a loss of power: what was not flushed, bytes and names, is kept,
 lost or torn by the seed.  `kill()` is a kill -9: what was written stays readable, and is still not
 durable.  After both, handles from before are dead.  Faults are asked for one by one
-(`fail_writes`, `fail_flushes`, `fail_reads`, `capacity_bytes`, `flip_bit`): when they come is the
-world's decision, not the disk's.
+(`fail_writes`, `fail_flushes`, `fail_reads`, `capacity_bytes`, `flip_bit`, `lose_file`): when they
+come is the world's decision, not the disk's.
 """
 
 from __future__ import annotations
@@ -297,6 +297,11 @@ class SimulatedDisk:
         node = self._find(path)
         assert isinstance(node, FileNode)
         node.flip_bit(position, bit)
+
+    def lose_file(self, path: str) -> None:
+        """Somebody has removed a file while nobody looked, durably."""
+        directory, name = self._parent(path)
+        directory.lose(name)
 
     def crash(self) -> None:
         """The machine loses power."""

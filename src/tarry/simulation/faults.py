@@ -9,6 +9,9 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
+from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.simulation.disk import SimulatedDisk
+
 # How a life of the broker ends before its time.
 POWER: Final = "power"
 KILL: Final = "kill"
@@ -63,6 +66,11 @@ FLUSH_FAULT: Final = "flush fault"
 SPACE_FAULT: Final = "no space"
 OF_THE_DISK: Final = (WRITE_FAULT, READ_FAULT, FLUSH_FAULT, SPACE_FAULT)
 SLOW_READERS: Final = "slow readers"
+DAMAGE: Final = "damaged answer"
+# The next start meets an index file that is damaged or gone.
+INDEX_FAULT: Final = "index fault"
+
+_INDEX_SUFFIXES: Final = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX)
 
 _HOUR_MS: Final = 3_600_000
 _JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 24 * _HOUR_MS)
@@ -139,6 +147,41 @@ def without_loss_of_power(plan: FaultPlan) -> None:
     plan.may_lose_power = False
     if plan.last_end:
         plan.last_end = KILL
+
+
+def add_damages(plan: FaultPlan, duration_ms: int) -> None:
+    """In some runs answers to fetches are damaged, in some index files.
+
+    Which ones is not drawn, so that nothing else of a run depends on it.
+    """
+    for kind, is_chosen in (
+        (DAMAGE, duration_ms % 4 == 1),
+        (INDEX_FAULT, duration_ms % 5 == 1 and plan.faults),
+    ):
+        for number in range(1 + duration_ms % 3 if is_chosen else 0):
+            fault = Fault(duration_ms * (number + 1) // 4, kind)
+            fault.number = 1
+            plan.faults.append(fault)
+
+
+def spoil_an_index(disk: SimulatedDisk, random: Random) -> str:
+    """Turn over a bit of some index file, or remove it; the words for the trace."""
+    paths = [
+        path
+        for directory in disk.paths()
+        if directory.endswith("/")
+        for path in disk.paths(directory)
+        if path.endswith(_INDEX_SUFFIXES)
+    ]
+    if not paths:
+        return "there is no index to spoil"
+    path = paths[random.randrange(len(paths))]
+    size = len(disk.content(path))
+    if size == 0 or random.randrange(3) == 0:
+        disk.lose_file(path)
+        return f"{path} is lost"
+    disk.flip_bit(path, random.randrange(size), random.randrange(8))
+    return f"{path} is damaged"
 
 
 def _add(

@@ -118,8 +118,12 @@ class EpochEnd:
         self.is_newest = False
 
 
+# The time that asks ListOffsets for the newest record (KIP-734).
+MAX_TIMESTAMP: Final = -3
+
+
 class TimeLookup:
-    """An answer to ListOffsets for a time, in the quiet phase."""
+    """An answer to ListOffsets for a time, or the largest one, in the quiet phase."""
 
     def __init__(self, place: Place, asked: int, timestamp: int, offset: int) -> None:
         self.place = place
@@ -157,6 +161,16 @@ class FinalPartition:
         self.records: list[ReadRecord] = []
 
 
+class HandedOut:
+    """What one reader got of a partition since it chose an offset to read from."""
+
+    def __init__(self, offset: int) -> None:
+        # Everything from where it began up to here, but for the gaps.
+        self.end_offset = offset
+        # Where each gap begins and ends.
+        self.gaps: list[tuple[int, int]] = []
+
+
 class History:
     """The run."""
 
@@ -174,6 +188,8 @@ class History:
         self.time_lookups: list[TimeLookup] = []
         self.producer_ids: list[tuple[int, int, str]] = []
         self.finals: dict[Place, FinalPartition] = {}
+        # By the reader's name and partition.
+        self.handed_out: dict[tuple[str, Place], list[HandedOut]] = {}
         # Lives of the broker that did not end cleanly, in order.
         self.unclean_lives: list[int] = []
         # What a client could already tell to be wrong when it saw it.
@@ -209,6 +225,21 @@ class History:
                 f"{len(known)} bytes, later {len(data)} other ones"
             )
         return True
+
+    def begin_reading(self, reader: str, place: Place, offset: int) -> None:
+        """The reader chose to read on from this offset."""
+        self.handed_out.setdefault((reader, place), []).append(HandedOut(offset))
+
+    def hand_out(self, reader: str, place: Place, offset: int, end_offset: int) -> None:
+        """The reader got the records from one offset up to another."""
+        runs = self.handed_out.setdefault((reader, place), [])
+        if not runs:
+            # Readers begin at the first offset there can be.
+            runs.append(HandedOut(0))
+        run = runs[-1]
+        if offset != run.end_offset:
+            run.gaps.append((run.end_offset, offset))
+        run.end_offset = end_offset
 
     def read(self, place: Place, record: ReadRecord) -> None:
         self.reads.setdefault(place, {})[record.offset] = record

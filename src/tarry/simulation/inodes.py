@@ -138,6 +138,15 @@ class DirectoryNode:
     def unlink(self, name: str) -> None:
         self._change(NameOperation(name, "", self.entries[name]))
 
+    def lose(self, name: str) -> None:
+        """The name is gone, durably, and nothing that is pending brings it back."""
+        node = self.entries.pop(name)
+        for known in [known for known, other in self._durable.items() if other is node]:
+            del self._durable[known]
+        for operation in self._pending:
+            if operation.node is node:
+                operation.old = operation.new = ""
+
     def mark(self) -> int:
         return self._settled + len(self._pending)
 

@@ -1,8 +1,8 @@
 """A network from a seed: the door `Transport` on one side, client sockets on the other.
 
 Any delay, any cut of a stream into pieces, connections that overtake each other, a connection that
-ends at any byte, a peer that reads slowly or not at all.  Order holds only inside one direction of
-one connection (`connection.py`).
+ends at any byte, a peer that reads slowly or not at all, a bit of a record batch turned over.
+Order holds only inside one direction of one connection (`connection.py`).
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 
 from tarry.base.doors import Chunk, Event, Random, connected, disconnected
+from tarry.records.batch import CRC, HEADER_SIZE, decode_batch_header
 from tarry.simulation.clock import Action, SimulatedClock
 from tarry.simulation.connection import ClientSocket, Peer
 from tarry.simulation.exchange import Exchange
@@ -74,6 +75,9 @@ class SimulatedNetwork:
         self.turn = 0
         # By turn: how long the broker's process had been running when it began.
         self.turn_times_ms = [clock.alive_ms]
+        # So many answers to fetches are still to be damaged; and how many were.
+        self.damages_due = 0
+        self.damages = 0
         self._random = random
         self._transport: SimulatedTransport | None = None
         self._inbox: list[Event] = []
@@ -146,6 +150,19 @@ class SimulatedNetwork:
     def forget(self, socket: ClientSocket) -> None:
         if self._transport is not None:
             self._transport.sockets.pop(socket.connection_id, None)
+
+    def maybe_damage(self, data: bytes) -> bytes:
+        """Turn over a bit of the record batch that begins `data`, where its CRC covers it."""
+        if self.damages_due == 0 or len(data) <= HEADER_SIZE:
+            return data
+        self.damages_due -= 1
+        self.damages += 1
+        header = decode_batch_header(data, 0)
+        end = min(header.size, len(data))
+        position = CRC + self._random.randrange(end - CRC)
+        damaged = bytearray(data)
+        damaged[position] ^= 1 << self._random.randrange(8)
+        return bytes(damaged)
 
     def plan(self, not_before_ms: int, action: Action) -> int:
         """Plan an action of one direction of a connection, after what it has planned before."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from random import Random
+from typing import Final
 
 from tarry.broker.broker import Broker
 from tarry.simulation.checkers import check_history
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.faults import draw_faults, without_loss_of_power
+from tarry.simulation.faults import add_damages, draw_faults, without_loss_of_power
 from tarry.simulation.play import Play
 from tarry.simulation.scene import draw_scene
 from tarry.simulation.workload.actor import Actor, ScriptedActor
@@ -18,6 +19,8 @@ from tarry.simulation.workload.pipeliner import Pipeliner
 from tarry.simulation.workload.producer import Producer
 from tarry.simulation.workload.reader import Reader
 from tarry.simulation.workload.stage import Stage
+
+_SNAPSHOT_BYTES: Final = 500
 
 
 class RecordsPlay(Play):
@@ -30,6 +33,7 @@ class RecordsPlay(Play):
         self.duration_ms = self._scene.duration_ms
         self.settings = self._scene.settings
         self.faults = draw_faults(random, self.duration_ms)
+        add_damages(self.faults, self.duration_ms)
         if self.settings.get("flush.policy") == "os":
             without_loss_of_power(self.faults)
         self._producers: list[Producer] = []
@@ -63,6 +67,11 @@ class RecordsPlay(Play):
             reader = Reader(stage, f"r{number}", reader_plan)
             self._readers.append(reader)
             stage.clock.after(self._random.randrange(100), reader.start)
+
+    def on_life_begins(self, broker: Broker) -> None:
+        if self.duration_ms % 2 == 0:
+            # Metadata of a few topics is small: a snapshot after every few changes.
+            broker.store.snapshot_bytes_min = _SNAPSHOT_BYTES
 
     def actors(self) -> list[Actor]:
         return [self._admin, *self._operators, *self._producers, *self._readers, *self._pipeliners]

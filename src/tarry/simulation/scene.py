@@ -10,6 +10,8 @@ from tarry.simulation.workload.producer import ProducerPlan
 from tarry.simulation.workload.reader import ReaderPlan
 from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
+_LONG_MS: Final = 75_000
+_EXPIRATION_MS: Final = 50_000
 _COMPRESSION_TYPES: Final = ("gzip", "uncompressed", "snappy", "lz4", "zstd")
 
 
@@ -53,12 +55,23 @@ def draw_scene(random: Random) -> Scene:
         scene.readers.append(_draw_reader(random, slowness))
     # Not drawn: the runs without one stay what they were.
     scene.has_operator = scene.duration_ms % 3 == 0
+    if scene.duration_ms >= _LONG_MS:
+        _let_producers_expire(scene)
     if scene.duration_ms % 7 == 1:
         _ask_for_compression(scene)
     scene.has_pipeliner = scene.duration_ms % 4 == 1
     if scene.has_pipeliner:
         scene.settings["offsets.topic.num.partitions"] = "1"
     return scene
+
+
+def _let_producers_expire(scene: Scene) -> None:
+    """Producers rest for longer than they are remembered.  A retry is never so late."""
+    scene.settings["producer.id.expiration.ms"] = str(_EXPIRATION_MS)
+    scene.settings["producer.id.expiration.check.interval.ms"] = "1000"
+    for plan in scene.producers:
+        plan.rest_ms = _EXPIRATION_MS + 3_000
+        plan.timeout_ms = min(plan.timeout_ms, 3_000)
 
 
 def _ask_for_compression(scene: Scene) -> None:
@@ -101,6 +114,9 @@ def _draw_producer(random: Random, number: int, slowness: int) -> ProducerPlan:
     if number > 0 and random.randrange(2) == 0:
         plan.is_idempotent = False
         plan.acks = (-1, 1, 1, 0)[random.randrange(4)]
+        plan.gives_up_on_storage_errors = plan.batches % 2 == 0
+    if plan.batches % 3 == 0:
+        plan.lateness_ms_max = 5_000
     return plan
 
 

@@ -78,6 +78,7 @@ class World:
         self._had_turn = False
         self._is_clean_start = False
         self._damaged: list[str] = []
+        self._index_faults_due = 0
         self._may_disk_fail = any(fault.kind in faults.OF_THE_DISK for fault in self.faults.faults)
 
     def run(self) -> list[str]:
@@ -113,6 +114,7 @@ class World:
         self.disk.heal()
         self.faults.flush_ms_max = 3
         self.faults.crash_in_start_per_mille = 0
+        self.network.damages_due = 0
         conditions = self.network.conditions
         conditions.delay_ms_max = 2
         conditions.window_bytes = 65_536
@@ -244,6 +246,9 @@ class World:
         clock = self.clock
         if self.random.randrange(1000) < self.faults.crash_in_start_per_mille:
             self.disk.crash_after(self.random.randrange(30))
+        while self._index_faults_due > 0:
+            self._index_faults_due -= 1
+            self._note(faults.spoil_an_index(self.disk, self.random))
         self.stage.life += 1
         self._had_turn = False
         self.play.on_start()
@@ -391,6 +396,10 @@ class World:
             self.clock.after(fault.number, self._free_space)
         elif kind == faults.SLOW_READERS:
             self._slow_down(fault.number)
+        elif kind == faults.DAMAGE:
+            self.network.damages_due += fault.number
+        elif kind == faults.INDEX_FAULT:
+            self._index_faults_due += fault.number
 
     def _maybe_follow_with_power(self) -> None:
         """What a failed write or a killed process leaves behind is at the mercy of the power."""

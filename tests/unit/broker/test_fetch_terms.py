@@ -287,3 +287,44 @@ def test_a_reader_whose_epoch_ended_before_its_offset_is_told_where(hand: Broker
     assert diverged.diverging_epoch is not None
     assert (diverged.diverging_epoch.epoch, diverged.diverging_epoch.end_offset) == (0, 2)
     assert values_in(diverged) == []
+
+
+def test_a_fetch_that_waits_for_more_ends_when_the_log_goes_on_in_the_next_segment(
+    hand: BrokerByHand, user: User
+) -> None:
+    """One read stays in one segment: what it waits for can never come to it."""
+    user.create("rolling", segment_index_bytes="12", index_interval_bytes="0")
+    for number in range(2):
+        user.produce(a_batch(b"%d" % number), topic="rolling")
+    reader = User(hand)
+    reader.send_fetch(0, topic="rolling", min_bytes=100_000, max_wait_ms=60_000)
+    hand.settle()
+    assert reader.answers() == []
+    assert len(hand.broker.topics["rolling"].partitions[0].log.segments) == 1
+
+    user.produce(a_batch(b"next"), topic="rolling")
+
+    (answer,) = reader.answers()
+    assert len(hand.broker.topics["rolling"].partitions[0].log.segments) == 2
+    assert values_in(fetched(answer)[0]) == [b"0", b"1"]
+
+
+def test_a_fetch_during_a_flush_ends_where_the_flush_does(hand: BrokerByHand, user: User) -> None:
+    """What was appended since the flush began is written and not yet anybody's to read."""
+    writer, other = User(hand), User(hand)
+    user.produce(a_batch(b"old"))
+    writer.send_produce(a_batch(b"flushed"))
+    hand.turn()
+    (flush_id,) = hand.disk.pending_flushes()
+    other.send_produce(a_batch(b"written"))
+    hand.turn()
+    assert hand.broker.topics[ORDERS].partitions[0].log.written_end_offset == 3
+
+    hand.turn(hand.disk.complete_flush(flush_id))
+    user.send_fetch(0)
+    (answer,) = user.answers()
+    first = fetched(answer)[0]
+    hand.settle()
+
+    assert (first.high_watermark, values_in(first)) == (2, [b"old", b"flushed"])
+    assert values_in(user.fetch(0)) == [b"old", b"flushed", b"written"]

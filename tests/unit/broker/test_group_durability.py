@@ -257,6 +257,22 @@ def test_the_last_member_that_goes_is_gone_though_the_log_refuses() -> None:
     assert GroupUser(hand).state() == "Stable"
 
 
+@pytest.mark.parametrize("restarts", [1, 2])
+def test_an_empty_group_goes_on_with_its_generation_after_a_restart(restarts: int) -> None:
+    """A generation that was used before must not come back: its members are fenced by it."""
+    hand = group_broker()
+    (member,) = stable_group(hand)
+    assert member.leave() == errors.NONE
+    hand.settle()
+
+    for _ in range(restarts):
+        hand.crash()
+        hand.settle()
+    (next_one,) = stable_group(hand)
+
+    assert (member.generation_id, next_one.generation_id) == (1, 3)
+
+
 def test_a_flush_that_fails_acknowledges_nothing() -> None:
     hand = group_broker()
     user = GroupUser(hand)

@@ -71,6 +71,25 @@ def test_a_run_that_went_well_has_nothing_wrong() -> None:
     assert check_history(history) == []
 
 
+def test_a_reader_that_is_handed_out_a_gap_is_found() -> None:
+    history = History()
+    history.hand_out("r", PLACE, 0, 2)
+    history.hand_out("r", PLACE, 3, 4)
+
+    assert check_history(history)[0].startswith("r was handed out offset 3 of")
+
+
+def test_a_reader_that_chooses_another_offset_leaves_no_gap() -> None:
+    history = History()
+    history.hand_out("r", PLACE, 0, 2)
+    history.begin_reading("r", PLACE, 7)
+    history.hand_out("r", PLACE, 7, 9)
+    history.hand_out("r", PLACE, 9, 10)
+    history.hand_out("other", PLACE, 0, 1)
+
+    assert check_history(history) == []
+
+
 def test_an_acknowledged_record_that_is_gone_is_found() -> None:
     history = History()
     history.acknowledge(batch_of(history, b"a"), 0, exchange(1, 2))

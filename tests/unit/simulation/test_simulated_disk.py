@@ -297,3 +297,15 @@ def test_the_power_may_fail_before_any_operation() -> None:
         file.append([b"z"])
 
     assert file.read(0, 10) == b"xy"
+
+
+def test_a_file_that_is_lost_does_not_come_back_in_a_crash() -> None:
+    for seed in range(20):
+        disk = SimulatedDisk(random.Random(seed))
+        disk.open("a", create=True).append([b"old"])
+        disk.rename("a", "b")
+
+        disk.lose_file("b")
+        disk.crash()
+
+        assert disk.paths() == []

@@ -12,6 +12,8 @@ from tarry.base.doors import (
     Event,
     FileRegion,
 )
+from tarry.records.batch import decode_batch_header, has_valid_crc
+from tarry.records.builder import BatchBuilder
 from tarry.simulation.clock import SimulatedClock
 from tarry.simulation.connection import ClientSocket
 from tarry.simulation.disk import SimulatedDisk
@@ -147,6 +149,28 @@ def test_a_file_region_is_sent_though_the_file_was_removed() -> None:
     setup.run()
 
     assert setup.peer.data[4:] == b"0123456789" * 10
+
+
+def test_an_answer_is_damaged_once_where_a_crc_tells() -> None:
+    for seed in range(20):
+        setup = Setup(seed)
+        builder = BatchBuilder()
+        builder.append(1_000, b"k", b"v" * 50)
+        batch = builder.build()
+        file = SimulatedDisk(setup.random).open("a", create=True)
+        file.append([batch])
+        setup.network.damages_due = 1
+
+        for _ in range(2):
+            answer = [len(batch).to_bytes(4, "big"), FileRegion(file, 0, len(batch))]
+            setup.transport.send(setup.events[0].connection_id, answer)
+            setup.run()
+
+        damaged, whole = setup.peer.data[4 : 4 + len(batch)], setup.peer.data[8 + len(batch) :]
+        assert whole == batch
+        assert sum(ours != theirs for ours, theirs in zip(damaged, batch, strict=True)) == 1
+        assert not has_valid_crc(damaged, 0, decode_batch_header(damaged, 0))
+        assert setup.network.damages == 1
 
 
 def test_a_region_that_cannot_be_read_breaks_the_connection() -> None:

@@ -8,7 +8,12 @@ from typing import Final
 from tarry.simulation.checkers.changes import check_deletions, check_growth
 from tarry.simulation.checkers.epochs import check_epoch_ends, check_leader_epochs
 from tarry.simulation.checkers.producers import check_duplicates, check_order, check_producer_ids
-from tarry.simulation.checkers.records import check_acknowledged, check_reads, check_times
+from tarry.simulation.checkers.records import (
+    check_acknowledged,
+    check_handed_out,
+    check_reads,
+    check_times,
+)
 from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.checkers.watermarks import check_acknowledged_ends, check_watermarks
 from tarry.simulation.history import History
@@ -18,6 +23,7 @@ Checker = Callable[[History], list[str]]
 CHECKERS: Final[tuple[Checker, ...]] = (
     check_reads,
     check_acknowledged,
+    check_handed_out,
     check_duplicates,
     check_order,
     check_watermarks,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tarry.simulation.history import (
     ACKNOWLEDGED,
+    MAX_TIMESTAMP,
     FinalPartition,
     History,
     ReadRecord,
@@ -64,12 +65,26 @@ def check_acknowledged(history: History) -> list[str]:
     return sentences
 
 
+def check_handed_out(history: History) -> list[str]:
+    """Nobody is handed out a record and not the one before: these topics are not compacted, and no
+    transaction is aborted."""
+    return [
+        f"{reader} was handed out offset {end} of {place_name(place)} right after {start - 1}"
+        for (reader, place), runs in history.handed_out.items()
+        for run in runs
+        for start, end in run.gaps
+    ]
+
+
 def check_times(history: History) -> list[str]:
-    """ListOffsets for a time gives the first record that is not older."""
+    """ListOffsets for a time gives the first record that is not older, or else the newest."""
     sentences: list[str] = []
     for lookup in history.time_lookups:
         final = history.finals.get(lookup.place)
         if final is None:
+            continue
+        if lookup.asked == MAX_TIMESTAMP and 0 <= lookup.offset < final.log_start_offset:
+            # A batch of which the first records were deleted counts with all of them.
             continue
         expected = _first_from(history, final, lookup)
         found = None if lookup.offset < 0 else lookup.offset
@@ -89,6 +104,9 @@ def check_times(history: History) -> list[str]:
 
 def _first_from(history: History, final: FinalPartition, lookup: TimeLookup) -> ReadRecord | None:
     reads = history.reads.get(lookup.place, {})
+    if lookup.asked == MAX_TIMESTAMP:
+        kept = [at for at in sorted(reads) if final.log_start_offset <= at < final.end_offset]
+        return max((reads[at] for at in kept), key=lambda record: record.timestamp, default=None)
     for offset in range(final.log_start_offset, final.end_offset):
         record = reads.get(offset)
         if record is not None and record.timestamp >= lookup.asked:

@@ -21,7 +21,13 @@ from tarry.protocol.messages.list_offsets import (
 )
 from tarry.protocol.messages.metadata import MetadataResponse
 from tarry.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from tarry.simulation.history import FinalPartition, Place, TimeLookup, place_name
+from tarry.simulation.history import (
+    MAX_TIMESTAMP,
+    FinalPartition,
+    Place,
+    TimeLookup,
+    place_name,
+)
 from tarry.simulation.workload.actor import Outcome, Pause, Question, Script, ScriptedActor, Steps
 from tarry.simulation.workload.admin import (
     epoch_end_question,
@@ -42,6 +48,7 @@ from tarry.simulation.workload.stage import KnownTopic, Stage
 _LOOKUP_ROUNDS: Final = 3
 _FETCHES_MAX: Final = 200
 _RETRY_MS: Final = 10
+_VERSION_OF_MAX_TIMESTAMP: Final = 7
 
 Aim = tuple[KnownTopic, Place, int]
 
@@ -86,7 +93,9 @@ class Collector(ScriptedActor):
             if topic is not None and topic.is_alive:
                 self._places += [(topic, place) for place in topic.places()]
 
-    def _ask_offsets(self, timestamps: list[int]) -> Steps[list[tuple[int, int]]]:
+    def _ask_offsets(
+        self, timestamps: list[int], version_min: int = 1
+    ) -> Steps[list[tuple[int, int]]]:
         """Timestamp and offset that ListOffsets gives for each place."""
         stage = self.stage
         topics: dict[str, ListOffsetsTopic] = {}
@@ -97,7 +106,10 @@ class Collector(ScriptedActor):
             )
         request = ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
         question = Question(
-            api_keys.LIST_OFFSETS, stage.version(1, 10), request, decode_list_offsets_response
+            api_keys.LIST_OFFSETS,
+            stage.version(version_min, 10),
+            request,
+            decode_list_offsets_response,
         )
         outcome = yield from self._ask(question)
         assert isinstance(outcome.answer, ListOffsetsResponse)
@@ -185,13 +197,17 @@ class Collector(ScriptedActor):
                     timestamp = record.timestamp + stage.random.randrange(3) - 1
             timestamps.append(timestamp)
         found = yield from self._ask_offsets(timestamps)
+        latest = yield from self._ask_offsets(
+            [MAX_TIMESTAMP] * len(self._places), _VERSION_OF_MAX_TIMESTAMP
+        )
         starts = {place: final.log_start_offset for place, final in self._finals.items()}
         yield from self._follow_log_starts()
-        for (_topic, place), asked, (timestamp, offset) in zip(
-            self._places, timestamps, found, strict=True
+        for (_topic, place), asked, (timestamp, offset), newest in zip(
+            self._places, timestamps, found, latest, strict=True
         ):
             if starts[place] == self._finals[place].log_start_offset:
                 stage.history.time_lookups.append(TimeLookup(place, asked, timestamp, offset))
+                stage.history.time_lookups.append(TimeLookup(place, MAX_TIMESTAMP, *newest))
 
     def _ask_epoch_ends(self) -> Script:
         stage = self.stage

@@ -40,6 +40,7 @@ _VERSION_OF_ZSTD: Final = 7
 _PLAIN_SENDS_MAX: Final = 4
 _RETRY_MS: Final = 20
 _WINDOW_BATCHES: Final = 5
+_BATCHES_BEFORE_REST: Final = 3
 
 
 class ProducerPlan:
@@ -54,6 +55,12 @@ class ProducerPlan:
         self.records_max = 4
         self.value_bytes_max = 60
         self.pause_ms_max = 100
+        # How old a record may be when it is sent.
+        self.lateness_ms_max = 50
+        # A plain producer that tells its user of a disk that fails instead of trying again.
+        self.gives_up_on_storage_errors = False
+        # After its first batches it rests for so long: brokers forget producers that do.
+        self.rest_ms = 0
 
 
 class _Outgoing:
@@ -132,6 +139,11 @@ class Producer(Actor):
         stage = self.stage
         if stage.is_quiet or self._batches_made >= self.plan.batches:
             return
+        if self.plan.rest_ms and self._batches_made >= _BATCHES_BEFORE_REST and self.is_done:
+            rest_ms, self.plan.rest_ms = self.plan.rest_ms, 0
+            self._begin_epoch()
+            stage.clock.after(rest_ms, self._tick)
+            return
         topics = stage.alive_topics()
         if topics and not (self.plan.is_idempotent and self._producer_id < 0):
             topic = topics[stage.random.randrange(len(topics))]
@@ -143,6 +155,16 @@ class Producer(Actor):
             self._pump()
         stage.clock.after(1 + stage.random.randrange(self.plan.pause_ms_max), self._tick)
 
+    def _begin_epoch(self) -> None:
+        """Some producers count anew under the next epoch now, as Java's does (KIP-360).
+
+        The others go on: the broker knows them, or has forgotten them and takes any sequence.
+        """
+        if self._values_made % 2 == 0 and self._producer_id >= 0:
+            self._producer_epoch += 1
+            for lane in self._lanes.values():
+                lane.next_sequence = 0
+
     def _make_batch(self, lane: _Lane) -> None:
         stage = self.stage
         count = 1 + stage.random.randrange(self.plan.records_max)
@@ -152,7 +174,8 @@ class Producer(Actor):
             self._values_made += 1
             filler = stage.random.randrange(self.plan.value_bytes_max)
             value = f"{self.name}-{self._values_made}-".encode() + b"." * filler
-            timestamp = stage.clock.now_wall_ms - stage.random.randrange(50)
+            lateness_ms = stage.random.randrange(self.plan.lateness_ms_max)
+            timestamp = stage.clock.now_wall_ms - lateness_ms
             records.append(SentRecord(value, timestamp))
             builder.append(timestamp, None, value, [])
         self._batches_made += 1
@@ -286,14 +309,14 @@ class Producer(Actor):
             sent.error_code = code
             lane.in_flight.remove(outgoing)
             return
-        self._try_again(outgoing)
+        self._try_again(outgoing, code)
 
     def _has_gap_before(self, outgoing: _Outgoing) -> bool:
         """Whether something earlier in the lane is not acknowledged yet."""
         lane = self._lanes[outgoing.sent.place]
         return any(other.sequence < outgoing.sequence for other in lane.in_flight + lane.queue)
 
-    def _try_again(self, outgoing: _Outgoing) -> None:
+    def _try_again(self, outgoing: _Outgoing, code: int = errors.NONE) -> None:
         lane = self._lanes[outgoing.sent.place]
         lane.in_flight.remove(outgoing)
         if not lane.topic.is_alive:
@@ -301,6 +324,8 @@ class Producer(Actor):
             lane.queue.clear()
             return
         if not self.plan.is_idempotent and outgoing.sent.sends >= _PLAIN_SENDS_MAX:
+            return
+        if code == errors.KAFKA_STORAGE_ERROR and self.plan.gives_up_on_storage_errors:
             return
         lane.is_draining = True
         lane.queue.append(outgoing)

@@ -99,7 +99,9 @@ class Reader(ScriptedActor):
                 if topic is not None and topic.is_alive:
                     yield from self._reset(topic, place)
                 continue
-            self._offsets[place] = read_answer(self.stage, place, offset, partition, exchange)
+            self._offsets[place] = read_answer(
+                self.stage, place, offset, partition, exchange, self.name
+            )
 
     def _check_patience_of(self, exchange: Exchange, answer: FetchResponse) -> None:
         """A fetch that is answered with nothing has waited as long as it may."""
@@ -120,7 +122,11 @@ class Reader(ScriptedActor):
                 watermarks = Watermarks(place, outcome.exchange)
                 watermarks.log_start_offset = told[2]
                 self.stage.history.watermarks.append(watermarks)
-                self._offsets[place] = told[2]
+                self._go_to(place, told[2])
+
+    def _go_to(self, place: Place, offset: int) -> None:
+        self._offsets[place] = offset
+        self.stage.history.begin_reading(self.name, place, offset)
 
     def _jump(self, choice: tuple[KnownTopic, Place]) -> Script:
         """To the end, to the start, or into the middle of what this reader has read."""
@@ -130,7 +136,7 @@ class Reader(ScriptedActor):
         if kind == 0:
             yield from self._reset(topic, place)
         elif kind == 1:
-            self._offsets[place] = stage.random.randrange(self._offsets.get(place, 0) + 1)
+            self._go_to(place, stage.random.randrange(self._offsets.get(place, 0) + 1))
         else:
             outcome = yield offsets_question(stage, topic, place, LATEST)
             if outcome is not None and isinstance(outcome.answer, ListOffsetsResponse):

@@ -2,7 +2,8 @@
 
 The first batch holds the offset that was asked for, each batch follows the one before it without
 a gap, and nothing lies at or past the high watermark of the same answer.  Whole batches that were
-read before are compared byte by byte and not decoded again.
+read before are compared byte by byte and not decoded again.  A batch that does not match its CRC is
+not handed out, nor what follows it: the reader fetches from there once more, as real clients do.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.base.errors import CorruptData, error_name
 from tarry.protocol.messages.fetch import PartitionData
-from tarry.records.batch import decode_batch_header
+from tarry.records.batch import decode_batch_header, has_valid_crc
 from tarry.records.record import decode_records
 from tarry.simulation.exchange import Exchange
 from tarry.simulation.history import Place, ReadRecord, Watermarks, place_name
@@ -33,9 +34,17 @@ _EXPECTED: Final = (
 
 
 def read_answer(
-    stage: Stage, place: Place, fetch_offset: int, answer: PartitionData, exchange: Exchange
+    stage: Stage,
+    place: Place,
+    fetch_offset: int,
+    answer: PartitionData,
+    exchange: Exchange,
+    reader: str = "",
 ) -> int:
-    """Take one partition's answer into the history; return the offset to go on from."""
+    """Take one partition's answer into the history; return the offset to go on from.
+
+    With a reader's name the checkers learn what was handed out to it.
+    """
     if answer.error_code != errors.NONE:
         if answer.error_code not in _EXPECTED:
             stage.history.violate(
@@ -62,7 +71,7 @@ def read_answer(
         return fetch_offset
     data = answer.records.to_bytes()
     try:
-        return _read_batches(stage, place, fetch_offset, answer.high_watermark, data)
+        return _read_batches(stage, place, fetch_offset, answer.high_watermark, data, reader)
     except CorruptData as error:
         stage.history.violate(
             f"a fetch from offset {fetch_offset} of {place_name(place)} got bytes that are no "
@@ -72,7 +81,12 @@ def read_answer(
 
 
 def _read_batches(
-    stage: Stage, place: Place, fetch_offset: int, high_watermark: int, data: bytes
+    stage: Stage,
+    place: Place,
+    fetch_offset: int,
+    high_watermark: int,
+    data: bytes,
+    reader: str,
 ) -> int:
     history = stage.history
     position = 0
@@ -82,6 +96,9 @@ def _read_batches(
         batch = data[position : position + header.size]
         if len(batch) < header.size:
             history.violate(f"{place_name(place)}: a batch is cut at {len(batch)} bytes")
+            break
+        if not has_valid_crc(batch, 0, header):
+            stage.take_damage(f"the batch at offset {header.base_offset} of {place_name(place)}")
             break
         if next_offset < 0:
             if not header.base_offset <= fetch_offset <= header.last_offset:
@@ -104,6 +121,13 @@ def _read_batches(
                 history.read(
                     place, ReadRecord(record.offset, record.timestamp, value, header.leader_epoch)
                 )
+        if header.record_count != header.last_offset - header.base_offset + 1:
+            history.violate(
+                f"the batch {header.base_offset} to {header.last_offset} of {place_name(place)}, "
+                f"which is not compacted, has {header.record_count} records"
+            )
         next_offset = header.last_offset + 1
+        if reader:
+            history.hand_out(reader, place, max(header.base_offset, fetch_offset), next_offset)
         position += header.size
     return max(next_offset, fetch_offset)

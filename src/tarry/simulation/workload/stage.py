@@ -52,6 +52,8 @@ class Stage:
         self.is_quiet = False
         # Nobody writes any more.
         self.is_still = False
+        # Record batches that did not match their CRC.
+        self.damages_seen = 0
 
     def alive_topics(self) -> list[KnownTopic]:
         return [topic for topic in self.topics if topic.is_alive]
@@ -82,6 +84,14 @@ class Stage:
             self.history.violate(
                 f"{what} timed out after {waited_ms} ms of the {exchange.wait_ms} ms that it may "
                 "wait, not counting the time in which the broker was stopped"
+            )
+
+    def take_damage(self, batch: str) -> None:
+        """A batch did not match its CRC: honest only if the network has damaged it."""
+        self.damages_seen += 1
+        if self.damages_seen > self.network.damages:
+            self.history.violate(
+                f"{batch} does not match its CRC, and it was not damaged on its way"
             )
 
     def is_chance(self, per_mille: int) -> bool:
