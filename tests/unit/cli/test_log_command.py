@@ -6,6 +6,10 @@ import fcntl
 import json
 import os
 import random
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -171,11 +175,30 @@ def test_what_is_no_data_directory_is_refused(data: Path, path: str, sentence: s
     assert sentence in result.stderr
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_data_that_may_not_be_read_is_refused(data: Path) -> None:
-    (data / "orders-0" / f"{FIRST}.log").chmod(0)
+@contextmanager
+def somebody_without_rights() -> Iterator[None]:
+    """Run as `nobody` if we are root, who may read everything."""
+    is_root = os.geteuid() == 0
+    if is_root:
+        os.seteuid(65534)
+    try:
+        yield
+    finally:
+        if is_root:
+            os.seteuid(0)
 
-    assert "permission denied" in run("verify", data).stdout.lower()
+
+def test_data_that_may_not_be_read_is_refused(data: Path) -> None:
+    # Not below pytest's own directory, into which nobody else may look.
+    with tempfile.TemporaryDirectory() as directory:
+        Path(directory).chmod(0o755)
+        copy = shutil.copytree(data, Path(directory, "data"))
+        (copy / "orders-0" / f"{FIRST}.log").chmod(0)
+
+        with somebody_without_rights():
+            result = run("verify", copy)
+
+    assert "permission denied" in result.stdout.lower()
 
 
 def test_nothing_is_changed(data: Path) -> None:

@@ -83,6 +83,10 @@ def test_the_apis_are_those_that_the_project_speaks() -> None:
         api_keys.INCREMENTAL_ALTER_CONFIGS: (0, 1),
         api_keys.OFFSET_DELETE: (0, 0),
         api_keys.DESCRIBE_CLUSTER: (0, 2),
+        api_keys.DESCRIBE_PRODUCERS: (0, 0),
+        api_keys.CONSUMER_GROUP_HEARTBEAT: (0, 1),
+        api_keys.CONSUMER_GROUP_DESCRIBE: (0, 1),
+        api_keys.LIST_CONFIG_RESOURCES: (0, 1),
         api_keys.DESCRIBE_TOPIC_PARTITIONS: (0, 0),
     }
 
