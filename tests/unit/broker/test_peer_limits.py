@@ -95,6 +95,20 @@ def test_a_frame_behind_a_waiting_fetch_is_not_late_because_we_did_not_read(
     assert len(reader.answers()) == 2
 
 
+def test_a_frame_that_is_held_back_is_not_looked_at_all_the_time(hand: BrokerByHand) -> None:
+    reader = User(hand)
+    reader.send_fetch(0, max_wait_ms=600_000)
+    frame = reader.client.encode(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
+    reader.client.send_bytes(frame[:5])
+    reader.client.send_bytes(frame[5:7])
+
+    pass_time(hand, FRAME_AGE_MS_MAX + 2_000)
+    hand.settle()
+
+    assert not reader.client.is_closed
+    assert hand.broker.next_due_ms() > hand.now_ms + 100
+
+
 def test_a_length_that_trickles_counts_from_its_first_byte(hand: BrokerByHand) -> None:
     slow = User(hand)
     slow.client.send_bytes(b"\x00")
@@ -137,6 +151,24 @@ def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
     assert not user.client.is_closed
     pass_time(hand, 12_000)
     assert len(user.answers()) == 1
+
+
+def test_a_peer_that_takes_no_answers_is_closed_though_requests_wait_behind_them() -> None:
+    hand = BrokerByHand({"connections.max.idle.ms": "10000"})
+    user, reader = User(hand), User(hand)
+    user.create("orders")
+    for _ in range(20):
+        user.produce(a_batch(b"x" * 1_000_000))
+    hand.transport.stuck[reader.client.connection_id] = True
+    frame = reader.client.encode(api_keys.FETCH, 12, reader.fetch_request(0))
+    hand.turn(received(reader.client.connection_id, frame * 50))
+    hand.settle()
+    connection = hand.broker.connections[reader.client.connection_id]
+
+    assert connection.has_unhandled()
+    pass_time(hand, 12_000)
+    assert reader.client.is_closed
+    assert connection.id not in hand.broker.connections
 
 
 @pytest.mark.parametrize("idle_ms", ["-1", "9223372036854775807"])
