@@ -150,6 +150,8 @@ class Recompression:
         try:
             is_open = opening.step()
         except CorruptData as error:
+            # Nobody knows how far it came: one of them is enough for a step.
+            effort.spend_bytes(OPENED_BATCH_BYTES_MAX, OPENED_KIB_UNITS)
             self.check.refuse(errors.INVALID_RECORD, f"the records cannot be opened: {error}")
             self._end()
             return
