@@ -6,19 +6,23 @@ import logging
 import tracemalloc
 
 import pytest
-from broker_user import User, a_batch
+from broker_user import User, a_batch, produced
 
+from tarry.base import errors
 from tarry.base.doors import disconnected, drained, received
 from tarry.base.limits import (
     ANSWER_BYTES_PER_TURN_MAX,
     FRAME_AGE_MS_MAX,
+    OPENED_BATCH_BYTES_MAX,
+    OPENED_BATCHES_PER_TURN_MAX,
     REQUESTS_IN_FLIGHT_MAX,
     UNSENT_BYTES_MAX,
 )
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
 from tarry.protocol.messages.metadata import MetadataRequest
-from tarry.simulation.by_hand import BrokerByHand
+from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
+from tarry.wire.compression import ZSTD
 
 
 def pass_time(hand: BrokerByHand, ms: int) -> None:
@@ -288,3 +292,44 @@ def test_pieces_of_a_frame_cost_little_more_than_their_bytes(hand: BrokerByHand)
 
     assert not slow.client.is_closed
     assert size < 4 * 200_000
+
+
+# --- A peer whose batches must be opened.
+
+
+# A topic that asks for a key, and any topic whose records come from the future.
+@pytest.mark.parametrize(("policy", "ahead_ms"), [("compact", 0), ("delete", 7_200_000)])
+def test_batches_of_one_request_that_must_be_opened_share_many_turns(
+    hand: BrokerByHand, policy: str, ahead_ms: int
+) -> None:
+    user, other = User(hand), User(hand)
+    user.create("wide", 9, cleanup_policy=policy)
+    batch = a_batch(b"no key", codec=ZSTD, times=(START_WALL_MS + ahead_ms,))
+    request = user.produce_request(*[batch] * 9, topic="wide", acks=1)
+
+    user.client.send(api_keys.PRODUCE, 11, request)
+    other.client.send(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
+    early = (len(user.answers()), len(other.answers()))
+    hand.settle()
+    (answer,) = user.answers()
+
+    assert early == (0, 1)
+    refused = [each.error_code for each in produced(answer)]
+    code = errors.INVALID_RECORD if policy == "compact" else errors.INVALID_TIMESTAMP
+    assert refused == [code] * 9
+
+
+def test_batches_that_cannot_be_opened_count_as_opened(hand: BrokerByHand) -> None:
+    user = User(hand)
+    user.create("keyed", cleanup_policy="compact")
+    bomb = a_batch(bytes(OPENED_BATCH_BYTES_MAX + 1), codec=ZSTD)
+    request = user.produce_request(bomb, topic="keyed")
+
+    user.client.send_bytes(
+        b"".join(user.client.encode(api_keys.PRODUCE, 11, request) for _ in range(6))
+    )
+    early = len(user.answers())
+    hand.settle()
+
+    assert early == OPENED_BATCHES_PER_TURN_MAX
+    assert len(user.answers()) == 6 - early
