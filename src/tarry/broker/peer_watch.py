@@ -44,7 +44,10 @@ class PeerWatch(TimerEntry):
                 f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
             )
             return
-        is_at_work = connection.has_unanswered() or connection.has_unhandled()
+        # What waits behind answers that are not taken is no work of ours.
+        is_at_work = connection.has_unanswered() or (
+            connection.has_unhandled() and not connection.is_blocked()
+        )
         if broker.now_ms >= self._idle_due_ms() and not is_at_work:
             if connection.has_waiting():
                 broker.close_connection(
@@ -61,8 +64,10 @@ class PeerWatch(TimerEntry):
 
     def _add(self) -> None:
         # At most a frame's age ahead, so that a frame that begins meanwhile is judged in time.
+        # While nothing is read its age does not count; it begins anew when reading goes on.
         now_ms = self.broker.now_ms
-        begun_ms = self.connection.frame_begun_ms
+        connection = self.connection
+        begun_ms = now_ms if connection.is_reading_paused else connection.frame_begun_ms
         due_ms = now_ms + FRAME_AGE_MS_MAX if begun_ms < 0 else begun_ms + FRAME_AGE_MS_MAX
         idle_due_ms = self._idle_due_ms()
         if idle_due_ms <= now_ms:

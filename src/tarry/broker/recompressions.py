@@ -1,4 +1,5 @@
 """Produces into topics with `compression.type`: their batches are made anew before they count.
+So are produces of more compressed batches whose records must be looked at than one turn opens.
 
 A request whose batches need more than this turn has left waits here, and with it its connection,
 so that appends and answers keep their order; other connections are served.  The batches of one
@@ -56,6 +57,8 @@ class RecompressedProduce:
     def try_finish(self, effort: Effort) -> bool:
         """Go on as far as the effort reaches; True when all may be appended."""
         while self._next < len(self._waiting):
+            if effort.units <= 0:
+                return False
             recompression = self._current()
             if not recompression.try_finish(effort):
                 return False
@@ -90,6 +93,8 @@ class RecompressedProduce:
                 partition, window, context.api_version, context.broker.now_wall_ms
             )
             self.made[place] = recompression
+            if recompression.was_opened:
+                context.broker.recompressions.opened_batches += 1
         return recompression
 
 
@@ -122,10 +127,10 @@ class Recompressions:
 
     def step(self) -> None:
         """Go on with the first that waits; the end of what a turn does with requests."""
-        self.opened_batches = 0
         effort = self._effort
         if not self._waiting:
             effort.units = STEP_UNITS
+            self.opened_batches = 0
             return
         # Small ones that came in this turn have had theirs: the first goes on all the same.
         effort.units = max(effort.units, STEP_UNITS // 2)
@@ -137,6 +142,8 @@ class Recompressions:
                 self._append(produce)
             self._waiting.pop(0)
         effort.units = STEP_UNITS
+        # What this has opened was counted as effort: others' requests go on in the next turn.
+        self.opened_batches = 0
 
     def _append(self, produce: RecompressedProduce) -> None:
         broker = self.broker

@@ -23,6 +23,7 @@ def take_over(broker: Broker, fresh: Settings) -> None:
     """
     settings = broker.settings
     before = settings.given_texts()
+    level_before = settings.logging_level
     try:
         waiting = settings.take_over_given(fresh)
     except InvalidSetting as error:
@@ -31,7 +32,8 @@ def take_over(broker: Broker, fresh: Settings) -> None:
     changed = changed_text(before, settings.given_texts())
     if changed:
         logger.info("settings read again, from now on: %s", changed)
-        loggers.set_root(settings.logging_level)
+        if settings.logging_level != level_before:
+            loggers.set_root(settings.logging_level)
         broker.reactions.reconfigure_broker()
     if waiting:
         logger.warning("settings that count only after a restart: %s", ", ".join(waiting))

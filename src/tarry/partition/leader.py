@@ -9,11 +9,22 @@ from __future__ import annotations
 
 from typing import Final
 
+from librt.strings import read_i64_be
+
 from tarry.base import errors
 from tarry.base.errors import StorageError
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.partition.state import Partition
-from tarry.records.batch import BatchCheck, BatchHeader, check_batch, with_log_append_time
+from tarry.records.batch import (
+    ATTRIBUTES,
+    CODEC_MASK,
+    HEADER_SIZE,
+    MAX_TIMESTAMP,
+    BatchCheck,
+    BatchHeader,
+    check_batch,
+    with_log_append_time,
+)
 from tarry.records.record_limits import check_record_limits
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window
@@ -71,12 +82,12 @@ def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> App
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
         result.record_errors = check.record_errors
-        result.has_opened = _was_opened(check)
+        result.has_opened = check.was_opened
         return result
     header = check.header
     assert header is not None
     result = _append(partition, check.window, header, clock)
-    result.has_opened = _was_opened(check)
+    result.has_opened = check.was_opened
     return result
 
 
@@ -104,9 +115,20 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
     )
 
 
-def _was_opened(check: BatchCheck) -> bool:
-    header = check.header
-    return header is not None and header.codec != 0 and check.walk is not None
+def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
+    """Whether `check_limits` would unfold this batch; a look at its first bytes."""
+    start = window.start
+    if window.end - start < HEADER_SIZE or not window.data[start + ATTRIBUTES + 1] & CODEC_MASK:
+        return False
+    if config.has_compaction:
+        return True
+    if config.is_log_append_time:
+        return False
+    largest: int = read_i64_be(window.data, start + MAX_TIMESTAMP)
+    return (
+        wall_ms >= config.message_timestamp_before_max_ms
+        or largest > wall_ms + config.message_timestamp_after_max_ms
+    )
 
 
 def refusal(partition: Partition, check: BatchCheck, api_version: int) -> AppendResult | None:

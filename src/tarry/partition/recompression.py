@@ -1,8 +1,9 @@
-"""One produced batch of a topic with `compression.type`: checked, and made anew in its codec.
+"""One produced batch: checked, and made anew in the codec of its topic's `compression.type`.
 
 As Kafka does, the records are unfolded, looked at and folded again; offsets, times, keys, headers
 and everything about the producer stay, the CRC is new.  All of it goes in steps, so that a large
-batch does not hold up a turn.  A batch that has the codec already is appended as it is.  Hot.
+batch does not hold up a turn.  A batch that has the codec already, or whose topic asks for none,
+is appended as it is.  Hot.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData
-from tarry.base.limits import OPENED_BATCH_BYTES_MAX
-from tarry.log.effort import OPENED_KIB_UNITS, RECORD_UNITS, Effort
+from tarry.base.limits import OPENED_BATCH_BYTES_MAX, OPENED_BATCHES_PER_TURN_MAX
+from tarry.log.effort import OPENED_KIB_UNITS, RECORD_UNITS, STEP_UNITS, Effort
 from tarry.partition.leader import (
     AppendResult,
     Clock,
@@ -44,6 +45,9 @@ _WALKED_RECORDS: Final = 500
 _SLOW_STEP_BYTES: Final = 64 * 1024
 _SLOW_KIB_UNITS: Final = 50
 
+# A batch that is unfolded at once, without steps: so few share one.
+_OPENED_UNITS: Final = STEP_UNITS // OPENED_BATCHES_PER_TURN_MAX
+
 _OPENING: Final = 0
 _WALKING: Final = 1
 _COMPRESSING: Final = 2
@@ -63,7 +67,8 @@ class Recompression:
         self.check = check_batch(window)
         self._wall_ms = wall_ms
         self._refusal: AppendResult | None = None
-        self._has_opened = False
+        # It was unfolded whole, and no step was charged with that yet.
+        self._is_to_count = False
         self._step: i64 = _DONE
         self._content = b""
         self._opening: StepwiseDecompressor | None = None
@@ -79,12 +84,17 @@ class Recompression:
         header = self._header()
         if self.codec < 0 or header.codec == self.codec:
             check_limits(config, check, wall_ms)
-            self._has_opened = header.codec != 0 and check.walk is not None
+            self._is_to_count = check.was_opened
         elif header.codec != 0:
             self._step = _OPENING
         else:
             self._content = window.data[check.window.start + HEADER_SIZE : check.window.end]
             self._begin_compressing()
+
+    @property
+    def was_opened(self) -> bool:
+        """Whether it was unfolded when it was checked, and no step was charged with that."""
+        return self._is_to_count
 
     @property
     def is_done(self) -> bool:
@@ -105,6 +115,9 @@ class Recompression:
 
     def try_finish(self, effort: Effort) -> bool:
         """Go on as far as the effort reaches; True when it may be appended."""
+        if self._is_to_count:
+            self._is_to_count = False
+            effort.spend(_OPENED_UNITS)
         while self._step != _DONE:
             if effort.units <= 0:
                 return False
@@ -126,7 +139,7 @@ class Recompression:
             return refused
         result = append_checked(partition, self.check, clock)
         # Steps are counted by their effort.
-        result.has_opened = self._has_opened
+        result.has_opened = False
         return result
 
     def refuse_too_large(self, message: str) -> None:
@@ -150,6 +163,8 @@ class Recompression:
         try:
             is_open = opening.step()
         except CorruptData as error:
+            # Nobody knows how far it came: one of them is enough for a step.
+            effort.spend_bytes(OPENED_BATCH_BYTES_MAX, OPENED_KIB_UNITS)
             self.check.refuse(errors.INVALID_RECORD, f"the records cannot be opened: {error}")
             self._end()
             return

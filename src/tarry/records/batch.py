@@ -168,7 +168,8 @@ class BatchCheck:
 
     `window` is what to append: the batch as sent, or with its largest timestamp put right.
     `header` is there whenever the window held one.  `walk` is there when the records were looked
-    at: always if they are not compressed.  `record_errors` are (index in the batch, sentence).
+    at: always if they are not compressed.  `was_opened` if they are and somebody began to unfold
+    them.  `record_errors` are (index in the batch, sentence).
     """
 
     def __init__(self, window: Window) -> None:
@@ -178,6 +179,7 @@ class BatchCheck:
         self.record_errors: list[tuple[int, str]] | None = None
         self.header: BatchHeader | None = None
         self.walk: RecordWalk | None = None
+        self.was_opened = False
 
     def refuse(self, error_code: i64, message: str) -> BatchCheck:
         self.error_code = error_code

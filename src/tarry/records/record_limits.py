@@ -36,6 +36,7 @@ def check_record_limits(
     if walk is None:
         if not is_key_required and timestamp_min < 0 and header.max_timestamp <= timestamp_max:
             return
+        check.was_opened = True
         try:
             walk = walk_compressed(check.window, header, size_max)
         except CorruptData as error:

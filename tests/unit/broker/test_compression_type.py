@@ -15,7 +15,7 @@ from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.batch import ATTRIBUTES, HEADER_SIZE, BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
-from tarry.wire.compression import GZIP, NAMES, NONE, ZSTD, compress, decompress
+from tarry.wire.compression import GZIP, LZ4, NAMES, NONE, SNAPPY, ZSTD, compress, decompress
 from tarry.wire.crc32c import crc32c
 
 CODECS = range(len(NAMES))
@@ -271,7 +271,7 @@ def large_batch(codec: int = NONE, producer_id: int = -1, sequence: int = 0) -> 
 @pytest.fixture
 def packed(user: User) -> str:
     """A topic for whose large batches one turn is not enough."""
-    user.create("packed", 3, compression_type="gzip")
+    user.create("packed", 3, compression_type="gzip", max_message_bytes="2000000")
     return "packed"
 
 
@@ -302,6 +302,23 @@ def test_a_large_batch_takes_many_turns(user: User, packed: str) -> None:
     # 40 units a KiB of gzip, 2,500 units a turn, 128 KiB at least.
     assert turns >= len(LARGE) // (128 * 1024)
     assert user.answers() == []
+
+
+@pytest.mark.parametrize("codec", [SNAPPY, LZ4, ZSTD])
+def test_batches_that_cannot_be_opened_share_no_turn(user: User, packed: str, codec: int) -> None:
+    bomb = a_batch(bytes(OPENED_BATCH_BYTES_MAX + 1), codec=codec)
+    request = user.produce_request(bomb, bomb, bomb, topic=packed)
+    user.client.send(api_keys.PRODUCE, 11, request)
+
+    turns = 1
+    while user.hand.broker.recompressions.has_work_left():
+        user.hand.turn()
+        turns += 1
+
+    # One when they arrive and one at the end of each turn.
+    assert turns == 2
+    (answer,) = user.answers()
+    assert [each.error_code for each in produced(answer)] == [errors.INVALID_RECORD] * 3
 
 
 def test_what_a_connection_sends_behind_it_is_appended_and_answered_behind_it(

@@ -6,19 +6,23 @@ import logging
 import tracemalloc
 
 import pytest
-from broker_user import User, a_batch
+from broker_user import User, a_batch, produced
 
+from tarry.base import errors
 from tarry.base.doors import disconnected, drained, received
 from tarry.base.limits import (
     ANSWER_BYTES_PER_TURN_MAX,
     FRAME_AGE_MS_MAX,
+    OPENED_BATCH_BYTES_MAX,
+    OPENED_BATCHES_PER_TURN_MAX,
     REQUESTS_IN_FLIGHT_MAX,
     UNSENT_BYTES_MAX,
 )
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
 from tarry.protocol.messages.metadata import MetadataRequest
-from tarry.simulation.by_hand import BrokerByHand
+from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
+from tarry.wire.compression import ZSTD
 
 
 def pass_time(hand: BrokerByHand, ms: int) -> None:
@@ -95,6 +99,20 @@ def test_a_frame_behind_a_waiting_fetch_is_not_late_because_we_did_not_read(
     assert len(reader.answers()) == 2
 
 
+def test_a_frame_that_is_held_back_is_not_looked_at_all_the_time(hand: BrokerByHand) -> None:
+    reader = User(hand)
+    reader.send_fetch(0, max_wait_ms=600_000)
+    frame = reader.client.encode(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
+    reader.client.send_bytes(frame[:5])
+    reader.client.send_bytes(frame[5:7])
+
+    pass_time(hand, FRAME_AGE_MS_MAX + 2_000)
+    hand.settle()
+
+    assert not reader.client.is_closed
+    assert hand.broker.next_due_ms() > hand.now_ms + 100
+
+
 def test_a_length_that_trickles_counts_from_its_first_byte(hand: BrokerByHand) -> None:
     slow = User(hand)
     slow.client.send_bytes(b"\x00")
@@ -137,6 +155,24 @@ def test_a_connection_that_waits_for_an_answer_is_not_idle() -> None:
     assert not user.client.is_closed
     pass_time(hand, 12_000)
     assert len(user.answers()) == 1
+
+
+def test_a_peer_that_takes_no_answers_is_closed_though_requests_wait_behind_them() -> None:
+    hand = BrokerByHand({"connections.max.idle.ms": "10000"})
+    user, reader = User(hand), User(hand)
+    user.create("orders")
+    for _ in range(20):
+        user.produce(a_batch(b"x" * 1_000_000))
+    hand.transport.stuck[reader.client.connection_id] = True
+    frame = reader.client.encode(api_keys.FETCH, 12, reader.fetch_request(0))
+    hand.turn(received(reader.client.connection_id, frame * 50))
+    hand.settle()
+    connection = hand.broker.connections[reader.client.connection_id]
+
+    assert connection.has_unhandled()
+    pass_time(hand, 12_000)
+    assert reader.client.is_closed
+    assert connection.id not in hand.broker.connections
 
 
 @pytest.mark.parametrize("idle_ms", ["-1", "9223372036854775807"])
@@ -256,3 +292,44 @@ def test_pieces_of_a_frame_cost_little_more_than_their_bytes(hand: BrokerByHand)
 
     assert not slow.client.is_closed
     assert size < 4 * 200_000
+
+
+# --- A peer whose batches must be opened.
+
+
+# A topic that asks for a key, and any topic whose records come from the future.
+@pytest.mark.parametrize(("policy", "ahead_ms"), [("compact", 0), ("delete", 7_200_000)])
+def test_batches_of_one_request_that_must_be_opened_share_many_turns(
+    hand: BrokerByHand, policy: str, ahead_ms: int
+) -> None:
+    user, other = User(hand), User(hand)
+    user.create("wide", 9, cleanup_policy=policy)
+    batch = a_batch(b"no key", codec=ZSTD, times=(START_WALL_MS + ahead_ms,))
+    request = user.produce_request(*[batch] * 9, topic="wide", acks=1)
+
+    user.client.send(api_keys.PRODUCE, 11, request)
+    other.client.send(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
+    early = (len(user.answers()), len(other.answers()))
+    hand.settle()
+    (answer,) = user.answers()
+
+    assert early == (0, 1)
+    refused = [each.error_code for each in produced(answer)]
+    code = errors.INVALID_RECORD if policy == "compact" else errors.INVALID_TIMESTAMP
+    assert refused == [code] * 9
+
+
+def test_batches_that_cannot_be_opened_count_as_opened(hand: BrokerByHand) -> None:
+    user = User(hand)
+    user.create("keyed", cleanup_policy="compact")
+    bomb = a_batch(bytes(OPENED_BATCH_BYTES_MAX + 1), codec=ZSTD)
+    request = user.produce_request(bomb, topic="keyed")
+
+    user.client.send_bytes(
+        b"".join(user.client.encode(api_keys.PRODUCE, 11, request) for _ in range(6))
+    )
+    early = len(user.answers())
+    hand.settle()
+
+    assert early == OPENED_BATCHES_PER_TURN_MAX
+    assert len(user.answers()) == 6 - early

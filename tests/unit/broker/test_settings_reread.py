@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
-from admin_user import BROKER, Operator
+from admin_user import BROKER, LOGGER, Operator
 from broker_user import ORDERS
 
 from tarry.base.settings import Settings
@@ -45,3 +47,20 @@ def test_what_a_client_has_changed_lies_over_what_is_read_again(hand: BrokerByHa
     take_over(hand.broker, Settings({"log.segment.bytes": "3000000"}))
 
     assert hand.broker.settings.log_segment_bytes == 4_000_000
+
+
+def test_a_level_that_a_client_has_set_stays_unless_the_level_is_given_otherwise(
+    hand: BrokerByHand,
+) -> None:
+    root = logging.getLogger()
+    before = root.level
+    try:
+        Operator(hand).set(LOGGER, str(hand.broker.broker_id), root="ERROR")
+        take_over(hand.broker, Settings({"num.partitions": "1", "log.segment.bytes": "3000000"}))
+        kept = root.level
+        take_over(hand.broker, Settings({"num.partitions": "1", "logging.level": "debug"}))
+        changed = root.level
+    finally:
+        root.setLevel(before)
+
+    assert (kept, changed) == (logging.ERROR, logging.DEBUG)

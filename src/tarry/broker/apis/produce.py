@@ -11,10 +11,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
+from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
 from tarry.broker.delayed.produce import DelayedProduce, ProduceStatus
 from tarry.broker.recompressions import RecompressedProduce
 from tarry.broker.request import RequestContext
-from tarry.partition.leader import AppendResult, append_as_leader
+from tarry.partition.leader import AppendResult, append_as_leader, may_open
 from tarry.partition.recompression import Recompression
 from tarry.partition.topic import HostedTopic
 from tarry.protocol.message import Message
@@ -42,15 +43,39 @@ UNACKNOWLEDGED_MS_MAX: Final = 30_000
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Append what can be appended; the answer follows from the broker's settling."""
     assert isinstance(request, ProduceRequest)
+    if _needs_steps(broker, context, request):
+        produce = ProduceInSteps(context, request)
+        _collect(produce)
+        if not broker.recompressions.try_finish_or_wait(produce):
+            return None
+        return produce.append()
+    return append_all(broker, context, request, None)
+
+
+def _needs_steps(broker: Broker, context: RequestContext, request: ProduceRequest) -> bool:
+    opened = 0
     for asked_topic in request.topic_data:
         hosted = _hosted(broker, context, asked_topic)
-        if hosted is not None and hosted.recompresses():
-            produce = ProduceInSteps(context, request)
-            _collect(produce)
-            if not broker.recompressions.try_finish_or_wait(produce):
-                return None
-            return produce.append()
-    return append_all(broker, context, request, None)
+        if hosted is None:
+            continue
+        if hosted.recompresses():
+            return True
+        for asked in asked_topic.partition_data:
+            if _may_open(broker, hosted, asked):
+                opened += 1
+                if opened > OPENED_BATCHES_PER_TURN_MAX:
+                    return True
+    return False
+
+
+def _may_open(broker: Broker, hosted: HostedTopic, asked: PartitionProduceData) -> bool:
+    partition = hosted.partition(asked.index)
+    records = asked.records
+    return (
+        partition is not None
+        and isinstance(records, Window)
+        and may_open(partition.config, records, broker.now_wall_ms)
+    )
 
 
 class ProduceInSteps(RecompressedProduce):
@@ -107,16 +132,18 @@ def _hosted(
 
 
 def _collect(produce: RecompressedProduce) -> None:
-    """Name the batches that are to be made anew."""
+    """Name the batches that are to be made anew or opened."""
     context = produce.context
     for topic_index, asked_topic in enumerate(produce.request.topic_data):
         hosted = _hosted(context.broker, context, asked_topic)
-        if hosted is None or not hosted.recompresses():
+        if hosted is None or hosted.is_internal:
             continue
         for index, asked in enumerate(asked_topic.partition_data):
             partition = hosted.partition(asked.index)
             records = asked.records
-            if partition is not None and isinstance(records, Window):
+            if partition is None or not isinstance(records, Window):
+                continue
+            if hosted.recompresses() or _may_open(context.broker, hosted, asked):
                 produce.add(topic_index, index, partition, records)
 
 
