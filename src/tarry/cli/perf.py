@@ -19,7 +19,7 @@ from tarry.cli.running import (
     settings_option,
     timeout_option,
 )
-from tarry.cli.units import Count, Size
+from tarry.cli.units import PARTITION_MAX, Count, Size
 
 if TYPE_CHECKING:
     from tarry.cli.perf_runs import Run
@@ -220,7 +220,7 @@ def consume_command(
 @click.option(
     "-p",
     "--partition",
-    type=click.IntRange(0),
+    type=click.IntRange(0, PARTITION_MAX),
     default=0,
     show_default=True,
     help="Partition that the records go through.",
