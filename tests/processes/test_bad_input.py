@@ -137,7 +137,7 @@ def test_tls_on_the_port_is_named_in_the_log(honest: Honest) -> None:
     assert len(warnings_of(honest.broker)) == 1
 
 
-@pytest.mark.parametrize("api_key", [4, 24, 26, 68, 999, -1, 32_767])
+@pytest.mark.parametrize("api_key", [4, 67, 78, 999, -1, 32_767])
 def test_an_api_key_that_is_not_served(honest: Honest, api_key: int) -> None:
     assert_closed_with_one_line(
         honest, framed(header(api_key, 0) + bytes(20)), f"API key {api_key} is not served here"
