@@ -84,8 +84,16 @@ acks_option = click.option(
     show_default=True,
     help="Replicas that must have a record before it counts as sent.",
 )
+# Brokers take no larger record, whatever max.message.bytes says: one request has 100 MiB.
+SIZE_MAX: Final = 100 * 1024 * 1024
+
 size_option = click.option(
-    "-s", "--size", type=Size(), default="100", show_default=True, help="Bytes of each value."
+    "-s",
+    "--size",
+    type=Size(0, SIZE_MAX),
+    default="100",
+    show_default=True,
+    help="Bytes of each value.",
 )
 
 

@@ -143,12 +143,13 @@ class Seconds(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """Bytes, from `minimum` on: `1000`, `10MB`, `1GiB`."""
+    """Bytes, from `minimum` to `maximum`: `1000`, `10MB`, `1GiB`."""
 
     name = "SIZE"
 
-    def __init__(self, minimum: int = 0) -> None:
+    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
         self.minimum = minimum
+        self.maximum = maximum
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -161,6 +162,8 @@ class Size(click.ParamType[int]):
             self.fail(
                 f"invalid size {str(value)!r}: it must be at least {self.minimum}", param, ctx
             )
+        if self.maximum is not None and size > self.maximum:
+            self.fail(f"invalid size {str(value)!r}: it must be at most {self.maximum}", param, ctx)
         return size
 
 
