@@ -167,6 +167,8 @@ def consume(
     if follow and exit_at_end:
         raise click.UsageError("--follow and --exit exclude each other")
     _check_options(options, group)
+    if group == "":
+        raise click.UsageError("name the group: its name is empty")
     wanted = _Wanted(list(topics), _pattern(topics))
     output = _output(options)
     source = _Source(bootstrap, client_settings, timeout)

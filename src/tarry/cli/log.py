@@ -17,11 +17,12 @@ from tarry.cli.running import (
     quietly,
 )
 from tarry.cli.tables import SizeCell, bad, count_of, good, print_json, print_table
-from tarry.cli.topic_choice import check_patterns, matcher
+from tarry.cli.topic_choice import check_patterns, chosen_topics, matcher
 from tarry.cli.units import size_text
 
 if TYPE_CHECKING:
     from tarry.client.core.admin_log_dirs import LogDirectory
+    from tarry.client.sync.admin import Admin
     from tarry.runtime.inspection import Finding, Verified, VerifiedLog
 
 EXAMPLES: Final = """
@@ -65,6 +66,7 @@ def dirs_command(
     check_patterns(names)
     with cluster.admin() as admin:
         directories = admin.describe_log_dirs(None, cluster.timeout)
+        missing = _missing(admin, names, cluster.timeout)
     wanted = [matcher(name) for name in names]
     for number, one in enumerate(directories):
         replicas = [
@@ -80,11 +82,16 @@ def dirs_command(
             if number:
                 click.echo()
             _print_directory(one, by_partition=by_partition)
-    for one in directories:
-        if one.error is not None:
-            click.echo(f"tarry: {one.error}", err=True)
-    if any(one.error is not None for one in directories):
+    failures = [str(one.error) for one in directories if one.error is not None] + missing
+    for sentence in failures:
+        click.echo(f"tarry: {sentence}", err=True)
+    if failures:
         sys.exit(EXIT_FAILED)
+
+
+def _missing(admin: Admin, names: tuple[str, ...], timeout: float) -> list[str]:
+    """A sentence for each name and pattern that is about no topic."""
+    return chosen_topics(admin.list_topics(timeout), names, internal=True)[1] if names else []
 
 
 def _directory_json(one: LogDirectory) -> dict[str, object]:

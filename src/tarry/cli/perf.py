@@ -19,7 +19,7 @@ from tarry.cli.running import (
     settings_option,
     timeout_option,
 )
-from tarry.cli.units import Count, Size
+from tarry.cli.units import PARTITION_MAX, Count, Size
 
 if TYPE_CHECKING:
     from tarry.cli.perf_runs import Run
@@ -84,8 +84,16 @@ acks_option = click.option(
     show_default=True,
     help="Replicas that must have a record before it counts as sent.",
 )
+# Brokers take no larger record, whatever max.message.bytes says: one request has 100 MiB.
+SIZE_MAX: Final = 100 * 1024 * 1024
+
 size_option = click.option(
-    "-s", "--size", type=Size(), default="100", show_default=True, help="Bytes of each value."
+    "-s",
+    "--size",
+    type=Size(0, SIZE_MAX),
+    default="100",
+    show_default=True,
+    help="Bytes of each value.",
 )
 
 
@@ -220,7 +228,7 @@ def consume_command(
 @click.option(
     "-p",
     "--partition",
-    type=click.IntRange(0),
+    type=click.IntRange(0, PARTITION_MAX),
     default=0,
     show_default=True,
     help="Partition that the records go through.",

@@ -10,13 +10,24 @@ import contextlib
 from datetime import datetime
 from typing import Final, NamedTuple
 
-from tarry.cli.units import TIMES_MS, BadUnit, parse_time_length_ms
+from tarry.cli.units import (
+    OFFSET_MAX,
+    PARTITION_MAX,
+    TIMES_MS,
+    BadUnit,
+    parse_time_length_ms,
+    whole_number,
+)
 
 BEGINNING: Final = "beginning"
 END: Final = "end"
 OFFSET: Final = "offset"
 FROM_END: Final = "from end"
 TIME: Final = "time"
+
+
+# A cluster of Kafka has 200,000 partitions at most.
+RANGE_MAX: Final = 200_000
 
 
 class BadPlace(ValueError):
@@ -70,9 +81,10 @@ def parse_places(text: str, now_wall_ms: int) -> tuple[Place, dict[int, Place]]:
     single: dict[int, Place] = {}
     for part in text.split(","):
         partition, equals, place = part.partition("=")
-        if not equals or not partition.strip().isdigit():
+        number = whole_number(partition.strip(), PARTITION_MAX)
+        if not equals or number is None:
             raise BadPlace(f"invalid offset {part!r}: write it as PARTITION=OFFSET")
-        single[int(partition)] = parse_place(place.strip(), now_wall_ms)
+        single[number] = parse_place(place.strip(), now_wall_ms)
     return Place(BEGINNING), single
 
 
@@ -81,11 +93,17 @@ def parse_partitions(text: str) -> list[int]:
     found: dict[int, None] = {}
     for part in text.split(","):
         first, dash, last = part.strip().partition("-")
-        if not first.isdigit() or (dash and not last.isdigit()):
+        lowest = whole_number(first, PARTITION_MAX)
+        highest = whole_number(last, PARTITION_MAX) if dash else lowest
+        if lowest is None or highest is None:
             raise BadPlace(f"invalid partition {part!r}: write numbers such as 0,2-4")
-        if int(last or first) < int(first):
+        if highest < lowest:
             raise BadPlace(f"invalid partitions {part!r}: write {last}-{first}")
-        for number in range(int(first), int(last or first) + 1):
+        if highest - lowest >= RANGE_MAX:
+            raise BadPlace(
+                f"invalid partitions {part!r}: no topic has so many; name {RANGE_MAX:,} at most"
+            )
+        for number in range(lowest, highest + 1):
             found[number] = None
     return list(found)
 
@@ -100,17 +118,22 @@ def parse_topic_partitions(text: str) -> tuple[str, list[int] | None]:
 
 def parse_time_ms(text: str, now_wall_ms: int) -> int:
     """Milliseconds since 1970 of an epoch number, an ISO time, or of `-10m` (ago)."""
-    if text.isdigit():
-        return int(text)
-    if text.startswith("-"):
+    time_ms = whole_number(text, OFFSET_MAX)
+    if time_ms is None and text.startswith("-"):
         with contextlib.suppress(BadUnit):
-            return now_wall_ms - parse_time_length_ms(text[1:])
-    try:
-        # A time without a zone is the user's own.
-        return int(datetime.fromisoformat(text).timestamp() * 1000)
-    except (ValueError, OverflowError):
+            time_ms = now_wall_ms - parse_time_length_ms(text[1:])
+    if time_ms is None:
+        with contextlib.suppress(ValueError, OverflowError):
+            # A time without a zone is the user's own.
+            time_ms = int(datetime.fromisoformat(text).timestamp() * 1000)
+    if time_ms is None:
         units = ", ".join(TIMES_MS)
         raise BadPlace(
             f"invalid time {text!r}: write 2026-11-21T08:00, 2026-11-21T08:00Z, milliseconds "
             f"since 1970, or -10m for ten minutes ago (units: {units})"
-        ) from None
+        )
+    if time_ms < 0:
+        raise BadPlace(
+            f"invalid time {text!r}: it is before 1970, where the times of records begin"
+        )
+    return time_ms

@@ -23,7 +23,7 @@ from tarry.cli.running import (
     settings_option,
     timeout_option,
 )
-from tarry.cli.units import Count
+from tarry.cli.units import PARTITION_MAX, Count
 
 if TYPE_CHECKING:
     from tarry.cli.input import Shape, Source
@@ -141,7 +141,7 @@ class _Input(NamedTuple):
 @click.option(
     "-p",
     "--partition",
-    type=click.IntRange(0),
+    type=click.IntRange(0, PARTITION_MAX),
     help="Partition of every record (default: by its key; without a key any).",
 )
 @click.option(

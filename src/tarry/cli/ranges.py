@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tarry.cli.places import BEGINNING, BadPlace, Place, parse_place
+from tarry.cli.units import PARTITION_MAX, whole_number
 
 DOTS = ".."
 
@@ -35,10 +36,10 @@ def parse_ranges(text: str, now_wall_ms: int) -> Ranges:
     single: dict[int, Range] = {}
     for part in text.split(","):
         partition, equals, rest = part.partition("=")
-        number = partition.strip()
-        if not equals or not (number.isascii() and number.isdigit()):
+        number = whole_number(partition.strip(), PARTITION_MAX)
+        if not equals or number is None:
             raise BadPlace(f"invalid offset {part!r}: write it as PARTITION=OFFSET")
-        single[int(number)] = parse_range(rest.strip(), now_wall_ms)
+        single[number] = parse_range(rest.strip(), now_wall_ms)
     return Ranges(Range(Place(BEGINNING)), single)
 
 

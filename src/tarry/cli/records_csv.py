@@ -16,12 +16,16 @@ import msgspec
 from tarry.cli.dress import PLAIN, Dress
 from tarry.cli.formats import headers_text
 from tarry.cli.input import BadInput, InputRecord
+from tarry.cli.units import OFFSET_MAX, PARTITION_MAX, whole_number
 from tarry.records.record import Record
 
 COLUMNS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 
 # One byte is one character, whatever the bytes are.
 BYTES: Final = "latin-1"
+
+# The library's own limit of 128 KiB is below what a record may hold.
+FIELD_CHARACTERS_MAX: Final = 2**31 - 1
 
 Row = tuple[int, list[str]]
 
@@ -74,6 +78,7 @@ class Header(NamedTuple):
 
 def rows_of(lines: Iterable[tuple[int, bytes]], name: str) -> Iterator[Row]:
     """Rows with the number of the line that each begins in."""
+    csv.field_size_limit(FIELD_CHARACTERS_MAX)
     counter = _Lines(lines)
     reader = csv.reader(counter, strict=True)
     while True:
@@ -172,7 +177,8 @@ def _utf8(text: str, where: str) -> str:
 def _number(text: str, name: str, where: str) -> int | None:
     if not text or text == "-1":
         return None
-    # Not `isdigit`, which takes other scripts' digits and superscripts.
-    if not (text.isascii() and text.isdigit()):
-        raise BadInput(f"{where}: {name} {text!r} is not a whole number")
-    return int(text)
+    largest = PARTITION_MAX if name == "partition" else OFFSET_MAX
+    number = whole_number(text, largest)
+    if number is None:
+        raise BadInput(f"{where}: {name} {text[:40]!r} is not a whole number up to {largest}")
+    return number

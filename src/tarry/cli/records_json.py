@@ -20,6 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from tarry.cli.input import BadInput, InputRecord
+from tarry.cli.units import OFFSET_MAX, PARTITION_MAX
 
 Headers = list[tuple[str, bytes | None]]
 
@@ -70,6 +71,8 @@ def _object(text: bytes) -> dict[str, Any]:
         raise ValueError(f"not valid JSON{at}; write one object for each record") from None
     except UnicodeDecodeError:
         raise ValueError("not valid UTF-8, which JSON has to be") from None
+    except RecursionError:
+        raise ValueError("nested too deeply to be a record") from None
     if not isinstance(found, dict):
         raise ValueError(f"{_kind(found)} is not a record; write an object such as {EXAMPLE}")
     return found
@@ -95,7 +98,7 @@ def _record(found: dict[str, Any]) -> InputRecord:
         _headers(found.get("headers")),
         _timestamp(found),
         _topic(found.get("topic")),
-        _whole("partition", found.get("partition"), 0),
+        _whole("partition", found.get("partition"), 0, PARTITION_MAX),
     )
 
 
@@ -177,15 +180,12 @@ def _topic(given: object) -> str | None:
     raise ValueError(f"topic is {_kind(given)} and has to be text")
 
 
-INT64_MAX: Final = 2**63 - 1
-
-
-def _whole(name: str, given: object, minimum: int) -> int | None:
+def _whole(name: str, given: object, minimum: int, maximum: int = OFFSET_MAX) -> int | None:
     if given is None:
         return None
     if isinstance(given, bool) or not isinstance(given, int):
         raise ValueError(f"{name} is {_kind(given)} and has to be a whole number")
-    if not minimum <= given <= INT64_MAX:
+    if not minimum <= given <= maximum:
         raise ValueError(f"{name} {given} is out of range")
     return given
 

@@ -16,6 +16,7 @@ from tarry.cli.formats import BadFormat
 from tarry.cli.input import BadInput, InputRecord
 from tarry.cli.places import BadPlace, parse_time_ms
 from tarry.cli.records_csv import headers_of
+from tarry.cli.units import PARTITION_MAX, whole_number
 
 LETTERS: Final = "%t topic, %p partition, %T timestamp, %k key, %s value, %h headers"
 # What a record gets from the broker: read, so that a printed line can be sent, and left alone.
@@ -115,6 +116,7 @@ def _topic(text: bytes | None, where: str) -> str | None:
 def _partition(text: bytes | None, where: str) -> int | None:
     if not text:
         return None
-    if not text.isdigit():
+    number = whole_number(text.decode(errors="replace"), PARTITION_MAX)
+    if number is None:
         raise BadInput(f"{where}: {text.decode(errors='replace')!r} is not a partition")
-    return int(text)
+    return number

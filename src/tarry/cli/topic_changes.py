@@ -23,7 +23,7 @@ from tarry.cli.running import (
 )
 from tarry.cli.tables import print_json, print_table
 from tarry.cli.topic_choice import check_not_internal, explained, guard_internal, internal_option
-from tarry.cli.units import Count
+from tarry.cli.units import PARTITION_MAX, Count
 
 if TYPE_CHECKING:
     from tarry.cli.places import Place
@@ -124,7 +124,11 @@ Records with a key may go to another partition than before; partitions cannot be
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cluster_options
 @click.option(
-    "-p", "--partitions", type=Count(1), required=True, help="Number of partitions in all."
+    "-p",
+    "--partitions",
+    type=Count(1, PARTITION_MAX),
+    required=True,
+    help="Number of partitions in all.",
 )
 @click.option(
     "--assignment", metavar="ID:ID,...", help="Brokers of each new partition, leaders first."

@@ -36,7 +36,7 @@ from tarry.cli.topic_choice import (
     internal_option,
 )
 from tarry.cli.topic_offsets import offsets_command
-from tarry.cli.units import Count, setting_text, size_text
+from tarry.cli.units import PARTITION_MAX, REPLICAS_MAX, Count, setting_text, size_text
 
 if TYPE_CHECKING:
     from tarry.cli.topic_sizes import TopicSizes
@@ -181,12 +181,15 @@ On a cluster of three:
 @click.argument("names", nargs=-1, required=True, metavar="NAME...")
 @cluster_options
 @click.option(
-    "-p", "--partitions", type=Count(1), help="Number of partitions (default: the broker's)."
+    "-p",
+    "--partitions",
+    type=Count(1, PARTITION_MAX),
+    help="Number of partitions (default: the broker's).",
 )
 @click.option(
     "-r",
     "--replication-factor",
-    type=click.IntRange(1),
+    type=Count(1, REPLICAS_MAX),
     metavar="NUMBER",
     help="Number of replicas of each partition (default: the broker's).",
 )

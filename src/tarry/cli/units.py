@@ -46,6 +46,18 @@ COUNTS_TEXT: Final = "1000, 10k or 2M"
 SECONDS_MAX: Final = 7 * 24 * 3600
 
 
+# What Kafka's protocol has room for: partitions, and numbers of them, in 4 bytes; offsets and times
+# in 8.
+PARTITION_MAX: Final = 2**31 - 1
+OFFSET_MAX: Final = 2**63 - 1
+
+# The replication factor has 2 bytes.
+REPLICAS_MAX: Final = 2**15 - 1
+
+# Longer numbers are no sizes, times or counts, and Python refuses to read them.
+DIGITS_MAX: Final = 40
+
+
 class BadUnit(ValueError):
     """Text that is no number with a unit; says what can be written."""
 
@@ -71,6 +83,8 @@ def _parse(text: str, units: dict[str, int], refusal: str) -> int:
     if found is None or factor is None:
         raise BadUnit(refusal)
     whole, _, fraction = found[1].partition(".")
+    if len(whole + fraction) > DIGITS_MAX:
+        raise BadUnit(refusal)
     # In whole numbers: a float would round a large size.
     digits = int(whole + fraction) if whole + fraction not in ("", "+", "-") else 0
     denominator: int = 10 ** len(fraction)
@@ -78,6 +92,16 @@ def _parse(text: str, units: dict[str, int], refusal: str) -> int:
     if rest:
         raise BadUnit(refusal)
     return scaled
+
+
+def whole_number(text: str, largest: int) -> int | None:
+    """The number that `text` writes with the digits 0 to 9; None if it is none, or above
+    `largest`."""
+    # Not `isdigit` alone, which takes other scripts' digits and superscripts.
+    if not (text.isascii() and text.isdigit()) or len(text) > DIGITS_MAX:
+        return None
+    number = int(text)
+    return number if number <= largest else None
 
 
 def setting_text(key: str, value: str) -> str:
@@ -119,12 +143,13 @@ class Seconds(click.ParamType[float]):
 
 
 class Size(click.ParamType[int]):
-    """Bytes, from `minimum` on: `1000`, `10MB`, `1GiB`."""
+    """Bytes, from `minimum` to `maximum`: `1000`, `10MB`, `1GiB`."""
 
     name = "SIZE"
 
-    def __init__(self, minimum: int = 0) -> None:
+    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
         self.minimum = minimum
+        self.maximum = maximum
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -137,16 +162,19 @@ class Size(click.ParamType[int]):
             self.fail(
                 f"invalid size {str(value)!r}: it must be at least {self.minimum}", param, ctx
             )
+        if self.maximum is not None and size > self.maximum:
+            self.fail(f"invalid size {str(value)!r}: it must be at most {self.maximum}", param, ctx)
         return size
 
 
 class Count(click.ParamType[int]):
-    """A number of things, from `minimum` on: `1000`, `10k`, `2M`."""
+    """A number of things, from `minimum` to `maximum`: `1000`, `10k`, `2M`."""
 
     name = "NUMBER"
 
-    def __init__(self, minimum: int = 0) -> None:
+    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
         self.minimum = minimum
+        self.maximum = maximum
 
     def convert(
         self, value: object, param: click.Parameter | None, ctx: click.Context | None
@@ -158,6 +186,10 @@ class Count(click.ParamType[int]):
         if count < self.minimum:
             self.fail(
                 f"invalid number {str(value)!r}: it must be at least {self.minimum}", param, ctx
+            )
+        if self.maximum is not None and count > self.maximum:
+            self.fail(
+                f"invalid number {str(value)!r}: it must be at most {self.maximum}", param, ctx
             )
         return count
 

@@ -153,7 +153,9 @@ def parse_settings(
     return values
 
 
-def _known(name: str, owner: str) -> Key:
+def _known(name: object, owner: str) -> Key:
+    if not isinstance(name, str):
+        raise InvalidSetting(f"{name!r:.60} is no setting's name: give a str")
     key = KEYS.get(name)
     if key is not None and key.owner in (COMMON, owner):
         return key
@@ -171,9 +173,25 @@ def _parse(key: Key, value: SettingValue) -> SettingValue:
         return _parse_boolean(key, value)
     if isinstance(key.default, int):
         return _parse_int(key, value)
-    text = str(value)
+    text = _parse_text(key, value)
     if key.choices and text not in key.choices:
         raise InvalidSetting(f"{key.name}={text} is not one of {', '.join(key.choices)}")
+    return text
+
+
+# What a request can carry of a name.
+TEXT_BYTES_MAX: Final = 32_767
+
+
+def _parse_text(key: Key, value: SettingValue) -> str:
+    # Acks are often given as a number.
+    if not isinstance(value, str) and not (key.choices and type(value) is int):
+        raise InvalidSetting(f"{key.name}={value!r:.60} is no text: give a str")
+    text = str(value)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvalidSetting(f"{key.name}={text!r:.60} cannot be encoded as UTF-8")
+    if len(text.encode()) > TEXT_BYTES_MAX:
+        raise InvalidSetting(f"{key.name} is longer than {TEXT_BYTES_MAX} bytes")
     return text
 
 

@@ -309,6 +309,11 @@ def test_directories_show_topics_by_size_and_the_room_that_is_left(tarry: Comman
     ]
 
 
+def test_sizes_of_a_topic_that_is_not_there_are_refused(tarry: CommandRunner) -> None:
+    assert "topic 'order' does not exist; did you mean 'orders'?" in tarry.refused("log dirs order")
+    assert "no topic matches 'x-*'" in tarry.refused("log dirs x-*")
+
+
 def test_a_directory_that_is_offline_fails(tarry: CommandRunner, cluster: GroupCluster) -> None:
     cluster.disk_error = errors.KAFKA_STORAGE_ERROR
 

@@ -43,7 +43,9 @@ def test_a_place_is_a_word_a_number_or_a_time(text: str, wanted: Place) -> None:
     assert parse_place(text, NOW_MS) == wanted
 
 
-@pytest.mark.parametrize("text", ["", "middle", "1.5", "s@", "s@yesterday", "--1", "1-2"])
+@pytest.mark.parametrize(
+    "text", ["", "middle", "1.5", "s@", "s@yesterday", "--1", "1-2", f"s@{2**63}", "9" * 5000]
+)
 def test_what_names_no_place_is_refused(text: str) -> None:
     with pytest.raises(BadPlace):
         parse_place(text, NOW_MS)
@@ -58,7 +60,7 @@ def test_partitions_may_have_places_of_their_own() -> None:
     }
 
 
-@pytest.mark.parametrize("text", ["0=1,2", "x=1", "=1", "0="])
+@pytest.mark.parametrize("text", ["0=1,2", "x=1", "=1", "0=", "²=1", f"{2**31}=1"])
 def test_a_place_without_its_partition_is_refused(text: str) -> None:
     with pytest.raises(BadPlace):
         parse_places(text, NOW_MS)
@@ -68,7 +70,7 @@ def test_partitions_are_numbers_and_ranges() -> None:
     assert parse_partitions("0,2-4, 3,9") == [0, 2, 3, 4, 9]
 
 
-@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1-x", "3-1"])
+@pytest.mark.parametrize("text", ["", "a", "1-", "-1", "1-x", "3-1", "²", f"{2**31}", "0-99999999"])
 def test_what_is_no_partition_is_refused(text: str) -> None:
     with pytest.raises(BadPlace):
         parse_partitions(text)
@@ -83,6 +85,14 @@ def test_times_are_iso_epoch_or_ago() -> None:
     assert parse_time_ms("2026-11-21T08:00", NOW_MS) == local
     assert parse_time_ms("1690000000000", NOW_MS) == 1_690_000_000_000
     assert parse_time_ms("-2h", NOW_MS) == NOW_MS - 7_200_000
+
+
+@pytest.mark.parametrize(
+    "text", ["", "noon", "²", f"{2**63}", "9" * 5000, f"-{'9' * 5000}d", "-99999999d", "1969-01-01"]
+)
+def test_a_time_that_no_record_can_have_is_refused(text: str) -> None:
+    with pytest.raises(BadPlace, match="invalid time"):
+        parse_time_ms(text, NOW_MS)
 
 
 def test_delimiters_have_escapes() -> None:

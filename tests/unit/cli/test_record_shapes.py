@@ -77,6 +77,8 @@ def test_a_time_that_a_record_does_not_have_is_left_to_the_broker() -> None:
         (b'{"value": "a", "timestamp": "now"}', "timestamp is text"),
         (b'{"value": "a", "timestamp": 9223372036854775808}', "out of range"),
         (b'{"value": "a", "partition": -1}', "partition -1 is out of range"),
+        (b'{"value": "a", "partition": 2147483648}', "partition 2147483648 is out of range"),
+        (b"[" * 100_000, "nested too deeply"),
         (b'{"value": "a", "headers": {"h": "1"}}', "headers is an object"),
         (b'{"value": "a", "headers": ["h"]}', "one is missing"),
         (b'{"value": "a", "headers": [5]}', "a header is a number"),
@@ -106,6 +108,12 @@ def test_what_is_written_as_csv_comes_back() -> None:
     assert (second.key, second.value) == (binary.key, binary.value)
 
 
+def test_a_value_of_csv_may_be_as_large_as_a_record() -> None:
+    (record,) = read(csv_reader(None), b"value\n" + b"v" * 200_000 + b"\n")
+
+    assert len(record.value or b"") == 200_000
+
+
 def test_columns_may_be_few_and_in_any_order() -> None:
     assert read(csv_reader(None), b"value,key\r\nv,k\r\n,\r\n") == [
         InputRecord(b"v", b"k", []),
@@ -130,6 +138,8 @@ def test_rows_without_a_value_column_become_objects() -> None:
         (b"a,b\n", "c", "no column 'c'; there are a, b"),
         (b"value\n", "value", "--key-column is for rows"),
         (b"value,timestamp\nv,noon\n", None, "line 2: timestamp 'noon' is not a whole number"),
+        (b"value,timestamp\nv,9223372036854775808\n", None, "timestamp '9223372036854775808'"),
+        (b"value,partition\nv,2147483648\n", None, "line 2: partition '2147483648'"),
         (b"value,headers\nv,h\n", None, "line 2: write headers as"),
         (b'value\n"a"b\n', None, "line 2: not valid CSV"),
         (b'value\n"a\nb\n', None, "line 2: not valid CSV"),
@@ -175,6 +185,8 @@ def test_times_in_a_template_are_those_of_the_options() -> None:
         (b"no mark", "line 1: the line does not have the form '%T|%p|%s'"),
         (b"noon|1|v", "invalid time 'noon'"),
         (b"|x|v", "'x' is not a partition"),
+        (b"|2147483648|v", "'2147483648' is not a partition"),
+        (b"9223372036854775808|1|v", "invalid time '9223372036854775808'"),
     ],
 )
 def test_a_line_of_another_form_is_named(line: bytes, sentence: str) -> None:

@@ -9,6 +9,7 @@ from tarry.cli.configs import configs
 from tarry.cli.consume import consume
 from tarry.cli.describe import describe
 from tarry.cli.groups import groups
+from tarry.cli.perf import perf
 from tarry.cli.produce import produce
 from tarry.cli.running import client_arguments
 from tarry.cli.topics import topics
@@ -39,6 +40,17 @@ NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
         (consume, ["t", "-c", "many"], "invalid number 'many'"),
         (consume, ["t", "-c", "0"], "at least 1"),
         (consume, ["t", "-m", "0"], "invalid time"),
+        (consume, ["t", "-c", "9" * 5000], "invalid number"),
+        (consume, ["t", "-G", ""], "name the group"),
+        (perf, ["produce", "t", "-s", "99GB"], "at most 104857600"),
+        (consume, ["t", "-p", "0-99999999999"], "invalid partition"),
+        (consume, ["t", "--from", "99999999999999999999"], "invalid time"),
+        (produce, ["t", "-p", "99999999999"], "2147483647"),
+        (produce, ["t", "--timestamp", "99999999999999999999"], "invalid time"),
+        (topics, ["create", "t", "-p", "99999999999"], "at most 2147483647"),
+        (topics, ["create", "t", "-r", "99999"], "at most 32767"),
+        (topics, ["add-partitions", "t", "-p", "99999999999"], "at most 2147483647"),
+        (topics, ["offsets", "t", "--at", "99999999999999999999"], "invalid place"),
         (produce, ["t", "-m", "-1"], "invalid time"),
         (describe, ["-m", "nan"], "invalid time"),
         (topics, ["list", "-m", "soon"], "invalid time"),

@@ -10,6 +10,7 @@ import pytest
 from scripted_cluster import seeded_random
 from scripted_groups import GroupCluster
 
+from tarry.base.errors import InvalidSetting
 from tarry.client.core.admin import AdminCore
 from tarry.client.core.admin_calls import CreateTopics, NewTopic
 from tarry.client.errors import InvalidRequest, NotSubscribed
@@ -40,6 +41,11 @@ def consumer() -> Iterator[Consumer]:
         (lambda one: one.assign([("u", 0), ("t", "0")]), r'such as \("orders", 0\)'),
         (lambda one: one.assign("t"), r'such as \[\("orders", 0\)\]'),
         (lambda one: one.assign([("t", -1)]), "no partition -1"),
+        (lambda one: one.assign([("t", 2**31)]), "no partition 2147483648"),
+        (lambda one: one.assign([("\ud800", 0)]), "is no name for a topic"),
+        (lambda one: one.partitions_of(5), "topic is of type int"),
+        (lambda one: one.partitions_of("\ud800"), "is no name for a topic"),
+        (lambda one: one.offsets_for_times([T0]), "takes times such as"),
         (lambda one: one.seek("t", 1, 0), r"t \[1\] is not read by this consumer"),
         (lambda one: one.seek("t", 0, -1), "seek_to_beginning"),
         (lambda one: one.seek("t", 0, "0"), "an offset as an int"),
@@ -82,6 +88,28 @@ def test_a_consumer_of_something_else_than_names_is_refused(made: Callable[[], o
 def test_an_address_in_place_of_settings_is_refused(made: Callable[[], Any]) -> None:
     with pytest.raises(TypeError, match=r'\(bootstrap_servers="localhost:9092"\)'):
         made()
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bootstrap.servers": None},
+        {"bootstrap.servers": [NOBODY, 5]},
+        {"bootstrap.servers": 9092},
+        {"client.id": "\ud800"},
+        {"client.id": "x" * 40_000},
+        {1: "x"},
+    ],
+)
+def test_a_setting_that_no_request_can_carry_is_refused(settings: Any) -> None:
+    with pytest.raises(InvalidSetting):
+        Producer({"bootstrap.servers": NOBODY, **settings})
+
+
+@pytest.mark.parametrize("topic", [5, None, "", "\ud800"])
+def test_a_producer_counts_no_partitions_of_what_is_no_topic(topic: Any) -> None:
+    with Producer(bootstrap_servers=NOBODY) as producer, pytest.raises((TypeError, ValueError)):
+        producer.partition_count(topic)
 
 
 def test_subscribing_without_a_group_names_both_ways_out() -> None:

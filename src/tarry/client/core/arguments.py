@@ -9,10 +9,11 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from tarry.client.core.outgoing import PARTITION_MAX, check_topic
+
 Place = tuple[str, int]
 
 OFFSET_MAX: Final = 2**63 - 1
-PARTITION_MAX: Final = 2**31 - 1
 
 
 def places_of(what: str, places: object) -> list[Place]:
@@ -31,8 +32,12 @@ def place_of(what: str, place: object) -> Place:
             f"{what} takes a topic's name and a partition's number, such as "
             f'("orders", 0), not {place!r:.60}'
         )
+    check_topic(topic)
     if not 0 <= partition <= PARTITION_MAX:
-        raise ValueError(f"{what}: there is no partition {partition}; the first one is 0")
+        raise ValueError(
+            f"{what}: there is no partition {partition}; they are numbered from 0 on, to "
+            f"{PARTITION_MAX} at most"
+        )
     return topic, partition
 
 

@@ -53,7 +53,8 @@ def check_partition(partition: object) -> None:
         )
     if not 0 <= partition <= PARTITION_MAX:
         raise ValueError(
-            f"partition={partition} is not 0 or more: leave it out, and the key decides"
+            f"partition={partition} is not between 0 and {PARTITION_MAX}: leave it out, and the "
+            "key decides"
         )
 
 

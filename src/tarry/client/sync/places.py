@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
-from tarry.client.core.outgoing import check_timestamp
+from tarry.client.core.outgoing import check_timestamp, check_topic
 from tarry.client.core.position import PartitionPosition
 from tarry.client.errors import ClientError, timed_out
 from tarry.client.settings import ConsumerSettings
@@ -39,6 +39,7 @@ class PlacesReader:
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
         """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
+        check_topic(topic)
         core = self._core
 
         def is_settled() -> bool:
@@ -140,6 +141,10 @@ class PlacesReader:
         self, times: Mapping[Place, int], timeout: float | None = None
     ) -> dict[Place, int]:
         """The first offset at or after each time; -1 where no record is that young."""
+        if not isinstance(times, Mapping):
+            raise TypeError(
+                f'offsets_for_times takes times such as {{("orders", 0): 0}}, not {times!r:.60}'
+            )
         for timestamp in times.values():
             check_timestamp(timestamp)
         places_of("offsets_for_times", times)

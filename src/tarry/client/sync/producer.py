@@ -171,6 +171,7 @@ class Producer:
 
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
         """How many partitions a topic has; waits for metadata.  Raises UnknownTopic."""
+        check_topic(topic)
         core = self._core
         timeout_ms = self.settings.block_ms_max if timeout is None else int(timeout * 1000)
 
