@@ -11,10 +11,14 @@ import click
 from tarry.cli import main
 
 EXIT_CODES: Final = (
-    ("0", "Done."),
-    ("1", "The cluster or the data said no, or the output could not be written."),
+    ("0", "Done; what was checked is well."),
+    (
+        "1",
+        "A broker refused the request or did not answer in time, a check failed (damage, a lag "
+        "above the limit), or the output could not be written.",
+    ),
     ("2", "Wrong usage: nothing was done."),
-    ("3", "`tarry serve`: the start was refused."),
+    ("3", "`tarry serve`: the broker could not start."),
     ("130", "Interrupted by Ctrl-C."),
     ("143", "Terminated by SIGTERM."),
 )

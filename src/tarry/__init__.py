@@ -1,4 +1,4 @@
-"""Tarry: a message broker that speaks Kafka's wire protocol and knows how to wait."""
+"""Tarry: a message broker that speaks Kafka's wire protocol."""
 
 from __future__ import annotations
 

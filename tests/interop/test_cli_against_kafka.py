@@ -348,7 +348,8 @@ def test_what_the_cluster_refuses_is_a_sentence_and_exit_code_1(cli: Cli) -> Non
         (["topics", "create", "x", "-r", "9"], b"INVALID_REPLICATION_FACTOR"),
         (["topics", "delete", "not-there", "-y"], b"'not-there' does not exist"),
         (["topics", "describe", "not-there"], b"'not-there' does not exist"),
-        (["consume", "not-there"], b"not-there does not exist"),
+        (["consume", "not-there"], b"'not-there' does not exist"),
+        (["consume", f"{topic}x"], f"did you mean '{topic}'?".encode()),
         (["consume", topic, "-p", "99"], b"not 99"),
         (["consume", topic, "-p", "0", "-o", "5"], b"has offsets 0 to 0, not 5"),
     ):

@@ -9,10 +9,11 @@ from typing import Final
 
 HONOURED_TABLE: Final = """
 flush.policy                       string  commit      commit|os
-    commit: a record is acknowledged and readable once it is flushed; a crash takes nothing back.
-    os: Kafka's way, the page cache; a machine that loses power may lose what was acknowledged.
+    commit: a record is acknowledged and readable after it is flushed to the disk; no crash loses
+    it. os: a record is acknowledged when it is in the page cache, as in Kafka; a loss of power may
+    lose it.
 logging.format                     string  text        text|json
-    Form of the lines on the standard error output.
+    Form of the log lines on standard error.
 logging.level                      string  info        debug|info|warning|error
     The least severe line that is written.
 
@@ -29,12 +30,12 @@ advertised.listeners               string  -
     Addresses told to clients, by listener name; without it, those of listeners.
 listener.security.protocol.map     string  PLAINTEXT:PLAINTEXT,SSL:SSL,\
 SASL_PLAINTEXT:SASL_PLAINTEXT,SASL_SSL:SASL_SSL
-    Security protocol of each listener name; PLAINTEXT is the one there is.
+    Security protocol of each listener name; only PLAINTEXT can be used.
 controller.listener.names          string  -
     Listeners of KRaft's controller; they are not opened, since Tarry has none.
 
 log.dirs                           string  -
-    Directory of all data; one only. Without it log.dir, without that ./tarry-data.
+    Directory of all data; only one. If it is not set: log.dir; if that is not set: ./tarry-data.
 log.dir                            string  -
     Older name of log.dirs.
 
@@ -47,7 +48,7 @@ socket.receive.buffer.bytes        int     102400      -1..
 socket.listen.backlog.size         int     50          1..
     Connections that the kernel holds before they are accepted.
 connections.max.idle.ms            long    600000
-    A connection without a request for so long is closed; negative: never.
+    A connection without a request for longer than this is closed; negative: never.
 max.connections                    int     2147483647  0..
     Connections at the same time; more are closed at once.
 max.connections.per.ip             int     2147483647  0..
@@ -56,77 +57,88 @@ max.connections.per.ip.overrides   string  ""
     Exceptions from max.connections.per.ip, address:number, separated by commas.
 
 auto.create.topics.enable          boolean true
-    A topic that a client asks for with its consent is made with the broker's defaults.
+    A topic that does not exist is created with the broker's defaults when a client asks for it,
+    unless the client forbids it.
 delete.topic.enable                boolean true
     Topics may be deleted.
 num.partitions                     int     1           1..
-    Partitions of a topic that is created without a number of them.
+    Partitions of a new topic, if the client names no number.
 default.replication.factor         int     1
-    Replicas of a topic that is created without a number of them.
+    Replicas of a new topic, if the client names no number.
 min.insync.replicas                int     1           1..
     Replicas that must be in sync for a produce with acks=all.
 
 message.max.bytes                  int     1048588     0..
-    Largest record batch that a topic takes.
+    Largest record batch that a topic accepts.
 compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
-    How record batches are stored: as the producer compressed them, or made anew in this form.
+    How record batches are stored. producer: as the producer compressed them. Every other value:
+    the broker compresses them again in that form.
 compression.gzip.level             int     -1          -1|1..9
-    How hard gzip tries when compression.type makes a batch anew; -1: gzip's own choice.
+    How hard gzip tries when the broker compresses a batch (compression.type=gzip); -1: gzip's
+    own default.
 compression.lz4.level              int     9           1..17
-    The same of lz4. 9 is the fast form, as in Kafka; any other is the slower, smaller one.
+    Like compression.gzip.level, for lz4. 9 is the fast form, as in Kafka; every other level is
+    slower and makes smaller batches.
 compression.zstd.level             int     3           -131072..22
-    The same of zstd. Above 9 it counts as 9: more would hold up the broker's one loop.
+    Like compression.gzip.level, for zstd. A level above 9 counts as 9, because a slower one
+    would delay all other requests.
 log.flush.interval.messages        long    9223372036854775807 1..
-    For flush.policy=os: a flush begins when so many records are not flushed; 1: a record is
-    acknowledged once it is flushed, as with flush.policy=commit.
+    For flush.policy=os: a flush begins when this many records are not flushed. 1: a record is
+    acknowledged after its flush, as with flush.policy=commit.
 log.segment.bytes                  int     1073741824  1048576..
     A log begins a new segment when the next batch would make it larger than this.
 log.roll.ms                        long    -
-    A log begins a new segment when its records span so long; without it log.roll.hours.
+    A log begins a new segment when its records span more than this time. If it is not set:
+    log.roll.hours.
 log.roll.hours                     int     168         1..
-    The same in hours.
+    Like log.roll.ms, in hours.
 log.roll.jitter.ms                 long    -
-    Largest random part taken off the time to roll; without it log.roll.jitter.hours.
+    Largest random time by which log.roll.ms is shortened, so that not all logs begin a segment
+    at once. If it is not set: log.roll.jitter.hours.
 log.roll.jitter.hours              int     0           0..
-    The same in hours.
+    Like log.roll.jitter.ms, in hours.
 log.index.interval.bytes           int     4096        0..
     Bytes of a segment between two entries of its offset index.
 log.index.size.max.bytes           int     10485760    4..
-    Largest offset index of a segment; a full one makes the log roll.
+    Largest offset index of a segment. When it is full, the log begins a new segment.
 log.message.timestamp.type         string  CreateTime  CreateTime|LogAppendTime
-    Whose time a record carries: the producer's or the broker's.
+    The time in a record. CreateTime: the producer's. LogAppendTime: the broker's.
 log.message.timestamp.before.max.ms long   9223372036854775807 0..
     How far behind the broker's clock a record's timestamp may lie.
 log.message.timestamp.after.max.ms long    3600000     0..
     How far ahead of the broker's clock a record's timestamp may lie.
 
 log.retention.bytes                long    -1
-    A partition larger than this loses its oldest segments; -1: any size.
+    The oldest segments of a partition larger than this are deleted; -1: no limit.
 log.retention.ms                   long    -
-    A segment older than this is deleted, -1: never; without it log.retention.minutes.
+    A segment whose newest record is older than this is deleted; -1: never. If it is not set:
+    log.retention.minutes.
 log.retention.minutes              int     -
-    The same in minutes; without it log.retention.hours.
+    Like log.retention.ms, in minutes. If it is not set: log.retention.hours.
 log.retention.hours                int     168
-    The same in hours.
+    Like log.retention.ms, in hours.
 log.retention.check.interval.ms    long    300000      1..
-    How often it is looked for segments to delete.
+    How often the broker looks for segments to delete.
 log.segment.delete.delay.ms        long    60000       0..
-    How long a deleted segment's files are kept.
+    How long the files of a deleted segment are kept.
 
 log.cleanup.policy                 list    delete      compact|delete
-    delete: old segments go. compact: the last record of every key stays. Both: both.
+    delete: old segments are deleted. compact: only the last record of every key is kept.
+    compact,delete: both are done.
 log.cleaner.backoff.ms             long    15000       0..
-    How long compaction rests when no log was dirty enough.
+    How long compaction waits after it found no log that is dirty enough.
 log.cleaner.dedupe.buffer.size     long    134217728
-    Memory for the keys of the log that is being compacted; more keys take several passes.
+    Memory for the keys of the log that is being compacted. If they need more, compaction takes
+    several passes.
 log.cleaner.delete.retention.ms    long    86400000    0..
-    How long a compacted log keeps a tombstone for readers that have not seen it.
+    How long a compacted log keeps a tombstone (a record without value), so that slow readers
+    see it.
 log.cleaner.max.compaction.lag.ms  long    9223372036854775807 1..
-    After so long a record is compacted, however clean its log is.
+    A record older than this is compacted, even if its log is not dirty enough.
 log.cleaner.min.cleanable.ratio    double  0.5         0..1
-    A log is compacted when this share of its bytes is not compacted yet.
+    A log is compacted when at least this share of its bytes is not compacted yet.
 log.cleaner.min.compaction.lag.ms  long    0           0..
-    For so long a record is never compacted away.
+    A record younger than this is not removed by compaction.
 
 group.initial.rebalance.delay.ms   int     3000
     How long the first members of an empty group wait for others to join.
@@ -137,34 +149,35 @@ group.max.size                     int     2147483647  1..
 group.min.session.timeout.ms       int     6000
     Shortest session time-out that a member may ask for.
 offset.metadata.max.bytes          int     4096
-    Longest text that may be committed with an offset.
+    Longest text (metadata) that a client may commit with an offset.
 offsets.commit.timeout.ms          int     5000        1..
-    How long a commit waits until it is durable.
+    How long a commit of offsets may take to become durable before it fails.
 offsets.retention.check.interval.ms long   600000      1..
-    How often it is looked for committed offsets to forget.
+    How often the broker looks for committed offsets to delete.
 offsets.retention.minutes          int     10080       1..
     How long a group without members keeps its committed offsets.
 offsets.topic.num.partitions       int     50          1..
-    Partitions of the topic of committed offsets, when it is made.
+    Partitions of __consumer_offsets, when it is created.
 offsets.topic.replication.factor   short   3           1..
-    Replicas of the topic of committed offsets, when it is made; fewer if there are fewer brokers.
+    Replicas of __consumer_offsets, when it is created; never more than there are brokers.
 offsets.topic.segment.bytes        int     104857600   1..
-    Segment size of the topic of committed offsets, when it is made.
+    Segment size of __consumer_offsets, when it is created.
 
 fetch.max.bytes                    int     57671680    1024..
-    Most bytes in the answer to one fetch, whatever the client allows.
+    Most bytes in the answer to one fetch, even if the client allows more.
 max.request.partition.size.limit   int     2000        1..
     Most partitions in one answer to DescribeTopicPartitions.
 producer.id.expiration.ms          int     86400000    1..
-    A producer that has written nothing for so long is forgotten.
+    The state of an idempotent producer is deleted when it has written nothing for longer than
+    this.
 producer.id.expiration.check.interval.ms int 600000    1..
-    How often it is looked for producers to forget.
+    How often the broker looks for such producers.
 transaction.max.timeout.ms         int     900000      1..
     Longest time-out that a transactional producer may ask for.
 producer.purgatory.purge.interval.requests int 1000
-    Completed produces that may linger among the watched ones.
+    How many completed produce requests may stay in the purgatory before it is cleaned.
 fetch.purgatory.purge.interval.requests int 1000
-    Completed fetches that may linger among the watched ones.
+    How many completed fetch requests may stay in the purgatory before it is cleaned.
 """
 
 # Values other than the default ask for something that must not be left out in silence.

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tarry.cli.formats import PlainRenderer, Renderer
     from tarry.cli.ranges import Ranges
     from tarry.cli.reading import Output
+    from tarry.client.errors import UnknownTopic
     from tarry.client.settings import SettingValue
 
 EXAMPLES = """
@@ -234,9 +235,22 @@ def _read(
         try:
             reading.choose(span.partitions)
         except UnknownTopic as error:
-            fail(str(error))
+            fail(_unknown_topic(source, names, error))
         reading.begin(span.ranges)
         reading.run(Limits(count, span.until_ms, follow))
+
+
+def _unknown_topic(source: _Source, names: list[str], error: UnknownTopic) -> str:
+    """The sentence about a topic that is not there, with the name that was probably meant."""
+    from tarry.cli.running import Cluster
+    from tarry.cli.topic_choice import explained
+
+    with Cluster(*source).admin() as admin:
+        for name in names:
+            better = explained(admin, error, name, source.timeout)
+            if better is not error:
+                return str(better)
+    return str(error)
 
 
 def _found_topics(source: _Source, names: list[str], pattern: re.Pattern[str]) -> list[str]:

@@ -91,7 +91,7 @@ EXAMPLES: Final = """\b
 Examples:
   tarry serve                                 a broker on 127.0.0.1:9092
   echo hello | tarry produce greetings        a record into the topic "greetings"
-  tarry consume greetings                     and out of it again
+  tarry consume greetings                     prints all its records
   tarry consume greetings --group readers     only what the group has not read yet
 """
 
@@ -128,7 +128,7 @@ CONTEXT_SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]
 @click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings=CONTEXT_SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def tarry() -> None:
-    """A message broker that speaks Kafka's wire protocol and knows how to wait."""
+    """A message broker that speaks Kafka's wire protocol, and its tools."""
 
 
 def main() -> None:

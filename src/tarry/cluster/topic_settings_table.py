@@ -11,50 +11,57 @@ from typing import Final
 
 HONOURED_TABLE: Final = """
 cleanup.policy                     list    delete      compact|delete
-    delete: old segments go. compact: the last record of every key stays. Both: both.
+    delete: old segments are deleted. compact: only the last record of every key is kept.
+    compact,delete: both are done.
 compression.gzip.level             int     -1          -1|1..9
-    How hard gzip tries when compression.type makes a batch anew; -1: gzip's own choice.
+    How hard gzip tries when the broker compresses a batch (compression.type=gzip); -1: gzip's
+    own default.
 compression.lz4.level              int     9           1..17
-    The same of lz4. 9 is the fast form, as in Kafka; any other is the slower, smaller one.
+    Like compression.gzip.level, for lz4. 9 is the fast form, as in Kafka; every other level is
+    slower and makes smaller batches.
 compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
-    How record batches are stored: as the producer compressed them, or made anew in this form.
+    How record batches are stored. producer: as the producer compressed them. Every other value:
+    the broker compresses them again in that form.
 compression.zstd.level             int     3           -131072..22
-    The same of zstd. Above 9 it counts as 9: more would hold up the broker's one loop.
+    Like compression.gzip.level, for zstd. A level above 9 counts as 9, because a slower one
+    would delay all other requests.
 delete.retention.ms                long    86400000    0..
-    How long a compacted log keeps a tombstone for readers that have not seen it.
+    How long a compacted log keeps a tombstone (a record without value), so that slow readers
+    see it.
 flush.messages                     long    9223372036854775807 1..
-    For flush.policy=os: a flush begins when so many records are not flushed; 1: a record is
-    acknowledged once it is flushed, as with flush.policy=commit.
+    For flush.policy=os: a flush begins when this many records are not flushed. 1: a record is
+    acknowledged after its flush, as with flush.policy=commit.
 index.interval.bytes               int     4096        0..
     Bytes of a segment between two entries of its offset index.
 max.compaction.lag.ms              long    9223372036854775807 1..
-    After so long a record is compacted, however clean its log is.
+    A record older than this is compacted, even if its log is not dirty enough.
 max.message.bytes                  int     1048588     0..
-    Largest record batch that the topic takes.
+    Largest record batch that the topic accepts.
 message.timestamp.after.max.ms     long    3600000     0..
     How far ahead of the broker's clock a record's timestamp may lie; not for LogAppendTime.
 message.timestamp.before.max.ms    long    9223372036854775807 0..
     How far behind the broker's clock a record's timestamp may lie; not for LogAppendTime.
 message.timestamp.type             string  CreateTime  CreateTime|LogAppendTime
-    Whose time a record carries: the producer's or the broker's.
+    The time in a record. CreateTime: the producer's. LogAppendTime: the broker's.
 min.cleanable.dirty.ratio          double  0.5         0..1
-    A log is compacted when this share of its bytes is not compacted yet.
+    A log is compacted when at least this share of its bytes is not compacted yet.
 min.compaction.lag.ms              long    0           0..
-    For so long a record is never compacted away.
+    A record younger than this is not removed by compaction.
 min.insync.replicas                int     1           1..
     Replicas that must be in sync for a produce with acks=all.
 retention.bytes                    long    -1
-    A partition larger than this loses its oldest segments; -1: any size.
+    The oldest segments of a partition larger than this are deleted; -1: no limit.
 retention.ms                       long    604800000   -1..
     A segment whose newest record is older than this is deleted; -1: never.
 segment.bytes                      int     1073741824  1048576..
     A log begins a new segment when the next batch would make it larger than this.
 segment.index.bytes                int     10485760    4..
-    Largest offset index of a segment; a full one makes the log roll.
+    Largest offset index of a segment. When it is full, the log begins a new segment.
 segment.jitter.ms                  long    0           0..
-    Largest random part taken off segment.ms, so that not all logs roll at once.
+    Largest random time by which segment.ms is shortened, so that not all logs begin a segment at
+    once.
 segment.ms                         long    604800000   1..
-    A log begins a new segment when its records span so long.
+    A log begins a new segment when its records span more than this time.
 """
 
 WITHOUT_EFFECT_TABLE: Final = """

@@ -475,7 +475,7 @@ class Log:
         """From here on the log is neither read nor appended to; what lies before stays readable."""
         if 0 <= self.flaw_offset <= flaw.offset:
             return
-        line = "%s is damaged at offset %d: %s; records before it are served, none is taken"
+        line = "%s is damaged at offset %d: %s; records before it are served, new ones refused"
         logger.error(line, self.directory, flaw.offset, flaw)
         self.flaw_offset = flaw.offset
         self.flaw_reason = str(flaw)
