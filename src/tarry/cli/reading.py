@@ -83,7 +83,7 @@ class Reading:
             for partition in partitions or ():
                 if partition not in known:
                     raise NotThere(
-                        f"topic {topic} has partitions 0 to {known[-1]}, not {partition}"
+                        f"topic {topic!r} has partitions 0 to {known[-1]}, not {partition}"
                     )
             self.places += [(topic, partition) for partition in partitions or known]
 

@@ -261,7 +261,7 @@ def test_a_topic_that_is_not_there_is_a_sentence(consume: Any, cluster: MemberCl
     result = consume()
 
     assert result.exit_code == 1
-    assert "topic orders does not exist" in result.stderr
+    assert "topic 'orders' does not exist" in result.stderr
     assert cluster.requests(api_keys.JOIN_GROUP) == []
 
 

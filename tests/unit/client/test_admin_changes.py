@@ -102,9 +102,9 @@ def test_settings_are_explained_by_brokers_that_can(
 def test_settings_of_a_topic_that_is_not_there_are_refused_at_once(
     admin: Admin, cluster: GroupCluster
 ) -> None:
-    with pytest.raises(BrokerError, match="topic nope does not exist"):
+    with pytest.raises(BrokerError, match="topic 'nope' does not exist"):
         admin.describe_topic_configs("nope")
-    with pytest.raises(BrokerError, match="topic nope does not exist"):
+    with pytest.raises(BrokerError, match="topic 'nope' does not exist"):
         admin.change_topic_configs("nope", [ConfigChange("retention.ms", SET, "5")])
 
     assert len(cluster.requests(api_keys.DESCRIBE_CONFIGS)) == 1
@@ -124,7 +124,7 @@ def test_partitions_are_added_up_to_a_count(admin: Admin, cluster: GroupCluster)
     assert (tried.error, before, done.error) == (None, 2, None)
     assert len(cluster.topics["t"].logs) == 5
     assert str(again.error) == "Topic already has 5 partition(s) (INVALID_PARTITIONS)"
-    assert "nope does not exist" in str(nowhere.error)
+    assert "'nope' does not exist" in str(nowhere.error)
     sent = cluster.requests(api_keys.CREATE_PARTITIONS)[1].request.topics[0]
     assert [one.broker_ids for one in sent.assignments] == [[1], [2], [3]]
 

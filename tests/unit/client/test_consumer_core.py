@@ -412,7 +412,7 @@ def test_a_topic_that_is_not_there_is_raised_and_may_still_come() -> None:
     core = reading(cluster)
     cluster.run_until(lambda: core.has_records)
 
-    with pytest.raises(UnknownTopic, match="topic t does not exist"):
+    with pytest.raises(UnknownTopic, match="topic 't' does not exist"):
         core.take(1)
     cluster.topic("t").logs[0].add(b"0")
     cluster.run_until(lambda: bool(core.position(T0).buffered))

@@ -74,7 +74,7 @@ def test_a_topic_that_a_group_reads_and_that_is_not_there_is_told(
 
     scene.poll(5_000)
 
-    assert heard.messages == ["polls bring nothing, for 2 s now: topic ordesr does not exist"]
+    assert heard.messages == ["polls bring nothing, for 2 s now: topic 'ordesr' does not exist"]
 
 
 def test_a_send_to_a_dead_broker_is_told(heard: pytest.LogCaptureFixture) -> None:

@@ -181,7 +181,7 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
 
 def unknown_topic(name: str) -> BrokerError:
     """As a result, where waiting for the topic would only be slow."""
-    return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name} does not exist")
+    return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 
 class DeleteTopics(Call):
@@ -201,9 +201,9 @@ class DeleteTopics(Call):
         outcomes: list[TopicOutcome] = []
         for answer in response.responses:
             name = answer.name or ""
-            sentence = answer.error_message or f"topic {name} was not deleted"
+            sentence = answer.error_message or f"topic {name!r} was not deleted"
             if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-                sentence = f"topic {name} does not exist"
+                sentence = f"topic {name!r} does not exist"
             outcomes.append(TopicOutcome(name, topic_error(answer.error_code, sentence)))
         return outcomes
 

@@ -186,17 +186,17 @@ class Metadata:
         """What is wrong with a topic, and for how long, for the text of an error."""
         topic = self.topics.get(name)
         if topic is None:
-            return f"nothing is known of topic {name} yet"
+            return f"nothing is known of topic {name!r} yet"
         if partition is not None and topic.partitions and partition not in topic.partitions:
-            return f"topic {name} has partitions 0 to {max(topic.partitions)}, not {partition}"
+            return f"topic {name!r} has partitions 0 to {max(topic.partitions)}, not {partition}"
         since_ms = now_ms - self._missing_since_ms.get(name, now_ms)
         if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-            return f"topic {name} does not exist"
+            return f"topic {name!r} does not exist"
         if topic.error_code == LEADER_NOT_AVAILABLE:
-            return f"topic {name} is being made (for {since_ms} ms)"
+            return f"topic {name!r} is being made (for {since_ms} ms)"
         if topic.error_code != NONE:
-            return f"topic {name}: {error_name(topic.error_code)} (for {since_ms} ms)"
-        return f"topic {name} lacks a leader (for {since_ms} ms)"
+            return f"topic {name!r}: {error_name(topic.error_code)} (for {since_ms} ms)"
+        return f"topic {name!r} lacks a leader (for {since_ms} ms)"
 
     # --- Answers
 

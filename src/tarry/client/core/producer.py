@@ -91,7 +91,7 @@ class ProducerCore(ClientCore):
             queue = accumulator.queue(topic, partition)
         else:
             last = len(known.partitions) - 1
-            raise UnknownTopic(f"topic {topic} has partitions 0 to {last}, not {partition}")
+            raise UnknownTopic(f"topic {topic!r} has partitions 0 to {last}, not {partition}")
         return accumulator.append(queue, timestamp, key, value, headers, size)
 
     def _raise_refusal(self, topic: str) -> None:

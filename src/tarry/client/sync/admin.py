@@ -92,7 +92,7 @@ class Admin:
         topics: list[Topic] = self._call(TopicList(wanted), timeout)
         for topic in topics:
             if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
-                raise UnknownTopic(f"topic {topic.name} does not exist")
+                raise UnknownTopic(f"topic {topic.name!r} does not exist")
             if topic.error_code != NONE:
                 sentence = refusal_text(topic.name, topic.error_code)
                 raise BrokerError(topic.error_code, sentence)

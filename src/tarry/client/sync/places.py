@@ -56,7 +56,7 @@ class PlacesReader:
         reason = core.refresh.last_error
         if reason is not None:
             waited_ms = self._timeout_ms(timeout)
-            raise timed_out(f"no broker told about topic {topic}", waited_ms, reason)
+            raise timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
         raise core.metadata.error_of(topic, core.now_ms)
 
     def assign(self, places: Iterable[Place]) -> None:
@@ -175,7 +175,7 @@ class PlacesReader:
             if leader is None:
                 reason = core.refresh.last_error
                 if reason is not None:
-                    return timed_out(f"no broker told about topic {topic}", waited_ms, reason)
+                    return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
                 return core.metadata.error_of(topic, core.now_ms, partition)
             failure = core.connections.failure_of(leader.leader_id)
             if (topic, partition) not in query.answers and failure is not None:

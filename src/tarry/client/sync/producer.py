@@ -160,7 +160,7 @@ class Producer:
         if core.metadata.topic(topic) is None:
             reason = core.refresh.last_error
             if reason is not None:
-                return timed_out(f"no broker told about topic {topic}", waited_ms, reason)
+                return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
             error = core.metadata.error_of(topic, core.now_ms)
             # Nobody waits for it any more; the next `send` asks again.
             core.metadata.untrack(topic)
