@@ -377,7 +377,7 @@ def test_what_cannot_be_changed_is_a_sentence_and_exit_code_1(cli: GroupCli) -> 
         (["topics", "delete-records", topic, "--before", "end", "-p", "7", "-y"], b"not 7"),
         (["groups", "delete", "not-there", "-y"], b"'not-there' does not exist"),
         (["groups", "describe", "not-there"], b"'not-there' does not exist"),
-        (["consume", "not-there", "--group", "g"], b"not-there does not exist"),
+        (["consume", "not-there", "--group", "g"], b"'not-there' does not exist"),
     ):
         done = cli.run(*arguments)
         assert done.returncode == 1, arguments

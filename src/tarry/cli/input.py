@@ -24,6 +24,10 @@ LOOK_SECONDS: Final = 0.5
 OPEN_FILES_MAX: Final = 256
 
 
+# No request, and so no record, can be larger.
+PIECE_BYTES_MAX: Final = 100 * 1024 * 1024
+
+
 class InputRecord(NamedTuple):
     """One record to send; None for a key or value is null, for a place: not said."""
 
@@ -129,7 +133,10 @@ def read_pieces(
 
     What stands behind the last delimiter is a piece if it is not empty.
     """
-    rest = b""
+    # What was read behind the last delimiter, and its last bytes: a delimiter may begin there.
+    held: list[bytes] = []
+    size = 0
+    tail = b""
     read = getattr(stream, "read1", stream.read)
     while True:
         if look is not None:
@@ -137,12 +144,21 @@ def read_pieces(
         data = read(READ_BYTES)
         if not data:
             break
-        pieces = (rest + data).split(delimiter) if rest else data.split(delimiter)
-        rest = pieces.pop()
-        if pieces:
+        held.append(data)
+        size += len(data)
+        seam = tail + data
+        if delimiter in seam:
+            pieces = b"".join(held).split(delimiter)
+            seam = pieces.pop()
+            held, size = [seam], len(seam)
             yield pieces
-    if rest:
-        yield [rest]
+        elif size > PIECE_BYTES_MAX:
+            raise BadInput(
+                f"the input has no delimiter in {size} bytes, which is more than a record can have"
+            )
+        tail = seam[max(len(seam) - len(delimiter) + 1, 0) :]
+    if size:
+        yield [b"".join(held)]
 
 
 def _wait_for_input(stream: IO[bytes], look: Callable[[], None]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tarry.base.errors import TarryError
-from tarry.cli.input import BadInput, InputRecord, Shape, Source, read_pieces
+from tarry.cli.input import PIECE_BYTES_MAX, BadInput, InputRecord, Shape, Source, read_pieces
 from tarry.cli.packing import Form, Misfit
 from tarry.cli.patience import Patience
 from tarry.cli.record_input import RecordReader
@@ -293,7 +293,12 @@ def send_whole(sending: Sending, sources: list[Source], shape: Shape) -> None:
     for source in sources:
         if sending.is_full:
             return
-        sending.send_pieces([source.open().read()], shape)
+        content = source.open().read(PIECE_BYTES_MAX + 1)
+        if len(content) > PIECE_BYTES_MAX:
+            raise BadInput(
+                f"{source.name} has more than the {PIECE_BYTES_MAX} bytes that a record can have"
+            )
+        sending.send_pieces([content], shape)
         source.close()
 
 

@@ -126,3 +126,14 @@ def test_where_a_record_came_from_is_left_alone() -> None:
 
 def test_reads_are_bounded() -> None:
     assert cli_input.READ_BYTES <= 1 << 20
+
+
+def test_input_without_a_delimiter_is_refused_before_it_fills_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cli_input, "PIECE_BYTES_MAX", 1000)
+    monkeypatch.setattr(cli_input, "READ_BYTES", 100)
+
+    assert pieces_of(b"a" * 1000) == [b"a" * 1000]
+    with pytest.raises(BadInput, match="no delimiter"):
+        pieces_of(b"a\n" + b"b" * 2000)
