@@ -122,8 +122,8 @@ def announce(settings: Settings, *, with_hints: bool) -> None:
     if tarry.FORM != "compiled" and tarry.FORM_REASON != "TARRY_PURE is set":
         logger.warning(
             "the broker runs interpreted and needs about four times the CPU of the compiled form "
-            "(%s); to compile it, install a C compiler, then run `make setup` in a checkout, or "
-            "install the source package again with TARRY_COMPILE=1 pip install",
+            "(%s); with a C compiler on the machine, `make setup` compiles a checkout and "
+            "TARRY_COMPILE=1 pip install the source package",
             tarry.FORM_REASON,
         )
     logger.info("listening at %s", "; ".join(_told(one) for one in settings.open_listeners))
