@@ -123,7 +123,7 @@ def tarry(directory: Path, policy: str) -> Iterator[Broker]:
     )
     assert process.stdout is not None
     first_line = process.stdout.readline()
-    port = first_line.partition(";")[0].rpartition(":")[2]
+    port = first_line.partition(";")[0].rpartition(":")[2].strip()
     try:
         yield Broker(f"Tarry ({policy})", f"127.0.0.1:{port}", process.pid)
     finally:
