@@ -142,56 +142,55 @@ class Seconds(click.ParamType[float]):
         return seconds
 
 
-class Size(click.ParamType[int]):
+class _Bounded(click.ParamType[int]):
+    """Whole number with a unit, from `minimum` to `maximum`."""
+
+    # The thing in messages.
+    thing = ""
+
+    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
+        self.minimum = minimum
+        self.maximum = maximum
+
+    def parse(self, text: str) -> int:
+        """Return the number; raises `BadUnit`."""
+        raise NotImplementedError
+
+    def convert(
+        self, value: object, param: click.Parameter | None, ctx: click.Context | None
+    ) -> int:
+        try:
+            number = self.parse(str(value))
+        except BadUnit as error:
+            self.fail(str(error), param, ctx)
+        bound = ""
+        if number < self.minimum:
+            bound = f"at least {self.minimum}"
+        elif self.maximum is not None and number > self.maximum:
+            bound = f"at most {self.maximum}"
+        if bound:
+            self.fail(f"invalid {self.thing} {str(value)!r}: it must be {bound}", param, ctx)
+        return number
+
+
+class Size(_Bounded):
     """Bytes, from `minimum` to `maximum`: `1000`, `10MB`, `1GiB`."""
 
     name = "SIZE"
+    thing = "size"
 
-    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
-        self.minimum = minimum
-        self.maximum = maximum
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        try:
-            size = parse_size(str(value))
-        except BadUnit as error:
-            self.fail(str(error), param, ctx)
-        if size < self.minimum:
-            self.fail(
-                f"invalid size {str(value)!r}: it must be at least {self.minimum}", param, ctx
-            )
-        if self.maximum is not None and size > self.maximum:
-            self.fail(f"invalid size {str(value)!r}: it must be at most {self.maximum}", param, ctx)
-        return size
+    def parse(self, text: str) -> int:
+        return parse_size(text)
 
 
-class Count(click.ParamType[int]):
-    """A number of things, from `minimum` to `maximum`: `1000`, `10k`, `2M`."""
+class Count(_Bounded):
+    """Number of things, from `minimum` to `maximum`: `1000`, `10k`, `2M`."""
 
     name = "NUMBER"
+    thing = "number"
 
-    def __init__(self, minimum: int = 0, maximum: int | None = None) -> None:
-        self.minimum = minimum
-        self.maximum = maximum
-
-    def convert(
-        self, value: object, param: click.Parameter | None, ctx: click.Context | None
-    ) -> int:
-        try:
-            count = parse_count(str(value))
-        except BadUnit as error:
-            self.fail(str(error), param, ctx)
-        if count < self.minimum:
-            self.fail(
-                f"invalid number {str(value)!r}: it must be at least {self.minimum}", param, ctx
-            )
-        if self.maximum is not None and count > self.maximum:
-            self.fail(
-                f"invalid number {str(value)!r}: it must be at most {self.maximum}", param, ctx
-            )
-        return count
+    def parse(self, text: str) -> int:
+        return parse_count(text)
 
 
 # --- What people read
