@@ -1,4 +1,4 @@
-"""What the disk refuses, summed up: a line when it begins, one a minute, one when it is over.
+"""Summary of what the disk refuses: a line when it begins, one a minute, one when it is over.
 
 A full disk refuses every write of every client, and most clients try again at once: a line each
 would hide the one thing that an operator must read, that the disk is full and where.

@@ -209,7 +209,7 @@ class Settings:
         return [key for key in others if self._given.get(key) != fresh._given.get(key)]
 
     def given_texts(self) -> dict[str, str]:
-        """What was given at the start or read again since, as text."""
+        """Texts of the settings that were given at the start or read again since."""
         return {key: value_text(value) or "" for key, value in self._given.items()}
 
     def overlaid(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Settings:

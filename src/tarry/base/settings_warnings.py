@@ -1,4 +1,4 @@
-"""What a start says about settings that load and do less than their text promises."""
+"""Warnings at the start about settings that load and do less than their text promises."""
 
 from __future__ import annotations
 

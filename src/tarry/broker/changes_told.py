@@ -33,7 +33,7 @@ LINES_PER_REQUEST_MAX: Final = 20
 
 
 def worded(view: ClusterView, records: list[MetadataRecord]) -> list[str]:
-    """What these records change, a clause each."""
+    """Return what these records change, a clause each."""
     lines = [line for one in records[:LINES_PER_REQUEST_MAX] if (line := _line(view, one))]
     left_out = len(records) - LINES_PER_REQUEST_MAX
     return [*lines, f"and {left_out} changes more in one request"] if left_out > 0 else lines

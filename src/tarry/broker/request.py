@@ -57,7 +57,7 @@ class RequestContext:
             self.broker.queue_to_send(connection)
 
     def report(self, reason: str, kind: str = "") -> None:
-        """What the peer sent is bad though it is answered: a line in the log, summed up by kind."""
+        """Log that the peer sent something bad though it is answered; summed up by kind."""
         self.broker.faults.report(self.connection.peer, reason, self.broker.now_ms, kind)
 
     def close_connection(self, reason: str) -> None:

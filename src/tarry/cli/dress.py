@@ -1,4 +1,4 @@
-"""What becomes of a key or value before it is printed: unpacked, made safe, coloured.
+"""Dress of a key or value that is printed: it is unpacked, made safe and coloured.
 
 A record itself is left as it is, so that sizes stay those of the log.
 """

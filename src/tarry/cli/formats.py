@@ -77,7 +77,7 @@ def _constant(content: bytes) -> Renderer:
 
 
 def _braces(text: str, position: int) -> tuple[str, int]:
-    """What stands in the braces, and the position behind them."""
+    """Return the text in the braces and the position behind them."""
     end = text.find("}", position)
     if end <= position + 1:
         raise BadFormat("%T{ needs iso or a format of strftime, and }: %T{iso}, %T{%H:%M:%S}")

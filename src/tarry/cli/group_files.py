@@ -36,7 +36,7 @@ def offsets_csv(offsets: Mapping[str, Mapping[At, int]]) -> str:
 
 
 def read_offsets_file(path: str, group: str) -> dict[At, int]:
-    """What a file says of one group; `-` is stdin."""
+    """Read the offsets of one group from a file; `-` is stdin."""
     return parse_offsets(_content(path), path, group)
 
 

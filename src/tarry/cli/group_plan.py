@@ -1,4 +1,4 @@
-"""What `tarry groups reset-offsets` makes of a group's offsets, partition by partition."""
+"""Plan of `tarry groups reset-offsets`: the new offset of each partition."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class Reset:
         self.timeout = timeout
 
     def plan(self, wanted: dict[str, list[int] | None], target: Place) -> list[Move]:
-        """What becomes of each partition; of all that is committed if no topics are wanted."""
+        """Plan each partition; all that are committed if no topics are wanted."""
         committed = committed_offsets(self.admin, self.name, self.timeout)
         places = self._places(wanted, committed)
         return self._moves(committed, dict.fromkeys(places, target))
@@ -115,7 +115,7 @@ class Reset:
 
 
 def committed_offsets(admin: Admin, name: str, timeout: float) -> dict[At, int]:
-    """What a group has committed; nothing for one that is not there."""
+    """Return what a group has committed; nothing for one that is not there."""
     from tarry.client.errors import ClientError
 
     answer = admin.group_offsets([name], timeout=timeout)[name]

@@ -82,7 +82,7 @@ def health(*, cluster: Cluster, live: bool, min_free: int, quiet: bool, as_json:
 
 
 class HealthReport:
-    """What was seen of a cluster, and what is wrong with it."""
+    """Health of a cluster: what was seen, and what is wrong with it."""
 
     def __init__(self) -> None:
         self.brokers: int | None = None
@@ -137,7 +137,7 @@ class HealthReport:
                 )
 
     def counts(self) -> str:
-        """What was looked at, for people."""
+        """Summary of what was looked at, for people."""
         facts = [count_of(self.brokers or 0, "broker")]
         if self.topics is not None:
             facts.append(count_of(self.topics, "topic"))

@@ -195,7 +195,7 @@ def _cell(field: str, value: Any) -> str:
 
 
 def _marks(row: Row) -> list[str]:
-    """What only some batches have."""
+    """Fields that only some batches have."""
     if row["kind"] != "batch":
         return []
     marks = {

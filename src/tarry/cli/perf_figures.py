@@ -62,7 +62,7 @@ class CpuClock:
 
 
 class Figures(NamedTuple):
-    """What was measured in one run."""
+    """Measurements of one run."""
 
     command: str
     topic: str

@@ -61,7 +61,7 @@ class Run:
             )
 
     def figures(self) -> Figures:
-        """What was measured up to now."""
+        """Measurements up to now."""
         seconds = self.elapsed
         client, broker = self._cpu.client, self._cpu.broker
         self._line.clear()

@@ -292,7 +292,7 @@ def _input(options: dict[str, Any], *, tee: bool) -> _Input:
 
 
 def _reader(way: _Input, shape: Shape) -> RecordReader | None:
-    """What reads more than lines; None for lines and whole files."""
+    """Return the reader of JSON, CSV or a template; None for lines and whole files."""
     from tarry.cli.formats import BadFormat
     from tarry.cli.record_input import csv_reader, json_reader, template_reader
 

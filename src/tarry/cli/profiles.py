@@ -43,7 +43,7 @@ class BadConfiguration(TarryError):
 
 
 class Profile(NamedTuple):
-    """What a profile says; None and nothing: it does not say."""
+    """Content of a profile; None and nothing: it does not say."""
 
     name: str
     bootstrap: str | None
@@ -220,7 +220,7 @@ def use_profile(context: click.Context, parameter: click.Parameter, name: str | 
 
 
 def settings_of_profile(owner: str) -> dict[str, str | int | bool]:
-    """What the profile of the running command says about clients of this kind and all clients."""
+    """Return the profile's settings for clients of this kind and for all clients."""
     context = click.get_current_context(silent=True)
     found = context.meta.get(_META_KEY) if context is not None else None
     if not found:

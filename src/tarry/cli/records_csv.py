@@ -65,7 +65,7 @@ class CsvWriter:
 
 
 class Header(NamedTuple):
-    """What the first row says: where each part of a record stands."""
+    """Header row of CSV: where each part of a record stands."""
 
     names: list[str]
     key_column: str | None

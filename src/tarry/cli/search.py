@@ -22,7 +22,7 @@ class Search:
 
     @property
     def patterns(self) -> Sequence[re.Pattern[bytes]]:
-        """What is searched for, for those who mark it in the output."""
+        """Patterns that are searched for; the output marks what they find."""
         return [one for one in (self._anywhere, self._key) if one is not None]
 
     def found(self, records: list[Record]) -> list[Record]:

@@ -20,7 +20,7 @@ _PAUSE_SECONDS: Final = 0.1
 
 
 class StatusLine:
-    """What goes on at the moment: `show` again and again, `clear` before anything else is said."""
+    """Line about what goes on: `show` it again and again, `clear` it before other output."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock

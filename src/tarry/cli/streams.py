@@ -74,7 +74,7 @@ def forget_stdout() -> None:
 
 
 def sentence_of(error: OSError) -> str:
-    """What the system refused, in a sentence for the user."""
+    """Return what the system refused, in a sentence for the user."""
     reason = (error.strerror or str(error) or type(error).__name__).lower()
     if error.filename is not None:
         name = error.filename

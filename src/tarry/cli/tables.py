@@ -1,4 +1,4 @@
-"""What commands print: tables for people, JSON for programs.
+"""Output of commands: tables for people, JSON for programs.
 
 A table wider than the terminal is printed as blocks, a line a field; into a pipe it is always a
 table.  Colours are for terminals, and never where NO_COLOR is set (no-color.org).

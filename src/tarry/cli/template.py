@@ -60,7 +60,7 @@ class Template:
 
 
 def _parse(text: str) -> tuple[list[bytes], str]:
-    """What stands around the letters, and the letters."""
+    """Return what stands around the letters, and the letters."""
     literals = [bytearray()]
     letters = ""
     position = 0

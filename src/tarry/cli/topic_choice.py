@@ -95,7 +95,7 @@ def check_not_internal(topics: Iterable[Topic], what: str, *, internal: bool) ->
 def guard_internal(
     admin: Admin, names: Sequence[str], what: str, timeout: float, *, internal: bool
 ) -> None:
-    """The same by names; topics that are not there are left to the request itself."""
+    """Choose topics by names; those that are not there are left to the request itself."""
     if not internal and any(name.startswith("_") for name in names):
         topics = admin.find_topics(names, timeout)
         check_not_internal(topics.values(), what, internal=internal)

@@ -80,7 +80,7 @@ def offsets_command(
 
 
 def _time_ms(text: str) -> int:
-    """What ListOffsets takes: a time, or one of its words in numbers."""
+    """Return what ListOffsets takes: a time, or one of its words in numbers."""
     from tarry.cli.places import BadPlace, parse_time_ms
     from tarry.client.core.lookup import EARLIEST, LATEST, MAX_TIMESTAMP
 

@@ -91,7 +91,7 @@ def count_cell(count: int | None) -> int | str:
 
 
 def state_of(partition: Partition) -> str:
-    """What is wrong with a partition, in a word or two; `ok` if nothing is known."""
+    """Return the state of a partition in a word or two; `ok` if nothing is wrong."""
     if partition.leader_id < 0:
         return "no leader"
     if partition.leader_id in partition.offline_replicas:

@@ -9,7 +9,7 @@ from typing import TypedDict
 
 
 class ClientArguments(TypedDict, total=False):
-    """What every client takes."""
+    """Settings of every client."""
 
     bootstrap_servers: str
     client_id: str
@@ -29,7 +29,7 @@ class ClientArguments(TypedDict, total=False):
 
 
 class ProducerArguments(ClientArguments, total=False):
-    """What a producer takes."""
+    """Settings of a producer."""
 
     acks: int | str
     enable_idempotence: bool
@@ -44,7 +44,7 @@ class ProducerArguments(ClientArguments, total=False):
 
 
 class ConsumerArguments(ClientArguments, total=False):
-    """What a consumer takes."""
+    """Settings of a consumer."""
 
     fetch_min_bytes: int | str
     fetch_max_wait_ms: int | str

@@ -165,7 +165,7 @@ def _unset_entry(row: Setting) -> ConfigEntry:
 
 
 def _topic_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:
-    """What the broker's settings say where a topic says nothing."""
+    """Return the broker's value where a topic says nothing."""
     behind = SYNONYMS.get(key)
     return [] if behind is None else _broker_synonyms(behind[0], row, settings)
 

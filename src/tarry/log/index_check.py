@@ -23,7 +23,7 @@ class IndexCheck:
         self._batches[last_offset] = (position, max_timestamp if is_later else -1)
 
     def problem(self, suffix: str, content: bytes, entries: int) -> str:
-        """What is wrong with the first `entries` entries of an index file; "" if nothing is."""
+        """Return what is wrong with the first `entries` entries of an index file; "" if nothing."""
         if suffix == OFFSET_INDEX_SUFFIX:
             return self._offset_problem(content, entries)
         return self._time_problem(content, entries)

@@ -73,7 +73,7 @@ class TailPart:
 
 
 class TailMark:
-    """What the log was before its tail.
+    """State of the log before its tail.
 
     The last segment is told by itself: a compaction that ends, or a log start that advances, may
     change the number of those before it while the tail waits.

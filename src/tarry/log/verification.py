@@ -53,7 +53,7 @@ class Finding:
 
 
 class VerifiedLog:
-    """What a verification found in one directory."""
+    """Findings of a verification in one directory."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -200,7 +200,7 @@ class _Verification:
     # --- Segments
 
     def _rows(self) -> dict[int, SegmentRow]:
-        """What is known of the segments up to the recovery point."""
+        """Return what is known of the segments up to the recovery point."""
         if self.checkpoint is None:
             rows = self.compaction.rows if self.compaction is not None else []
         elif self.compaction is not None:

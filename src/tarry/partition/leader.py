@@ -92,7 +92,7 @@ def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> App
 
 
 def too_few_replicas(partition: Partition) -> AppendResult:
-    """What a produce with acks=all is answered while not enough replicas are in sync."""
+    """Refuse a produce with acks=all while not enough replicas are in sync."""
     return AppendResult(
         errors.NOT_ENOUGH_REPLICAS,
         f"of {len(partition.replicas)} replicas {len(partition.isr)} are in sync and "

@@ -108,7 +108,7 @@ class Recompression:
 
     @property
     def units_at_most(self) -> i64:
-        """What is left to do costs so much, or -1 if nobody knows before it is unfolded."""
+        """Return the cost of what is left, -1 if it is not known before the batch is unfolded."""
         if self._step == _OPENING:
             return -1
         return (len(self._content) * self._kib_units()) >> 10

@@ -97,7 +97,7 @@ def walk_records(data: bytes, position: i64, end: i64, count: i64) -> RecordWalk
 
 
 class StepwiseWalk:
-    """The same walk over all of `data`, some records at a time; `walk` is what it found."""
+    """Walk over all records of `data`, some at a time; `walk` is what it found."""
 
     def __init__(self, data: bytes, count: i64) -> None:
         self.walk = RecordWalk()

@@ -148,7 +148,7 @@ def _record_row(
 
 
 def _decoder(topic: str) -> Callable[[Record], Row | None] | None:
-    """What tells the meaning of a topic's records, where the broker writes them itself."""
+    """Return what tells the meaning of the records that the broker writes itself."""
     return {_GROUPS_TOPIC: _group_row, _METADATA_TOPIC: _metadata_row}.get(topic)
 
 

@@ -92,7 +92,7 @@ class OsLogFile:
         return total
 
     def _write_rest(self, data: bytes) -> None:
-        """What a short write left; if there is no room for it, the system now says why."""
+        """Write what a short write left; if there is no room, the system now says why."""
         rest = memoryview(data)
         while rest:
             written = os.write(self.descriptor, rest)

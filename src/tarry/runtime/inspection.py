@@ -82,7 +82,7 @@ class InspectedDirectory:
         return sorted(found, key=_by_topic)
 
     def size_bytes(self) -> int:
-        """What a verification reads: the size of all segments."""
+        """Return the bytes that a verification reads: the size of all segments."""
         total = 0
         for directory in self.directories:
             for name in os.listdir(os.path.join(self.root, directory)):
@@ -141,7 +141,7 @@ def _lock(root: str) -> int:
 
 
 class Verified:
-    """What a verification found in a whole directory."""
+    """Findings of a verification in a whole directory."""
 
     def __init__(self, root: str, *, was_clean: bool) -> None:
         self.root = root

@@ -1,4 +1,4 @@
-"""What a service manager is told: that the broker serves, and that it stops.
+"""Notices to a service manager: that the broker serves, and that it stops.
 
 systemd names a datagram socket in NOTIFY_SOCKET (sd_notify(3)); without one nothing happens, and
 a message that cannot be sent is no reason to do anything else.

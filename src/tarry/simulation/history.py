@@ -162,7 +162,7 @@ class FinalPartition:
 
 
 class HandedOut:
-    """What one reader got of a partition since it chose an offset to read from."""
+    """Records that one reader got of a partition since it chose an offset."""
 
     def __init__(self, offset: int) -> None:
         # Everything from where it began up to here, but for the gaps.

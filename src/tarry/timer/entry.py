@@ -67,7 +67,7 @@ class TimerEntry:
         return f"<{type(self).__name__} {self._described()}>"
 
     def _described(self) -> str:
-        """What `repr` says of it besides its class."""
+        """Return what `repr` says besides the class."""
         return f"due at {self.deadline_ms} ms, {'' if self.is_pending else 'not '}pending"
 
     def __reduce__(self) -> str:

@@ -67,7 +67,7 @@ def _cramjam() -> ModuleType:
 
 
 class Compressor(Protocol):
-    """What the library's compressors have in common."""
+    """Methods that the library's compressors have in common."""
 
     def compress(self, data: Data) -> int: ...
 

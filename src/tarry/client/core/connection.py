@@ -228,7 +228,7 @@ class Connection:
         )
 
     def waits_for(self, now_ms: int) -> str:
-        """What has not come of an attempt to connect that lasts; empty if there is none."""
+        """Return the trouble of an attempt to connect that lasts; empty if there is none."""
         waited_ms = now_ms - self._began_ms
         if not RESOLVING <= self.state <= NEGOTIATING or waited_ms < SLOW_MS:
             return ""

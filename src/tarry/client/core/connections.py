@@ -140,7 +140,7 @@ class Connections:
         return connection.last_failure
 
     def silence(self, now_ms: int) -> str:
-        """Who has not even taken a connection since a while; empty if nobody is waited for."""
+        """Return the address that has taken no connection for a while; empty if there is none."""
         for connection in [*self._by_broker.values(), *self._bootstrap]:
             waits = connection.waits_for(now_ms)
             if waits:

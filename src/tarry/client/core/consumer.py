@@ -274,7 +274,7 @@ class ConsumerCore(ClientCore):
             positions[place] = positions.pop(place)
 
     def _news(self) -> ClientError | None:
-        """What keeps partitions from being read, and the user has not heard of."""
+        """Return the first error of a partition that the user has not heard of."""
         for position in self.fetcher.positions.values():
             if not position.is_error_told and not position.has_records and position.error:
                 return position.error
@@ -299,7 +299,7 @@ class ConsumerCore(ClientCore):
 
     @property
     def standing_error(self) -> ClientError | None:
-        """What was raised and still holds: a poll that brings nothing raises it again."""
+        """Error that was raised and still holds: a poll that brings nothing raises it again."""
         for position in self.fetcher.positions.values():
             if position.error is not None:
                 return position.error

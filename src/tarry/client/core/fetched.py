@@ -28,7 +28,7 @@ BATCH_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class Gaps:
-    """What is known of offsets that a partition has no batches for."""
+    """Knowledge of the offsets that a partition has no batches for."""
 
     def __init__(self, last: tuple[int, int] | None, *, are_usual: bool, is_trouble: bool) -> None:
         # The gap of the answer before: its first offset, and the one behind it.

@@ -1,4 +1,4 @@
-"""What may be sent: the arguments of a record, checked before anything has changed.
+"""Checks of a record's arguments, before anything has changed.
 
 An argument of a wrong type or range raises TypeError or ValueError with its name, what it is and
 the way out.  Bytes that are not `bytes` become such.

@@ -394,7 +394,7 @@ def _offsets_of(
 
 
 def _check_named(one: object) -> None:
-    """What stands before the settings of a consumer."""
+    """Positional arguments of a consumer."""
     if one is not None and not isinstance(one, (str, re.Pattern, Mapping)):
         raise TypeError(
             'Consumer takes names of topics, such as Consumer("orders", group_id="billing"), or '

@@ -27,7 +27,7 @@ class LeakChecker:
         self._duties = len(broker.timer)
 
     def after_turn(self, broker: Broker) -> list[str]:
-        """What is too much now."""
+        """Return what is too much now."""
         sentences: list[str] = []
         connections = len(broker.connections)
         unanswered: dict[int, int] = {}

@@ -1,4 +1,4 @@
-"""What a client that is alone with a topic and a group must be told, its requests taken in order.
+"""Model of the answers to one client alone with a topic and a group, its requests in order.
 
 Each method makes one request and the check of its answer, and moves the state on as if the
 request had been handled already: Kafka handles those of a connection one at a time, so that
@@ -119,7 +119,7 @@ class Alone:
         self.is_usable = True
 
     def steps(self) -> list[Callable[[], Step]]:
-        """What may be asked, several times what is to come more often."""
+        """Choices of requests; what is to come more often stands several times."""
         return [
             self.produce,
             self.produce,

@@ -1,4 +1,4 @@
-"""The same of a group without members: commits, what is committed, and what is deleted of it.
+"""Model of a group without members: commits, what is committed, and what is deleted of it.
 
 A group is there while it has an offset, and nobody but its one client commits for it.
 """
@@ -123,7 +123,7 @@ class AloneGroup(Alone):
         return Step(self.question(api_keys.OFFSET_COMMIT, request, (9, 9), _COMMIT_MS), check)
 
     def fetch_offset(self) -> Step:
-        """What is committed."""
+        """Return what is committed."""
         topics = [OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0])]
         request = OffsetFetchRequest(
             groups=[OffsetFetchRequestGroup(group_id=self.group, topics=topics)]

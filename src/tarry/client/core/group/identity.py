@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 
 class Identity(NamedTuple):
-    """Who a member is in a generation."""
+    """Identity of a member in a generation."""
 
     group_id: str
     member_id: str

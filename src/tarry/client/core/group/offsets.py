@@ -65,7 +65,7 @@ def commit_request(
 def offset_fetch_request(
     group_id: str, places: Iterable[Place] | None, version: int, *, require_stable: bool
 ) -> Message:
-    """What the group committed for these places; None: for all that it committed anything for."""
+    """Build the question what the group committed for these places; None: for all of them."""
     wanted = None if places is None else by_topic(places)
     if version >= FETCH_VERSION_WITH_GROUPS:
         topics = None
