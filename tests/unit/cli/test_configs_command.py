@@ -7,7 +7,7 @@ from command_runner import CommandRunner
 from scripted_groups import TOPIC, GroupCluster
 
 from tarry.cli.configs import parse_changes
-from tarry.client.core.admin_configs import APPEND, DELETE, SET, SUBTRACT
+from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT
 
 
 @pytest.fixture

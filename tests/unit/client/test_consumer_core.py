@@ -9,7 +9,7 @@ from consumer_scene import T0, answer_with, answer_with_bytes, consumer, poll, r
 from scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
     BrokerError,
