@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from group_client_laws import offences
-from group_client_world import Member, World
+from tests.support.simulation.group_client_laws import offences
+from tests.support.simulation.group_client_world import Member, World
 
 from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore

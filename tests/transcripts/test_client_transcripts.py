@@ -30,8 +30,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_coordinator import ClientCoordinator, places_text
-from scripted_cluster import ScriptedCluster, seeded_random
+from tests.support.client.client_coordinator import ClientCoordinator, places_text
+from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.group.assignment.consumer_protocol import Place, Subscription
 from tarry.client.core.group.committer import Commit

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from scripted_cluster import ScriptedCluster, Seen
-from scripted_member import MemberCluster, serve_members
+from tests.support.cli.scripted_member import MemberCluster, serve_members
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.cli.main import tarry

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_admin import serve_admins
-from scripted_cluster import CUT, ScriptedCluster, Seen
-from scripted_groups import BROKER, TOPIC, GroupCluster
+from tests.support.client.scripted_admin import serve_admins
+from tests.support.client.scripted_cluster import CUT, ScriptedCluster, Seen
+from tests.support.client.scripted_groups import BROKER, TOPIC, GroupCluster
 
 from tarry.base import errors
 from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange

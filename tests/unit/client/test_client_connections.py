@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.admin.calls import ApiVersions, DescribeCluster, TopicList

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_cluster import seeded_random
+from tests.support.client.scripted_cluster import seeded_random
 
 from tarry.base.errors import InvalidSetting, ProtocolViolation
 from tarry.client.core.backoff import backoff_ms

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.producer.batch import Receipt

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from scripted_cluster import seeded_random
-from scripted_groups import GroupCluster
+from tests.support.client.scripted_cluster import seeded_random
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base.errors import InvalidSetting
 from tarry.client.core.admin.calls import CreateTopics, NewTopic

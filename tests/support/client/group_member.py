@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from scripted_cluster import ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.group.assignment.consumer_protocol import encode_assignment

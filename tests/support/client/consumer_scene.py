@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scripted_cluster import ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.settings import ConsumerSettings

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from broker_user import ORDERS, User
+from tests.support.broker.broker_user import ORDERS, User
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message

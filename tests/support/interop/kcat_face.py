@@ -12,8 +12,8 @@ import shutil
 import subprocess
 from typing import IO, Final
 
-from client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
-from records_sent import Header, ReadRecord, SentRecord, text_records
+from tests.support.interop.client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
+from tests.support.interop.records_sent import Header, ReadRecord, SentRecord, text_records
 
 # What -f prints: a line of numbers and headers, then key, value and the end of the line.
 FORMAT: Final = r"%o %T %K %S %h\n%k%s\n"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from records_sent import ReadRecord, SentRecord
+from tests.support.interop.records_sent import ReadRecord, SentRecord
 
 # How long a client may take for one step on a machine that is busy.
 STEP_SECONDS_MAX: Final = 60

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from scripted_admin import serve_admins
-from scripted_groups import GroupCluster
+from tests.support.client.scripted_admin import serve_admins
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.cli.main import tarry
 

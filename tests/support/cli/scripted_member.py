@@ -11,8 +11,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scripted_cluster import ScriptedCluster, Seen, seeded_random
-from scripted_groups import GroupCluster
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.cli import group_reading

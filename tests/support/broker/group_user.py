@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from broker_user import ORDERS, User
+from tests.support.broker.broker_user import ORDERS, User
 
 from tarry.base import errors
 from tarry.protocol import api_keys

@@ -5,14 +5,14 @@ from __future__ import annotations
 import base64
 import json
 import subprocess
-from pathlib import Path
 from typing import Any, Final
 
-from client_face import CODECS, ClientMissing, ProducerFace
-from kafka_server import KafkaUnavailable, java_command
-from records_sent import ReadRecord, SentRecord, records_of_every_kind
+from tests.support.interop.client_face import CODECS, ClientMissing, ProducerFace
+from tests.support.interop.kafka_server import KafkaUnavailable, java_command
+from tests.support.interop.records_sent import ReadRecord, SentRecord, records_of_every_kind
+from tests.support.places import PEERS
 
-SOURCE: Final = Path(__file__).parent / "java" / "Client.java"
+SOURCE: Final = PEERS / "java" / "Client.java"
 
 
 class JavaError(Exception):

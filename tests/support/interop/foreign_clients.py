@@ -4,7 +4,7 @@ The program of Go is built once and kept in `build/` by a digest of its sources,
 installed there.  What cannot be built or installed raises `ClientMissing` with the reason.  As a
 script it makes both, which takes 45 s of CPU where Go has compiled nothing yet:
 
-    python tests/interop/foreign_clients.py
+    python -m tests.support.interop.foreign_clients
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from client_face import STEP_SECONDS_MAX, ClientMissing
-from kafka_server import BUILD
+from tests.support.interop.client_face import STEP_SECONDS_MAX, ClientMissing
+from tests.support.places import BUILD, PEERS
 
-HERE: Final = Path(__file__).parent
-GO_SOURCES: Final = HERE / "go"
-NODE_SOURCES: Final = HERE / "node"
+GO_SOURCES: Final = PEERS / "go"
+NODE_SOURCES: Final = PEERS / "node"
 
 # Fetching and compiling everything for the first time, on a machine that is busy.
 BUILD_SECONDS_MAX: Final = 600

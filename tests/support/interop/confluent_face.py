@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
-from records_sent import ReadRecord, SentRecord, records_of_every_kind
+from tests.support.interop.client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
+from tests.support.interop.records_sent import ReadRecord, SentRecord, records_of_every_kind
 
 missing = ""
 try:

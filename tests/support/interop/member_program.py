@@ -1,6 +1,6 @@
 """One member of a group in a process of its own, so that a test can kill it.
 
-    python member_program.py CLIENT ADDRESS GROUP TOPIC ASSIGNOR SESSION_MS HEARTBEAT_MS
+    member_program.py CLIENT ADDRESS GROUP TOPIC ASSIGNOR SESSION_MS HEARTBEAT_MS
 
 It reads all it is given and commits after each batch.  What happens to it goes to standard output,
 a line of JSON each: [stamp in ns of the monotonic clock, what, data].  The line "leave", or the end

@@ -3,8 +3,8 @@
 The jars come by Maven from `java/pom.xml` (offline first, then by whatever set-up the user has);
 their class path is kept in `build/`.  As a script it starts a server that stays:
 
-    python tests/interop/kafka_server.py start --port 19192
-    python tests/interop/kafka_server.py stop --port 19192
+    python -m tests.support.interop.kafka_server start --port 19192
+    python -m tests.support.interop.kafka_server stop --port 19192
 """
 
 from __future__ import annotations
@@ -23,11 +23,12 @@ import time
 from pathlib import Path
 from typing import Final
 
-POM: Final = Path(__file__).parent / "java" / "pom.xml"
+from tests.support.places import BUILD, PEERS
+
+POM: Final = PEERS / "java" / "pom.xml"
 
 # The console tools have a pom of their own: where they cannot be had, all the rest still runs.
 TOOLS_POM: Final = POM.with_name("tools-pom.xml")
-BUILD: Final = Path(__file__).parents[2] / "build"
 
 # A node with an empty directory needs 4 to 6 s on an idle machine with two cores.
 START_SECONDS_MAX: Final = 90

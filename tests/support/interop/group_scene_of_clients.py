@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from confluent_face import PRODUCER_SETTINGS, confluent_admin, confluent_kafka
-from group_laws import History, value_of
-from group_members import Event, Member, Watch, owned
+from tests.support.interop.confluent_face import PRODUCER_SETTINGS, confluent_admin, confluent_kafka
+from tests.support.interop.group_laws import History, value_of
+from tests.support.interop.group_members import Event, Member, Watch, owned
 
 STEP_SECONDS_MAX: Final = 60
 

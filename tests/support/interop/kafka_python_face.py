@@ -7,8 +7,8 @@ import time
 import warnings
 from typing import Any
 
-from client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
-from records_sent import ReadRecord, SentRecord, records_of_every_kind
+from tests.support.interop.client_face import CODECS, STEP_SECONDS_MAX, ClientMissing, ProducerFace
+from tests.support.interop.records_sent import ReadRecord, SentRecord, records_of_every_kind
 
 try:
     with warnings.catch_warnings():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from group_client_world import Told, World
+from tests.support.simulation.group_client_world import Told, World
 
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.events import ASSIGNED

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from scripted_cluster import ScriptedCluster, Seen
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.client.core.group.assignment.consumer_protocol import encode_assignment

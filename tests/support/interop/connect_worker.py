@@ -11,7 +11,7 @@ import urllib.request
 from pathlib import Path
 from typing import Any, Final
 
-from kafka_server import POM, free_port, java_command
+from tests.support.interop.kafka_server import POM, free_port, java_command
 
 CONNECT_POM: Final = POM.with_name("connect-pom.xml")
 PROGRAMS: Final = {

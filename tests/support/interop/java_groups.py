@@ -11,15 +11,21 @@ import os
 import queue
 import shutil
 import subprocess
-from pathlib import Path
 from typing import Any, Final
 
-from client_face import ClientMissing
-from group_members import WAIT_SECONDS_MAX, Event, Watch, end_process, start_reader
-from java_face import JavaError
-from kafka_server import BUILD, TOOLS_POM, KafkaUnavailable, class_path
+from tests.support.interop.client_face import ClientMissing
+from tests.support.interop.group_members import (
+    WAIT_SECONDS_MAX,
+    Event,
+    Watch,
+    end_process,
+    start_reader,
+)
+from tests.support.interop.java_face import JavaError
+from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, class_path
+from tests.support.places import BUILD, PEERS
 
-SOURCES: Final = Path(__file__).parent / "java" / "groups"
+SOURCES: Final = PEERS / "java" / "groups"
 
 # They live for seconds: compiling them well is not worth the while.
 JAVA: Final = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from scripted_cluster import ScriptedCluster, seeded_random
+from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.admin.core import AdminCore
 from tarry.client.settings import SettingValue

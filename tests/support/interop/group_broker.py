@@ -10,9 +10,8 @@ import os
 from pathlib import Path
 from typing import Final, Protocol
 
-from kafka_server import STOP_SECONDS_MAX, KafkaServer, free_port
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.kafka_server import STOP_SECONDS_MAX, KafkaServer, free_port
 
 IS_KAFKA: Final = os.environ.get("TARRY_TEST_GROUPS_ON") == "kafka"
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from typing import Final, NamedTuple
 
-from group_members import Event, Member
+from tests.support.interop.group_members import Event, Member
 
 
 class History:

@@ -11,11 +11,11 @@ import warnings
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, Protocol
 
-from aiokafka_face import LoopThread, aiokafka
-from confluent_face import confluent_admin, confluent_kafka
-from java_face import JavaError
-from java_groups import JavaGroups
-from kafka_python_face import kafka
+from tests.support.interop.aiokafka_face import LoopThread, aiokafka
+from tests.support.interop.confluent_face import confluent_admin, confluent_kafka
+from tests.support.interop.java_face import JavaError
+from tests.support.interop.java_groups import JavaGroups
+from tests.support.interop.kafka_python_face import kafka
 
 STEP_SECONDS_MAX: Final = 60
 
