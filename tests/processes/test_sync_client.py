@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from tests.support.broker_process import BrokerProcess, wait_until
 
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.errors import (
     BufferFull,
     ClientClosed,

@@ -16,8 +16,8 @@ from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.cli import group_reading
+from tarry.client.core.group.assignment.consumer_protocol import encode_assignment
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.group.consumer_protocol import encode_assignment
 from tarry.client.sync import consumer as consumer_module
 from tarry.client.sync import places as places_module
 from tarry.client.sync.consumer import Consumer

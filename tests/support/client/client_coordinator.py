@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.client.scripted_cluster import SILENCE, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.group.consumer_protocol import (
+from tarry.client.core.group.assignment.consumer_protocol import (
     Place,
     Subscription,
     decode_assignment,

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 
-from tarry.client.core.consumer import ConsumerCore
+from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.settings import ConsumerSettings
 from tarry.wire.reader import window_of
 

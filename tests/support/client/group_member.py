@@ -7,8 +7,8 @@ from typing import Any
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
+from tarry.client.core.group.assignment.consumer_protocol import encode_assignment
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.group.consumer_protocol import encode_assignment
 from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
 from tarry.protocol import api_keys

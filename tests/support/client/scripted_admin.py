@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
-from tarry.client.core.admin import AdminCore
+from tarry.client.core.admin.core import AdminCore
 from tarry.client.settings import SettingValue
 from tarry.client.sync import admin as admin_module
 from tarry.client.sync.admin import Admin

@@ -12,7 +12,7 @@ from typing import Any
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.group.consumer_protocol import encode_assignment
+from tarry.client.core.group.assignment.consumer_protocol import encode_assignment
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsResponse,

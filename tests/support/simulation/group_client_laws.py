@@ -6,7 +6,7 @@ from typing import Any
 
 from tests.support.simulation.group_client_world import Told, World
 
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.events import ASSIGNED
 
 

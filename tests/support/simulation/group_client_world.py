@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from tarry.base import doors
 from tarry.base.doors import connected, disconnected, received
 from tarry.client.core.events import ClientEvent, Close, Connect, Resolve, Resolved, Send
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings

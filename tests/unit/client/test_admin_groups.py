@@ -10,7 +10,7 @@ from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster,
 from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
-from tarry.client.core.admin_groups import GroupDescription
+from tarry.client.core.admin.groups import GroupDescription
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnsupportedVersion
 from tarry.client.sync.admin import Admin

@@ -16,7 +16,7 @@ from tests.support.client.consumer_scene import (
 from tests.support.client.scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
     BrokerError,

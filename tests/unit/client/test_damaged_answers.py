@@ -18,7 +18,7 @@ from tests.support.client.consumer_scene import (
 )
 from tests.support.client.scripted_cluster import Log, ScriptedCluster, Seen
 
-from tarry.client.core.consumer import ConsumerCore
+from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.errors import CorruptRecords
 from tarry.protocol import api_keys
 from tarry.records.batch import ATTRIBUTES, CRC, LAST_OFFSET_DELTA, decode_batch_header

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base.errors import NETWORK_EXCEPTION
-from tarry.client.core.batch import ProducerBatch
 from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, brokers_of, leader_hint
-from tarry.client.core.queue import PartitionQueue
+from tarry.client.core.producer.batch import ProducerBatch
+from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -23,7 +23,7 @@ from tarry.protocol.messages.produce import (
 from tarry.wire.reader import window_of
 
 if TYPE_CHECKING:
-    from tarry.client.core.sender import Sender
+    from tarry.client.core.producer.sender import Sender
 
 # From this version on topics are named by their ids only.
 VERSION_WITH_IDS: Final = 13

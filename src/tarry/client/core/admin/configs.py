@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.admin_calls import RESOURCE_BROKER, unknown_topic
+from tarry.client.core.admin.calls import RESOURCE_BROKER, unknown_topic
 from tarry.client.core.call import ANYONE, Call
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys

@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.consumer_protocol import GroupMember, Place, Subscription
-from tarry.client.core.group.sticky import assign_cooperatively, cooperative_user_data
+from tarry.client.core.group.assignment.consumer_protocol import GroupMember, Place, Subscription
+from tarry.client.core.group.assignment.sticky import assign_cooperatively, cooperative_user_data
 
 Assignment = dict[str, list[Place]]
 AssignFunction = Callable[[Sequence[GroupMember], Mapping[str, int]], Assignment]

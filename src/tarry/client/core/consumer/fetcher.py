@@ -14,13 +14,13 @@ from typing import Any, Final
 from tarry.base.errors import NONE, error_name
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
-from tarry.client.core.epoch_check import EpochCheck
+from tarry.client.core.consumer.epoch_check import EpochCheck
+from tarry.client.core.consumer.fetched import Fetched, Gaps
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
-from tarry.client.core.fetched import Fetched, Gaps
-from tarry.client.core.lookup import EARLIEST, LATEST
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
-from tarry.client.core.position import PartitionPosition
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.tasks import wake_up
 from tarry.client.errors import BrokerError, ClientError, CorruptRecords, OffsetOutOfRange

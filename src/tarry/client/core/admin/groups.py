@@ -6,12 +6,16 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NONE
-from tarry.client.core.admin_brokers import ClusterView
-from tarry.client.core.admin_coordinators import GroupsCall, at_coordinators
-from tarry.client.core.admin_errand import Steps
+from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
+from tarry.client.core.admin.errand import Steps
 from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE, Place, decode_assignment
+from tarry.client.core.group.assignment.consumer_protocol import (
+    PROTOCOL_TYPE,
+    Place,
+    decode_assignment,
+)
 from tarry.client.core.metadata import Broker
 from tarry.client.errors import BrokerError, ClientError, UnsupportedVersion
 from tarry.protocol import api_keys

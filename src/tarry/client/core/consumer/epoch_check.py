@@ -12,10 +12,10 @@ from typing import Any, Final, NamedTuple
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.exchange import Exchange
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.position import PartitionPosition
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError, ClientError, LogTruncated, UnsupportedVersion
 from tarry.protocol import api_keys

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tarry.base.doors import Random
-from tarry.client.core.admin_errand import Errand, Errands
+from tarry.client.core.admin.errand import Errand, Errands
+from tarry.client.core.consumer.lookup import Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
-from tarry.client.core.lookup import Lookup, OffsetQuery
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
 

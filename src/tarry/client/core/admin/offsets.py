@@ -13,11 +13,11 @@ from tarry.base.errors import (
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tarry.client.core.admin_coordinators import MOVED, GroupsCall, at_coordinators
-from tarry.client.core.admin_errand import Steps
-from tarry.client.core.admin_groups import not_found
+from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinators
+from tarry.client.core.admin.errand import Steps
+from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
+from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.offsets import (
     FETCH_VERSION_WITH_GROUPS,

@@ -11,10 +11,17 @@ from typing import NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
+from tarry.client.core.consumer.fetcher import Fetcher
+from tarry.client.core.consumer.lookup import (
+    EARLIEST,
+    LATEST,
+    OFFSET_UNKNOWN,
+    Answer,
+    Lookup,
+    OffsetQuery,
+)
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.core import ClientCore
-from tarry.client.core.fetcher import Fetcher
-from tarry.client.core.lookup import EARLIEST, LATEST, OFFSET_UNKNOWN, Answer, Lookup, OffsetQuery
-from tarry.client.core.position import PartitionPosition
 from tarry.client.errors import ClientError, NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
 from tarry.records.record import Record

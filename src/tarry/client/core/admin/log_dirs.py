@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tarry.base.errors import NONE
-from tarry.client.core.admin_brokers import ClusterView
-from tarry.client.core.admin_errand import Steps
+from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.errand import Steps
 from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.errors import BrokerError, ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message

@@ -14,8 +14,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from tarry.client.core.batch import UNSEQUENCED, ProducerBatch
-from tarry.client.core.identity import Identity
+from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
+from tarry.client.core.producer.identity import Identity
 from tarry.client.core.tasks import Task, wake_up
 
 SEQUENCE_MASK: Final = 0x7FFF_FFFF

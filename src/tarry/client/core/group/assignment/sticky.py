@@ -11,7 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from tarry.client.core.group.consumer_protocol import GENERATION_UNKNOWN, GroupMember, Place
+from tarry.client.core.group.assignment.consumer_protocol import (
+    GENERATION_UNKNOWN,
+    GroupMember,
+    Place,
+)
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
 

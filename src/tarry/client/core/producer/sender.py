@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
-from tarry.client.core.accumulator import Accumulator
-from tarry.client.core.batch import OFFSET_UNKNOWN, ProducerBatch
 from tarry.client.core.connections import Connections
-from tarry.client.core.identity import Identity
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.produce import BatchAnswer, ProduceExchange
-from tarry.client.core.queue import PartitionQueue
+from tarry.client.core.producer.accumulator import Accumulator
+from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
+from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
+from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import (
     BrokerError,

@@ -10,11 +10,11 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from tarry.client.core.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
 from tarry.client.core.connections import Connections
 from tarry.client.core.events import BATCH_DONE, Notice
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.queue import PartitionQueue
+from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
+from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import ClientError, RecordTooLarge
 from tarry.client.settings import ProducerSettings
 from tarry.records.batch import HEADER_SIZE

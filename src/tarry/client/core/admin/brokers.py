@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from tarry.client.core.admin_calls import TopicList
+from tarry.client.core.admin.calls import TopicList
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Broker, Topic, brokers_of
 

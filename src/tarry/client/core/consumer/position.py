@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 
-from tarry.client.core.fetched import Fetched
-from tarry.client.core.lookup import OFFSET_UNKNOWN
+from tarry.client.core.consumer.fetched import Fetched
+from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.client.errors import ClientError
 from tarry.records.record import Record
 

@@ -16,7 +16,7 @@ from tarry.base.errors import (
     NONE,
     NOT_COORDINATOR,
 )
-from tarry.client.core.admin_errand import Pause, Steps
+from tarry.client.core.admin.errand import Pause, Steps
 from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Broker

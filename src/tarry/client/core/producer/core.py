@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from tarry.base.doors import Random
 from tarry.base.errors import NONE
-from tarry.client.core.accumulator import Accumulator, record_size
-from tarry.client.core.batch import Receipt
 from tarry.client.core.core import ClientCore
-from tarry.client.core.identity import Identity
-from tarry.client.core.partitioner import ANY_PARTITION, Partitioner
-from tarry.client.core.sender import Sender
+from tarry.client.core.producer.accumulator import Accumulator, record_size
+from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
+from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
     ClientClosed,
     ClientError,

@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NONE
-from tarry.client.core.admin_coordinators import GroupsCall, at_coordinators
-from tarry.client.core.admin_errand import Steps
-from tarry.client.core.admin_groups import not_found
+from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
+from tarry.client.core.admin.errand import Steps
+from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Broker
 from tarry.client.errors import BrokerError, ClientError

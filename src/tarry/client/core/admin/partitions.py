@@ -14,12 +14,12 @@ from tarry.base.errors import (
     POLICY_VIOLATION,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tarry.client.core.admin_brokers import ClusterView, View
-from tarry.client.core.admin_calls import TopicOutcome, topic_error, unknown_topic
-from tarry.client.core.admin_errand import Pause, Steps
+from tarry.client.core.admin.brokers import ClusterView, View
+from tarry.client.core.admin.calls import TopicOutcome, topic_error, unknown_topic
+from tarry.client.core.admin.errand import Pause, Steps
 from tarry.client.core.call import CONTROLLER, Call
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.consumer_protocol import Place, by_topic
+from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
 from tarry.client.core.metadata import NO_LEADER
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
 from tarry.protocol import api_keys
