@@ -54,9 +54,8 @@ def start_broker(
     for topic in list(broker.cluster.topics.values()):
         broker.reactions.host(topic, HostedTopic(topic.name, topic.topic_id))
     logs.settle()
-    for hosted in broker.topics.values():
-        for partition in hosted.partitions:
-            partition.begin_after_recovery()
+    for partition in broker.topics.partitions():
+        partition.begin_after_recovery()
     offsets = broker.topics.get(OFFSETS_TOPIC)
     if offsets is not None:
         broker.coordinator.on_hosted(offsets)

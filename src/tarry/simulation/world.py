@@ -285,7 +285,7 @@ class World:
 
     def _check_clean_start(self, broker: Broker) -> None:
         """After a clean stop nothing is scanned, but for what could not be read before."""
-        for hosted in broker.topics.values():
+        for hosted in broker.topics.all():
             for partition in hosted.partitions:
                 report = partition.log.recovery_report
                 if partition.name in self._damaged:
@@ -300,7 +300,7 @@ class World:
         """When all clients have their answers, no operation is left in a purgatory."""
         broker = self.broker
         assert broker is not None
-        for purgatory in broker.purgatories:
+        for purgatory in broker.parts.purgatories():
             if purgatory.delayed and purgatory.name not in self.play.waits_at_rest:
                 self.stage.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "
@@ -328,7 +328,7 @@ class World:
         self._is_clean_start = True
         self._damaged = [
             partition.name
-            for hosted in broker.topics.values()
+            for hosted in broker.topics.all()
             for partition in hosted.partitions
             if partition.log.flaw_offset >= 0
         ]

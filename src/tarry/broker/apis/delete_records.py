@@ -60,7 +60,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     operation = DelayedDeleteRecords(context, statuses, response, deadline_ms)
     context.operation = operation
     if not operation.try_complete():
-        broker.record_deletions.purgatory.try_complete_else_watch(operation, operation.keys())
+        broker.record_deletions.watch(operation, operation.keys())
     return None
 
 
