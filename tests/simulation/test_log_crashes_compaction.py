@@ -23,7 +23,7 @@ AGING_SEEDS = 40
 
 
 class Life(CompactionScene):
-    """A scene that crashes and starts again, and knows what is durable."""
+    """A scenario that crashes and starts again, and knows what is durable."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)

@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and when: drawn from the seed before the run begins.
+"""Faults of a run and their times: drawn from the seed before the run begins.
 
 Each seed has some kinds of faults and not others, so that every combination comes up and none
 hides another; some seeds have none at all.

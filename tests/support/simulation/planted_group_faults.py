@@ -264,7 +264,7 @@ def first_seed_that_finds(name: str, seeds: int) -> tuple[int, str]:
     """The seed and what is wrong with it; -1 if none of them finds the fault."""
     FAULTS[name]()
     for seed in range(1, seeds + 1):
-        failure = run_seed(seed, play="groups").failure
+        failure = run_seed(seed, workload="groups").failure
         if failure:
             return seed, failure
     return -1, ""

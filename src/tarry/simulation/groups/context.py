@@ -1,4 +1,4 @@
-"""What the actors of a play of groups share beside the stage, and the questions that they ask."""
+"""Context of groups: history, scenario and the queries that the clients of groups share."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 from tarry.protocol.registry import MESSAGES
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.group_history import (
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import Delay, Query, Script
+from tarry.simulation.exchange import ObservedExchange
+from tarry.simulation.groups.history import (
     ACKNOWLEDGED,
     ALL,
     REFUSED,
-    Asked,
     GroupHistory,
+    MemberRequest,
     OffsetRead,
     OffsetWrite,
     Register,
 )
-from tarry.simulation.group_scene import GroupScene
-from tarry.simulation.workload.actor import Pause, Question, Script
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.groups.scenario import GroupsScenario
 
 # Who coordinates is not known, or it is not ready: look again.
 OF_THE_COORDINATOR: Final = (
@@ -88,13 +88,15 @@ _VERSION_OF_SEVERAL_GROUPS: Final = 8
 _VERSION_OF_SEVERAL_KEYS: Final = 4
 
 
-class GroupStage:
-    """Shared by all actors of a play of groups."""
+class GroupsContext:
+    """Shared by all clients of a workload of groups."""
 
-    def __init__(self, stage: Stage, history: GroupHistory, scene: GroupScene) -> None:
-        self.stage = stage
+    def __init__(
+        self, context: RunContext, history: GroupHistory, scenario: GroupsScenario
+    ) -> None:
+        self.context = context
         self.history = history
-        self.scene = scene
+        self.scenario = scenario
         # A write is under way for so long at most.
         self.flush_ms_max = 3
         self._marks = 0
@@ -104,40 +106,40 @@ class GroupStage:
         self._marks += 1
         return f"{name}#{self._marks}"
 
-    def question(
+    def query(
         self, api_key: int, request: Message, versions: tuple[int, int], wait_ms: int
-    ) -> Question:
-        """A question in any version that fits; it may wait so long, and a write or two."""
+    ) -> Query:
+        """A query in any version that fits; it may wait so long, and a write or two."""
         decode = MESSAGES[api_key].decode_response
-        question = Question(api_key, self.stage.version(*versions), request, decode, wait_ms)
-        question.slack_ms = _TICK_MS + _TURN_MS_MAX + 2 * self.flush_ms_max
-        question.is_stall_forgiven = True
-        return question
+        query = Query(api_key, self.context.version(*versions), request, decode, wait_ms)
+        query.slack_ms = _TICK_MS + _TURN_MS_MAX + 2 * self.flush_ms_max
+        query.is_stall_forgiven = True
+        return query
 
     def unexpected(self, name: str, what: str, error_code: int) -> None:
         """An answer that nothing in this world explains."""
-        self.stage.history.violate(f"{what} of {name} got {errors.error_name(error_code)}")
+        self.context.history.violate(f"{what} of {name} got {errors.error_name(error_code)}")
 
     def pause(self, duration_ms: int) -> Script:
         """Do nothing for so long, or until all is quiet."""
-        clock = self.stage.clock
+        clock = self.context.clock
         end_ms = clock.now_ms + duration_ms
-        while clock.now_ms < end_ms and not self.stage.is_quiet:
-            yield Pause(min(SLICE_MS, end_ms - clock.now_ms))
+        while clock.now_ms < end_ms and not self.context.is_quiet:
+            yield Delay(min(SLICE_MS, end_ms - clock.now_ms))
 
     # -- the coordinator
 
-    def find_coordinator(self, group: str) -> Question:
-        question = self.question(
+    def find_coordinator(self, group: str) -> Query:
+        query = self.query(
             api_keys.FIND_COORDINATOR, FindCoordinatorRequest(), (0, 6), _CREATION_MS
         )
-        request = question.request
+        request = query.request
         assert isinstance(request, FindCoordinatorRequest)
-        if question.version >= _VERSION_OF_SEVERAL_KEYS:
+        if query.version >= _VERSION_OF_SEVERAL_KEYS:
             request.coordinator_keys = [group]
         else:
             request.key = group
-        return question
+        return query
 
     def is_found(self, name: str, answer: FindCoordinatorResponse) -> bool:
         """Whether the answer names the coordinator."""
@@ -152,16 +154,16 @@ class GroupStage:
 
     def commit(
         self, group: str, writes: list[OffsetWrite], versions: tuple[int, int] = (2, 9)
-    ) -> Question:
+    ) -> Query:
         """OffsetCommit of these writes, as a consumer without membership."""
-        wait_ms = self.scene.commit_timeout_ms
-        question = self.question(
+        wait_ms = self.scenario.commit_timeout_ms
+        query = self.query(
             api_keys.OFFSET_COMMIT, OffsetCommitRequest(group_id=group), versions, wait_ms
         )
         topics: dict[str, OffsetCommitRequestTopic] = {}
         for write in writes:
             _group, topic, index = write.register
-            if question.version < _COMMIT_VERSION_OF_LEADER_EPOCH:
+            if query.version < _COMMIT_VERSION_OF_LEADER_EPOCH:
                 write.leader_epoch = -1
             asked = OffsetCommitRequestPartition(
                 partition_index=index,
@@ -172,11 +174,11 @@ class GroupStage:
             known = topics.setdefault(topic, OffsetCommitRequestTopic(name=topic, partitions=[]))
             assert isinstance(known.partitions, list)
             known.partitions.append(asked)
-        request = question.request
+        request = query.request
         assert isinstance(request, OffsetCommitRequest)
         request.topics = list(topics.values())
-        question.on_sent = _Written(self.history, writes).happen
-        return question
+        query.on_sent = _Written(self.history, writes).happen
+        return query
 
     def new_write(self, register: Register, name: str, offset: int) -> OffsetWrite:
         """A commit that is about to be sent."""
@@ -185,7 +187,7 @@ class GroupStage:
     def take_commit(
         self, writes: list[OffsetWrite], answer: OffsetCommitResponse
     ) -> dict[Register, int]:
-        """What became of each partition of a commit."""
+        """Return the error code of each partition of a commit."""
         codes: dict[tuple[str, int], int] = {}
         for topic in answer.topics:
             for partition in topic.partitions:
@@ -195,7 +197,7 @@ class GroupStage:
             _group, topic_name, index = write.register
             code = codes.get((topic_name, index))
             if code is None:
-                self.stage.history.violate(f"a commit was not answered for {topic_name}-{index}")
+                self.context.history.violate(f"a commit was not answered for {topic_name}-{index}")
                 continue
             found[write.register] = code
             if code == errors.NONE:
@@ -203,19 +205,19 @@ class GroupStage:
             elif code in _REFUSALS:
                 write.outcome = REFUSED
             elif code == errors.REQUEST_TIMED_OUT and write.exchange is not None:
-                self.stage.check_time_out(write.exchange, f"the commit of {write.mark}")
+                self.context.check_time_out(write.exchange, f"the commit of {write.mark}")
         return found
 
-    def fetch_offsets(self, group: str, registers: list[Register] | None) -> Question:
+    def fetch_offsets(self, group: str, registers: list[Register] | None) -> Query:
         """OffsetFetch of these, or of all that the group has."""
         names: dict[str, list[int]] = {}
         for _group, topic, index in registers or []:
             names.setdefault(topic, []).append(index)
         version_min = 1 if registers is not None else _VERSION_OF_NULL_TOPICS
-        question = self.question(api_keys.OFFSET_FETCH, OffsetFetchRequest(), (version_min, 9), 0)
-        request = question.request
+        query = self.query(api_keys.OFFSET_FETCH, OffsetFetchRequest(), (version_min, 9), 0)
+        request = query.request
         assert isinstance(request, OffsetFetchRequest)
-        if question.version >= _VERSION_OF_SEVERAL_GROUPS:
+        if query.version >= _VERSION_OF_SEVERAL_GROUPS:
             topics = [
                 OffsetFetchRequestTopics(name=name, partition_indexes=indexes)
                 for name, indexes in names.items()
@@ -233,14 +235,14 @@ class GroupStage:
             ]
             if registers is None:
                 request.topics = None
-        return question
+        return query
 
     def take_offsets(
         self,
         name: str,
         group: str,
         registers: list[Register],
-        exchange: Exchange,
+        exchange: ObservedExchange,
         answer: OffsetFetchResponse,
     ) -> dict[Register, int] | None:
         """The offsets that were read, also those of `registers` that are not named; None: none."""
@@ -276,28 +278,26 @@ class GroupStage:
         }
         return sorted(register for register in found if register[2] != ALL)
 
-    def ask_to_write(self, question: Question, write: OffsetWrite) -> Question:
-        """The same question, whose way is part of the history of what it writes."""
-        question.on_sent = _Written(self.history, [write]).happen
-        return question
+    def ask_to_write(self, query: Query, write: OffsetWrite) -> Query:
+        """Return the query; when it is sent, its write becomes part of the history."""
+        query.on_sent = _Written(self.history, [write]).happen
+        return query
 
-    def delete_group(self, group: str) -> tuple[Question, OffsetWrite]:
+    def delete_group(self, group: str) -> tuple[Query, OffsetWrite]:
         """DeleteGroups of one group, which takes all its offsets with it."""
         request = DeleteGroupsRequest(groups_names=[group])
-        question = self.question(
-            api_keys.DELETE_GROUPS, request, (0, 2), self.scene.commit_timeout_ms
-        )
+        query = self.query(api_keys.DELETE_GROUPS, request, (0, 2), self.scenario.commit_timeout_ms)
         write = OffsetWrite((group, "", ALL), "", -1)
-        return self.ask_to_write(question, write), write
+        return self.ask_to_write(query, write), write
 
     def take_deletion(self, write: OffsetWrite, error_code: int) -> bool:
-        """What became of a deletion; False if nothing in this world explains it."""
+        """Take the result of a deletion; False if no fault of this world explains it."""
         if error_code == errors.NONE:
             write.outcome = ACKNOWLEDGED
         elif error_code in _DELETION_REFUSALS:
             write.outcome = REFUSED
         elif error_code == errors.REQUEST_TIMED_OUT and write.exchange is not None:
-            self.stage.check_time_out(write.exchange, f"a deletion of group {write.register[0]}")
+            self.context.check_time_out(write.exchange, f"a deletion of group {write.register[0]}")
         else:
             return error_code in OF_THE_COORDINATOR
         return True
@@ -306,11 +306,11 @@ class GroupStage:
 class Sent:
     """A request of a member that is on its way: from here on it is history."""
 
-    def __init__(self, history: GroupHistory, asked: Asked) -> None:
+    def __init__(self, history: GroupHistory, asked: MemberRequest) -> None:
         self._history = history
         self._asked = asked
 
-    def happen(self, exchange: Exchange) -> None:
+    def happen(self, exchange: ObservedExchange) -> None:
         self._asked.exchange = exchange
         self._history.asked.append(self._asked)
         _Written(self._history, self._asked.writes).happen(exchange)
@@ -323,7 +323,7 @@ class _Written:
         self._history = history
         self._writes = writes
 
-    def happen(self, exchange: Exchange) -> None:
+    def happen(self, exchange: ObservedExchange) -> None:
         for write in self._writes:
             write.exchange = exchange
             self._history.writes.append(write)

@@ -1,4 +1,4 @@
-"""What members of simulated groups say to each other through the broker, which does not read it.
+"""Subscriptions and assignments of simulated members, which the broker does not read.
 
 A subscription is Kafka's, of which the broker reads the topics; an assignment is our own: the word
 by which the leader's decision is known again, and the partitions.
@@ -27,7 +27,7 @@ def subscription(topics: list[str], number: int) -> bytes:
 
 
 def encode_assignment(token: str, partitions: list[Partition]) -> bytes:
-    """What one member is given."""
+    """Encode the partitions that one member is given."""
     parts = [token, *(f"{topic}:{index}" for topic, index in partitions)]
     return _SEPARATOR.join(parts).encode()
 

@@ -27,10 +27,10 @@ from tarry.protocol.messages.produce import (
     decode_produce_response,
 )
 from tarry.records.builder import BatchBuilder
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.history import REFUSED, Place, SentBatch, SentRecord, place_name
-from tarry.simulation.workload.actor import Actor, Question
-from tarry.simulation.workload.stage import KnownTopic, Stage
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.history import REFUSED, Place, SentBatch, SentRecord, place_name
+from tarry.simulation.clients.simulated_client import Query, SimulatedClient
+from tarry.simulation.exchange import ObservedExchange
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import window_of
 
@@ -44,7 +44,7 @@ _BATCHES_BEFORE_REST: Final = 3
 
 
 class ProducerPlan:
-    """What kind of producer one is."""
+    """Traits of one producer."""
 
     def __init__(self) -> None:
         self.is_idempotent = True
@@ -98,11 +98,11 @@ class _Lane:
         return self.queue[0].sent.number < first + _WINDOW_BATCHES
 
 
-class Producer(Actor):
+class SimulatedProducer(SimulatedClient):
     """One producer."""
 
-    def __init__(self, stage: Stage, name: str, plan: ProducerPlan) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, plan: ProducerPlan) -> None:
+        super().__init__(context, name)
         self.plan = plan
         self._lanes: dict[Place, _Lane] = {}
         self._requests_in_flight = 0
@@ -136,24 +136,24 @@ class Producer(Actor):
     # --- Making batches.
 
     def _tick(self) -> None:
-        stage = self.stage
-        if stage.is_quiet or self._batches_made >= self.plan.batches:
+        context = self.context
+        if context.is_quiet or self._batches_made >= self.plan.batches:
             return
         if self.plan.rest_ms and self._batches_made >= _BATCHES_BEFORE_REST and self.is_done:
             rest_ms, self.plan.rest_ms = self.plan.rest_ms, 0
             self._begin_epoch()
-            stage.clock.after(rest_ms, self._tick)
+            context.clock.after(rest_ms, self._tick)
             return
-        topics = stage.alive_topics()
+        topics = context.alive_topics()
         if topics and not (self.plan.is_idempotent and self._producer_id < 0):
-            topic = topics[stage.random.randrange(len(topics))]
-            place = (topic.topic_id, stage.random.randrange(topic.partitions))
+            topic = topics[context.random.randrange(len(topics))]
+            place = (topic.topic_id, context.random.randrange(topic.partitions))
             lane = self._lanes.get(place)
             if lane is None:
                 lane = self._lanes[place] = _Lane(topic, place)
             self._make_batch(lane)
             self._pump()
-        stage.clock.after(1 + stage.random.randrange(self.plan.pause_ms_max), self._tick)
+        context.clock.after(1 + context.random.randrange(self.plan.pause_ms_max), self._tick)
 
     def _begin_epoch(self) -> None:
         """Some producers count anew under the next epoch now, as Java's does (KIP-360).
@@ -166,16 +166,16 @@ class Producer(Actor):
                 lane.next_sequence = 0
 
     def _make_batch(self, lane: _Lane) -> None:
-        stage = self.stage
-        count = 1 + stage.random.randrange(self.plan.records_max)
+        context = self.context
+        count = 1 + context.random.randrange(self.plan.records_max)
         records: list[SentRecord] = []
         builder = BatchBuilder()
         for _ in range(count):
             self._values_made += 1
-            filler = stage.random.randrange(self.plan.value_bytes_max)
+            filler = context.random.randrange(self.plan.value_bytes_max)
             value = f"{self.name}-{self._values_made}-".encode() + b"." * filler
-            lateness_ms = stage.random.randrange(self.plan.lateness_ms_max)
-            timestamp = stage.clock.now_wall_ms - lateness_ms
+            lateness_ms = context.random.randrange(self.plan.lateness_ms_max)
+            timestamp = context.clock.now_wall_ms - lateness_ms
             records.append(SentRecord(value, timestamp))
             builder.append(timestamp, None, value, [])
         self._batches_made += 1
@@ -183,8 +183,8 @@ class Producer(Actor):
         sent.is_idempotent = self.plan.is_idempotent
         sent.is_ordered = self.plan.is_idempotent
         lane.next_number += 1
-        stage.history.batches.append(sent)
-        codec = stage.codecs[stage.random.randrange(len(stage.codecs))]
+        context.history.batches.append(sent)
+        codec = context.codecs[context.random.randrange(len(context.codecs))]
         if self.plan.is_idempotent:
             data = builder.build(
                 codec,
@@ -209,11 +209,11 @@ class Producer(Actor):
                     chosen.append(lane)
             if not chosen:
                 return
-            self._send(chosen[: 1 + self.stage.random.randrange(3)])
+            self._send(chosen[: 1 + self.context.random.randrange(3)])
 
     def _send(self, lanes: list[_Lane]) -> None:
         """One request, with the first batch of each lane."""
-        version = self.stage.version(max(_version_min(lane) for lane in lanes), 13)
+        version = self.context.version(max(_version_min(lane) for lane in lanes), 13)
         topics: list[TopicProduceData] = []
         batches: dict[Place, _Outgoing] = {}
         for lane in lanes:
@@ -232,28 +232,30 @@ class Producer(Actor):
         request = ProduceRequest(
             acks=self.plan.acks, timeout_ms=self.plan.timeout_ms, topic_data=_merge(topics)
         )
-        question = Question(
+        query = Query(
             api_keys.PRODUCE, version, request, decode_produce_response, self.plan.timeout_ms
         )
-        question.is_answer_expected = self.plan.acks != 0
-        if not question.is_answer_expected:
-            self.ask(question, self._ignore_answer, self._ignore_loss)
+        query.is_answer_expected = self.plan.acks != 0
+        if not query.is_answer_expected:
+            self.ask(query, self._ignore_answer, self._ignore_loss)
             for lane in lanes:
                 lane.in_flight.remove(batches[lane.place])
             return
         self._requests_in_flight += 1
-        attempt = _Attempt(self, batches)
-        self.ask(question, attempt.on_answer, attempt.on_lost)
+        attempt = _ProduceAttempt(self, batches)
+        self.ask(query, attempt.on_answer, attempt.on_lost)
 
-    def _ignore_answer(self, exchange: Exchange, answer: Message) -> None:
-        self.stage.history.violate("a produce with acks=0 was answered")
+    def _ignore_answer(self, exchange: ObservedExchange, answer: Message) -> None:
+        self.context.history.violate("a produce with acks=0 was answered")
 
-    def _ignore_loss(self, exchange: Exchange) -> None:
+    def _ignore_loss(self, exchange: ObservedExchange) -> None:
         pass
 
     # --- Answers.
 
-    def finish(self, exchange: Exchange, batches: dict[Place, _Outgoing], answer: Message) -> None:
+    def finish(
+        self, exchange: ObservedExchange, batches: dict[Place, _Outgoing], answer: Message
+    ) -> None:
         """The request of these batches was answered."""
         assert isinstance(answer, ProduceResponse)
         self._requests_in_flight -= 1
@@ -261,14 +263,16 @@ class Producer(Actor):
         for topic_answer in answer.responses:
             topic_id = topic_answer.topic_id
             if exchange.api_version < _VERSION_OF_TOPIC_IDS:
-                topic = self.stage.topic_by_name(topic_answer.name)
+                topic = self.context.topic_by_name(topic_answer.name)
                 topic_id = b"" if topic is None else topic.topic_id
             for partition_answer in topic_answer.partition_responses:
                 told[(topic_id, partition_answer.index)] = partition_answer
         for place, outgoing in batches.items():
             partition_told = told.get(place)
             if partition_told is None:
-                self.stage.history.violate(f"a produce to {place_name(place)} got no answer for it")
+                self.context.history.violate(
+                    f"a produce to {place_name(place)} got no answer for it"
+                )
                 self._try_again(outgoing)
             else:
                 self._settle(exchange, outgoing, partition_told)
@@ -281,9 +285,9 @@ class Producer(Actor):
             self._try_again(outgoing)
 
     def _settle(
-        self, exchange: Exchange, outgoing: _Outgoing, answer: PartitionProduceResponse
+        self, exchange: ObservedExchange, outgoing: _Outgoing, answer: PartitionProduceResponse
     ) -> None:
-        history = self.stage.history
+        history = self.context.history
         sent = outgoing.sent
         code = answer.error_code
         lane = self._lanes[sent.place]
@@ -297,7 +301,7 @@ class Producer(Actor):
             history.acknowledge(sent, answer.base_offset, exchange)
             return
         if code == errors.REQUEST_TIMED_OUT:
-            self.stage.check_time_out(exchange, f"a produce to {place_name(sent.place)}")
+            self.context.check_time_out(exchange, f"a produce to {place_name(sent.place)}")
         if code == errors.OUT_OF_ORDER_SEQUENCE_NUMBER and not self._has_gap_before(outgoing):
             history.violate(
                 f"{self.name} sent sequence {outgoing.sequence} to {place_name(sent.place)} "
@@ -330,7 +334,7 @@ class Producer(Actor):
         lane.is_draining = True
         lane.queue.append(outgoing)
         lane.queue.sort(key=_number_of)
-        self.stage.clock.after(_RETRY_MS, self._pump)
+        self.context.clock.after(_RETRY_MS, self._pump)
 
     # --- The producer's id.
 
@@ -339,31 +343,31 @@ class Producer(Actor):
             return
         self._is_asking_id = True
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-        question = Question(
+        query = Query(
             api_keys.INIT_PRODUCER_ID,
-            self.stage.version(0, 5),
+            self.context.version(0, 5),
             request,
             decode_init_producer_id_response,
             5_000,
         )
-        self.ask(question, self._take_producer_id, self._lose_producer_id)
+        self.ask(query, self._take_producer_id, self._lose_producer_id)
 
-    def _take_producer_id(self, exchange: Exchange, answer: Message) -> None:
+    def _take_producer_id(self, exchange: ObservedExchange, answer: Message) -> None:
         assert isinstance(answer, InitProducerIdResponse)
         self._is_asking_id = False
         if answer.error_code == errors.NONE:
             self._producer_id = answer.producer_id
             self._producer_epoch = answer.producer_epoch
-            self.stage.history.producer_ids.append(
+            self.context.history.producer_ids.append(
                 (answer.producer_id, answer.producer_epoch, self.name)
             )
             self._pump()
             return
         if not ERRORS[answer.error_code].retriable:
-            self.stage.history.violate(f"InitProducerId got {error_name(answer.error_code)}")
-        self.stage.clock.after(_RETRY_MS, self._ask_again)
+            self.context.history.violate(f"InitProducerId got {error_name(answer.error_code)}")
+        self.context.clock.after(_RETRY_MS, self._ask_again)
 
-    def _lose_producer_id(self, exchange: Exchange) -> None:
+    def _lose_producer_id(self, exchange: ObservedExchange) -> None:
         self._is_asking_id = False
 
     def _ask_again(self) -> None:
@@ -371,17 +375,17 @@ class Producer(Actor):
             self._ask_producer_id()
 
 
-class _Attempt:
+class _ProduceAttempt:
     """One request in flight."""
 
-    def __init__(self, producer: Producer, batches: dict[Place, _Outgoing]) -> None:
+    def __init__(self, producer: SimulatedProducer, batches: dict[Place, _Outgoing]) -> None:
         self._producer = producer
         self._batches = batches
 
-    def on_answer(self, exchange: Exchange, answer: Message) -> None:
+    def on_answer(self, exchange: ObservedExchange, answer: Message) -> None:
         self._producer.finish(exchange, self._batches, answer)
 
-    def on_lost(self, exchange: Exchange) -> None:
+    def on_lost(self, exchange: ObservedExchange) -> None:
         self._producer.give_up_request(self._batches)
 
 

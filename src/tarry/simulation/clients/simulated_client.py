@@ -1,8 +1,8 @@
-"""An actor: one client with one connection, which it makes anew whenever it is lost.
+"""A client: one client with one connection, which it makes anew whenever it is lost.
 
 Requests are answered in their order; a request that is not answered within its wait and some
-patience makes the actor close the connection, as real clients do.  `ScriptedActor` runs a
-generator that yields questions and pauses, for actors that do one thing after the other.
+patience makes the client close the connection, as real clients do.  `ScriptedClient` runs a
+generator that yields queries and pauses, for clients that do one thing after the other.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final, TypeVar
 from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
+from tarry.simulation.clients.context import RunContext
 from tarry.simulation.connection import ClientSocket
-from tarry.simulation.exchange import SLACK_MS, Exchange
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.exchange import SLACK_MS, ObservedExchange
 from tarry.wire.reader import Reader
 
-# How long an actor waits beyond what it allows the broker to wait.
+# How long a client waits beyond what it allows the broker to wait.
 PATIENCE_MS: Final = 4_000
 _BACKOFF_MS_MAX: Final = 80
 
-OnAnswer = Callable[[Exchange, Message], None]
-OnLost = Callable[[Exchange], None]
+OnAnswer = Callable[[ObservedExchange, Message], None]
+OnLost = Callable[[ObservedExchange], None]
 Decode = Callable[[Reader, int], Message]
 
 
-class Question:
+class Query:
     """A request with what is needed to send it and to understand its answer."""
 
     def __init__(
@@ -50,25 +50,25 @@ class Question:
 
 
 class _Pending:
-    """A question that waits for its answer."""
+    """A query that waits for its answer."""
 
-    __slots__ = ("deadline_ms", "exchange", "on_answer", "on_lost", "question")
+    __slots__ = ("deadline_ms", "exchange", "on_answer", "on_lost", "query")
 
     def __init__(
-        self, question: Question, exchange: Exchange, on_answer: OnAnswer, on_lost: OnLost
+        self, query: Query, exchange: ObservedExchange, on_answer: OnAnswer, on_lost: OnLost
     ) -> None:
-        self.question = question
+        self.query = query
         self.exchange = exchange
         self.on_answer = on_answer
         self.on_lost = on_lost
         self.deadline_ms = 0
 
 
-class Actor:
+class SimulatedClient:
     """A client of the broker."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, name: str) -> None:
+        self.context = context
         self.name = name
         self._socket: ClientSocket | None = None
         self._pending: deque[_Pending] = deque()
@@ -92,41 +92,41 @@ class Actor:
     def ready(self) -> None:
         """The connection is there: ask something.  For subclasses."""
 
-    def ask(self, question: Question, on_answer: OnAnswer, on_lost: OnLost) -> Exchange:
+    def ask(self, query: Query, on_answer: OnAnswer, on_lost: OnLost) -> ObservedExchange:
         """Send a request; one of the two functions is called later, once."""
         assert self._socket is not None
-        frame, exchange = self._prepare(question, on_answer, on_lost)
+        frame, exchange = self._prepare(query, on_answer, on_lost)
         self._socket.send(frame, exchange)
-        if question.on_sent is not None:
-            question.on_sent(exchange)
+        if query.on_sent is not None:
+            query.on_sent(exchange)
         return exchange
 
-    def ask_together(self, asked: list[tuple[Question, OnAnswer, OnLost]]) -> None:
+    def ask_together(self, asked: list[tuple[Query, OnAnswer, OnLost]]) -> None:
         """Send requests in one write."""
         assert self._socket is not None
         frames = [self._prepare(*each) for each in asked]
         self._socket.send_together([*frames])
-        for (question, _on_answer, _on_lost), (_frame, exchange) in zip(asked, frames, strict=True):
-            if question.on_sent is not None:
-                question.on_sent(exchange)
+        for (query, _on_answer, _on_lost), (_frame, exchange) in zip(asked, frames, strict=True):
+            if query.on_sent is not None:
+                query.on_sent(exchange)
 
     def _prepare(
-        self, question: Question, on_answer: OnAnswer, on_lost: OnLost
-    ) -> tuple[bytes, Exchange]:
-        stage = self.stage
+        self, query: Query, on_answer: OnAnswer, on_lost: OnLost
+    ) -> tuple[bytes, ObservedExchange]:
+        context = self.context
         self._correlation_id += 1
-        exchange = Exchange(question.api_key, question.version, self._correlation_id)
-        exchange.is_answer_expected = question.is_answer_expected
-        exchange.wait_ms = question.wait_ms
-        exchange.slack_ms = question.slack_ms
-        exchange.is_stall_forgiven = question.is_stall_forgiven
-        exchange.waits_for = question.waits_for
+        exchange = ObservedExchange(query.api_key, query.version, self._correlation_id)
+        exchange.is_answer_expected = query.is_answer_expected
+        exchange.wait_ms = query.wait_ms
+        exchange.slack_ms = query.slack_ms
+        exchange.is_stall_forgiven = query.is_stall_forgiven
+        exchange.waits_for = query.waits_for
         frame = encode_request(
-            question.api_key, question.version, self._correlation_id, self.name, question.request
+            query.api_key, query.version, self._correlation_id, self.name, query.request
         )
-        if question.is_answer_expected:
-            pending = _Pending(question, exchange, on_answer, on_lost)
-            pending.deadline_ms = stage.clock.now_ms + question.wait_ms + PATIENCE_MS
+        if query.is_answer_expected:
+            pending = _Pending(query, exchange, on_answer, on_lost)
+            pending.deadline_ms = context.clock.now_ms + query.wait_ms + PATIENCE_MS
             self._pending.append(pending)
             if len(self._pending) == 1:
                 self._watch()
@@ -157,46 +157,46 @@ class Actor:
         self._lose_connection()
 
     def _take_answer(self, body: bytes) -> None:
-        stage = self.stage
+        context = self.context
         if not self._pending:
-            stage.history.violate(f"{self.name} got an answer to nothing it had asked")
+            context.history.violate(f"{self.name} got an answer to nothing it had asked")
             self.hang_up()
             return
         pending = self._pending.popleft()
-        question = pending.question
+        query = pending.query
         reader = Reader(body)
-        correlation_id = decode_response_header(reader, question.api_key, question.version)
-        stage.trace.add(
-            stage.clock.now_ms,
-            f"{self.name} answer {question.api_key} v{question.version} "
+        correlation_id = decode_response_header(reader, query.api_key, query.version)
+        context.trace.add(
+            context.clock.now_ms,
+            f"{self.name} answer {query.api_key} v{query.version} "
             f"#{correlation_id} {len(body)} bytes",
         )
-        stage.trace.add_bytes(body)
+        context.trace.add_bytes(body)
         if correlation_id != pending.exchange.correlation_id:
-            stage.history.violate(
+            context.history.violate(
                 f"{self.name} asked #{pending.exchange.correlation_id} and got the answer to "
                 f"#{correlation_id}"
             )
             self._pending.appendleft(pending)
             self.hang_up()
             return
-        answer = question.decode(reader, question.version)
+        answer = query.decode(reader, query.version)
         if reader.remaining():
-            stage.history.violate(
-                f"{reader.remaining()} bytes follow the answer to API key {question.api_key} "
-                f"version {question.version}"
+            context.history.violate(
+                f"{reader.remaining()} bytes follow the answer to API key {query.api_key} "
+                f"version {query.version}"
             )
         if self.is_patient and self._pending:
             # What stood behind this one has waited for it, as it should.
             head = self._pending[0]
-            head.deadline_ms = stage.clock.now_ms + head.question.wait_ms + PATIENCE_MS
+            head.deadline_ms = context.clock.now_ms + head.query.wait_ms + PATIENCE_MS
         pending.on_answer(pending.exchange, answer)
 
     # --- Losing and making connections.
 
     def _connect(self) -> None:
         if self._socket is None:
-            self._socket = self.stage.network.connect(self)
+            self._socket = self.context.network.connect(self)
 
     def _lose_connection(self) -> None:
         self._socket = None
@@ -205,57 +205,57 @@ class Actor:
         self._pending.clear()
         for pending in lost:
             pending.on_lost(pending.exchange)
-        self.stage.clock.after(5 + self.stage.random.randrange(_BACKOFF_MS_MAX), self._connect)
+        self.context.clock.after(5 + self.context.random.randrange(_BACKOFF_MS_MAX), self._connect)
 
     def _watch(self) -> None:
-        """Come back when the oldest question should have been answered."""
+        """Come back when the oldest query should have been answered."""
         if self._pending:
-            now_ms = self.stage.clock.now_ms
+            now_ms = self.context.clock.now_ms
             due_ms = max(self._pending[0].deadline_ms, now_ms)
-            self.stage.clock.after(due_ms - now_ms + 1, self._check_patience)
+            self.context.clock.after(due_ms - now_ms + 1, self._check_patience)
 
     def _check_patience(self) -> None:
         if not self._pending:
             return
-        if self._pending[0].deadline_ms <= self.stage.clock.now_ms:
-            self.stage.trace.add(self.stage.clock.now_ms, f"{self.name} loses its patience")
+        if self._pending[0].deadline_ms <= self.context.clock.now_ms:
+            self.context.trace.add(self.context.clock.now_ms, f"{self.name} loses its patience")
             self.hang_up()
         else:
             self._watch()
 
 
-class Pause:
+class Delay:
     """A step of a script: wait so long."""
 
     def __init__(self, duration_ms: int) -> None:
         self.duration_ms = duration_ms
 
 
-class Outcome:
-    """What became of a question: the answer, or None when the connection was lost before."""
+class QueryOutcome:
+    """Result of a query: the answer, or None when the connection was lost before."""
 
-    def __init__(self, exchange: Exchange, answer: Message | None) -> None:
+    def __init__(self, exchange: ObservedExchange, answer: Message | None) -> None:
         self.exchange = exchange
         self.answer = answer
 
 
 T = TypeVar("T")
-Steps = Generator[Question | Pause, Outcome | None, T]
+Steps = Generator[Query | Delay, QueryOutcome | None, T]
 Script = Steps[None]
 
 
-class ScriptedActor(Actor):
-    """An actor that asks one thing at a time."""
+class ScriptedClient(SimulatedClient):
+    """A client that asks one thing at a time."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str) -> None:
+        super().__init__(context, name)
         self.is_done = False
         self._script: Script = self.script()
-        self._step: Question | Pause | None = None
+        self._step: Query | Delay | None = None
         self._is_waiting_for_connection = True
 
     def script(self) -> Script:
-        """What this actor does.  For subclasses."""
+        """Ask one query after the other.  For subclasses."""
         raise NotImplementedError
 
     def ready(self) -> None:
@@ -266,7 +266,7 @@ class ScriptedActor(Actor):
             else:
                 self._do_step()
 
-    def _advance(self, outcome: Outcome | None) -> None:
+    def _advance(self, outcome: QueryOutcome | None) -> None:
         try:
             if self._step is None:
                 self._step = next(self._script)
@@ -279,8 +279,8 @@ class ScriptedActor(Actor):
 
     def _do_step(self) -> None:
         step = self._step
-        if isinstance(step, Pause):
-            self.stage.clock.after(step.duration_ms, self._resume)
+        if isinstance(step, Delay):
+            self.context.clock.after(step.duration_ms, self._resume)
         elif not self.is_connected:
             self._is_waiting_for_connection = True
         elif step is not None:
@@ -289,8 +289,8 @@ class ScriptedActor(Actor):
     def _resume(self) -> None:
         self._advance(None)
 
-    def _on_answer(self, exchange: Exchange, answer: Message) -> None:
-        self._advance(Outcome(exchange, answer))
+    def _on_answer(self, exchange: ObservedExchange, answer: Message) -> None:
+        self._advance(QueryOutcome(exchange, answer))
 
-    def _on_lost(self, exchange: Exchange) -> None:
-        self._advance(Outcome(exchange, None))
+    def _on_lost(self, exchange: ObservedExchange) -> None:
+        self._advance(QueryOutcome(exchange, None))

@@ -1,13 +1,13 @@
-"""Who acts in a run: topics with small segments, producers and readers, drawn from the seed."""
+"""Scenario of records: topics with small segments, producers and readers, drawn from the seed."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Final
 
-from tarry.simulation.workload.admin import TopicPlan
-from tarry.simulation.workload.producer import ProducerPlan
-from tarry.simulation.workload.reader import ReaderPlan
+from tarry.simulation.clients.topic_admin import TopicPlan
+from tarry.simulation.records.producer import ProducerPlan
+from tarry.simulation.records.reader import ReaderPlan
 from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 
 _LONG_MS: Final = 75_000
@@ -15,7 +15,7 @@ _EXPIRATION_MS: Final = 50_000
 _COMPRESSION_TYPES: Final = ("gzip", "uncompressed", "snappy", "lz4", "zstd")
 
 
-class Scene:
+class RecordsScenario:
     """The topics and the kinds of clients of one run."""
 
     def __init__(self) -> None:
@@ -30,57 +30,57 @@ class Scene:
         self.has_pipeliner = False
 
 
-def draw_scene(random: Random) -> Scene:
-    """The scene of one run: small enough to be cheap, odd enough to be interesting."""
-    scene = Scene()
+def draw_records_scenario(random: Random) -> RecordsScenario:
+    """Draw the scenario of one run: small enough to be cheap, odd enough to be interesting."""
+    scenario = RecordsScenario()
     # Some runs take their time: recovery points are a minute apart.
     slowness = 1 if random.randrange(4) else 15
-    scene.duration_ms = slowness * (1_500 + random.randrange(8_000))
-    scene.admin_pause_ms_max = 300 * slowness
-    scene.settings = {
+    scenario.duration_ms = slowness * (1_500 + random.randrange(8_000))
+    scenario.admin_pause_ms_max = 300 * slowness
+    scenario.settings = {
         "log.retention.check.interval.ms": str(500 + random.randrange(3_000)),
         "log.segment.delete.delay.ms": str(random.randrange(2_000)),
     }
     if random.randrange(12) == 0:
-        scene.settings["flush.policy"] = "os"
+        scenario.settings["flush.policy"] = "os"
     if random.randrange(3) == 0:
-        scene.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
+        scenario.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
     for number in range(1 + random.randrange(2)):
-        scene.topics.append(_draw_topic(random, f"lasting-{number}", is_lasting=True))
+        scenario.topics.append(_draw_topic(random, f"lasting-{number}", is_lasting=True))
     if random.randrange(3) == 0:
-        scene.topics.append(_draw_topic(random, "passing", is_lasting=False))
+        scenario.topics.append(_draw_topic(random, "passing", is_lasting=False))
     for number in range(1 + random.randrange(3)):
-        scene.producers.append(_draw_producer(random, number, slowness))
+        scenario.producers.append(_draw_producer(random, number, slowness))
     for _ in range(1 + random.randrange(2)):
-        scene.readers.append(_draw_reader(random, slowness))
+        scenario.readers.append(_draw_reader(random, slowness))
     # Not drawn: the runs without one stay what they were.
-    scene.has_operator = scene.duration_ms % 3 == 0
-    if scene.duration_ms >= _LONG_MS:
-        _let_producers_expire(scene)
-    if scene.duration_ms % 7 == 1:
-        _ask_for_compression(scene)
-    scene.has_pipeliner = scene.duration_ms % 4 == 1
-    if scene.has_pipeliner:
-        scene.settings["offsets.topic.num.partitions"] = "1"
-    return scene
+    scenario.has_operator = scenario.duration_ms % 3 == 0
+    if scenario.duration_ms >= _LONG_MS:
+        _let_producers_expire(scenario)
+    if scenario.duration_ms % 7 == 1:
+        _ask_for_compression(scenario)
+    scenario.has_pipeliner = scenario.duration_ms % 4 == 1
+    if scenario.has_pipeliner:
+        scenario.settings["offsets.topic.num.partitions"] = "1"
+    return scenario
 
 
-def _let_producers_expire(scene: Scene) -> None:
+def _let_producers_expire(scenario: RecordsScenario) -> None:
     """Producers rest for longer than they are remembered.  A retry is never so late."""
-    scene.settings["producer.id.expiration.ms"] = str(_EXPIRATION_MS)
-    scene.settings["producer.id.expiration.check.interval.ms"] = "1000"
-    for plan in scene.producers:
+    scenario.settings["producer.id.expiration.ms"] = str(_EXPIRATION_MS)
+    scenario.settings["producer.id.expiration.check.interval.ms"] = "1000"
+    for plan in scenario.producers:
         plan.rest_ms = _EXPIRATION_MS + 3_000
         plan.timeout_ms = min(plan.timeout_ms, 3_000)
 
 
-def _ask_for_compression(scene: Scene) -> None:
+def _ask_for_compression(scenario: RecordsScenario) -> None:
     """Every topic stores its batches in a codec of its own, some batches take several turns."""
-    scene.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
-    for number, plan in enumerate(scene.topics):
-        codec = (scene.duration_ms // 7 + number) % len(_COMPRESSION_TYPES)
+    scenario.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
+    for number, plan in enumerate(scenario.topics):
+        codec = (scenario.duration_ms // 7 + number) % len(_COMPRESSION_TYPES)
         plan.configs["compression.type"] = _COMPRESSION_TYPES[codec]
-    for producer in scene.producers:
+    for producer in scenario.producers:
         producer.value_bytes_max = 40_000
 
 

@@ -1,4 +1,4 @@
-"""The play of groups: members, simple consumers and administrators over a few topics.
+"""The workload of groups: members, simple consumers and administrators over a few topics.
 
 With the faults over, every group is Stable with exactly those members that live, or has none,
 within session time-out, initial delay and rebalance time-out together.  At the end all members and
@@ -17,6 +17,9 @@ from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.checkers.groups.log_replay import LogReplay
 from tarry.simulation.checkers.groups.rounds import RoundChecker
 from tarry.simulation.checkers.topics import check_topics
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
+from tarry.simulation.clients.topic_admin import TopicAdmin
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import (
     PLACES_OF_GROUPS,
@@ -25,17 +28,14 @@ from tarry.simulation.faults import (
     draw_faults,
     without_loss_of_power,
 )
-from tarry.simulation.group_history import ALL, GroupHistory, OffsetWrite
-from tarry.simulation.group_scene import GroupPlan, draw_group_scene
-from tarry.simulation.play import Play
-from tarry.simulation.workload.actor import Actor, ScriptedActor
-from tarry.simulation.workload.admin import Admin
-from tarry.simulation.workload.group_admin import GroupAdmin
-from tarry.simulation.workload.group_collector import GroupCollector, LastLook
-from tarry.simulation.workload.group_stage import GroupStage
-from tarry.simulation.workload.member import Member
-from tarry.simulation.workload.simple_consumer import SimpleConsumer
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.groups.admin import GroupAdmin
+from tarry.simulation.groups.collector import GroupCollector, LastLook
+from tarry.simulation.groups.context import GroupsContext
+from tarry.simulation.groups.history import ALL, GroupHistory, OffsetWrite
+from tarry.simulation.groups.member import SimulatedMember
+from tarry.simulation.groups.scenario import GroupPlan, draw_groups_scenario
+from tarry.simulation.groups.simple_consumer import SimpleConsumer
+from tarry.simulation.workload import Workload
 
 # For connections to come again, and for a broker to start and load.
 _UNREST_MS: Final = 500
@@ -43,43 +43,43 @@ _UNREST_MS: Final = 500
 _ADMIN_PAUSE_MS_MAX: Final = 3_000
 
 
-class GroupsPlay(Play):
-    """See the module's text."""
+class GroupsWorkload(Workload):
+    """Members, simple consumers, administrators and their checkers."""
 
     def __init__(self, random: Random) -> None:
         super().__init__()
         # Members live on until they are removed.
         self.waits_at_rest = ("Join", "Sync", "Heartbeat", "Commit")
         self._random = random
-        self._scene = draw_group_scene(random)
-        self.duration_ms = self._scene.duration_ms
-        self.settings = self._scene.settings
+        self._scenario = draw_groups_scenario(random)
+        self.duration_ms = self._scenario.duration_ms
+        self.settings = self._scenario.settings
         self.faults = draw_faults(random, self.duration_ms, PLACES_OF_GROUPS)
         if self.settings.get("flush.policy") == "os":
             without_loss_of_power(self.faults)
-        self._members: list[Member] = []
+        self._members: list[SimulatedMember] = []
         self._simple: list[SimpleConsumer] = []
-        groups = self._scene.groups
+        groups = self._scenario.groups
         # Within this time all groups are Stable, whatever else is still under way.
         self._stable_ms_max = (
             max(group.session_timeout_ms_max for group in groups)
             + max(group.rebalance_timeout_ms_max for group in groups)
-            + self._scene.initial_delay_ms
+            + self._scenario.initial_delay_ms
             + _UNREST_MS
         )
 
-    def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
-        self._stage = stage
+    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
+        self._context = context
         self._disk = disk
-        self._history = GroupHistory(stage.network.turn_times_ms)
-        self._history.has_size_limit = self._scene.group_size_max > 0
-        if self._scene.retention_minutes:
-            self._history.retention_ms = self._scene.retention_minutes * 60_000
-        self._groups = GroupStage(stage, self._history, self._scene)
+        self._history = GroupHistory(context.network.turn_times_ms)
+        self._history.has_size_limit = self._scenario.group_size_max > 0
+        if self._scenario.retention_minutes:
+            self._history.retention_ms = self._scenario.retention_minutes * 60_000
+        self._groups = GroupsContext(context, self._history, self._scenario)
         self._groups.flush_ms_max = self.faults.flush_ms_max
-        pause_ms_max = min(_ADMIN_PAUSE_MS_MAX, self._scene.admin_pause_ms_max)
-        self._admin = Admin(stage, "admin", self._scene.topics, pause_ms_max=pause_ms_max)
-        self._group_admin = GroupAdmin(self._groups, "group-admin", self._scene.groups)
+        pause_ms_max = min(_ADMIN_PAUSE_MS_MAX, self._scenario.admin_pause_ms_max)
+        self._admin = TopicAdmin(context, "admin", self._scenario.topics, pause_ms_max=pause_ms_max)
+        self._group_admin = GroupAdmin(self._groups, "group-admin", self._scenario.groups)
         self._rounds = RoundChecker()
         self._stable_due_ms = -1
         self._replay = LogReplay(disk, self._history, self._is_topic_deleted)
@@ -88,31 +88,31 @@ class GroupsPlay(Play):
         self._admin.start()
         self._group_admin.start()
         self._add_write_faults()
-        for group in self._scene.groups:
+        for group in self._scenario.groups:
             if group.is_simple:
                 self._simple.append(SimpleConsumer(self._groups, f"s-{group.name}", group.name))
                 self._simple[-1].start()
             for number, plan in enumerate(group.members):
-                member = Member(self._groups, f"{group.name}-m{number}", group, plan)
+                member = SimulatedMember(self._groups, f"{group.name}-m{number}", group, plan)
                 self._members.append(member)
-                self._stage.clock.after(self._random.randrange(2_000), member.start)
+                self._context.clock.after(self._random.randrange(2_000), member.start)
 
     def _add_write_faults(self) -> None:
-        """What groups write fails at times, and nothing else."""
+        """Plan failures of writes to the groups' own topic, and of no others."""
         if not any(fault.kind == WRITE_FAULT for fault in self.faults.faults):
             return
         for _ in range(1 + self._random.randrange(8)):
-            self._stage.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
+            self._context.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
 
     def _fail_a_write(self) -> None:
-        if not self._stage.is_quiet:
+        if not self._context.is_quiet:
             self._disk.fail_writes(1, OFFSETS_TOPIC)
 
-    def actors(self) -> list[Actor]:
+    def clients(self) -> list[SimulatedClient]:
         return [self._admin, self._group_admin, *self._simple, *self._members]
 
-    def collectors(self) -> list[ScriptedActor]:
-        names = [group.name for group in self._scene.groups]
+    def collectors(self) -> list[ScriptedClient]:
+        names = [group.name for group in self._scenario.groups]
         return [
             GroupCollector(self._groups, "collector", names),
             LastLook(self._groups, "last-look", names),
@@ -129,7 +129,7 @@ class GroupsPlay(Play):
             and not any(self._unrests(broker))
         )
 
-    def complaints(self) -> list[str]:
+    def unfinished_sentences(self) -> list[str]:
         sentences = [
             f"{member.name} lives and is not settled"
             for member in self._members
@@ -163,7 +163,7 @@ class GroupsPlay(Play):
 
     def on_start(self) -> None:
         has_read_faults = any(fault.kind == READ_FAULT for fault in self.faults.faults)
-        if has_read_faults and not self._stage.is_quiet and self._random.randrange(2) == 0:
+        if has_read_faults and not self._context.is_quiet and self._random.randrange(2) == 0:
             # Recovery cannot read the groups' log, or loading cannot.
             self._disk.fail_reads(1, OFFSETS_TOPIC)
 
@@ -173,9 +173,9 @@ class GroupsPlay(Play):
         self._rounds.on_life_begins()
 
     def settings_of(self, life: int) -> dict[str, str]:
-        if not self._scene.is_size_changing:
+        if not self._scenario.is_size_changing:
             return self.settings
-        size_max = 1 + self._random.randrange(self._scene.group_size_max + 1)
+        size_max = 1 + self._random.randrange(self._scenario.group_size_max + 1)
         return {**self.settings, "group.max.size": str(size_max)}
 
     def on_stall(self, turn: int) -> None:
@@ -183,30 +183,30 @@ class GroupsPlay(Play):
         self._rounds.on_stall()
 
     def after_turn(self, broker: Broker) -> None:
-        violations = self._stage.history.violations
-        violations += self._replay.after_turn(broker, self._stage.network.turn)
+        violations = self._context.history.violations
+        violations += self._replay.after_turn(broker, self._context.network.turn)
         violations += self._rounds.after_turn(broker)
         violations += self._late_unrest(broker)
 
     def _late_unrest(self, broker: Broker) -> list[str]:
         """With the faults over, and in a life of the broker after that, the time is limited."""
-        stage = self._stage
-        if not stage.is_quiet or stage.is_still:
+        context = self._context
+        if not context.is_quiet or context.is_still:
             return []
         if self._stable_due_ms < 0:
-            self._stable_due_ms = stage.clock.now_ms + self._stable_ms_max
-        if stage.clock.now_ms < self._stable_due_ms:
+            self._stable_due_ms = context.clock.now_ms + self._stable_ms_max
+        if context.clock.now_ms < self._stable_due_ms:
             return []
         return [sentence for sentence in self._unrests(broker) if sentence]
 
     def _unrests(self, broker: Broker) -> list[str]:
         """Every group that is not Stable with those who live, a sentence each or ""."""
-        return [self._unrest_of(group, broker) for group in self._scene.groups]
+        return [self._unrest_of(group, broker) for group in self._scenario.groups]
 
     def on_life_ends(self) -> None:
         self._broker = None
         self._stable_due_ms = -1
-        self._history.last_turns.append(self._stage.network.turn)
+        self._history.last_turns.append(self._context.network.turn)
 
     def on_collected(self, broker: Broker) -> None:
         coordinator = broker.coordinator
@@ -214,24 +214,24 @@ class GroupsPlay(Play):
             if purgatory.name not in self.waits_at_rest:
                 continue
             if purgatory.delayed or purgatory.watched:
-                self._stage.history.violate(
+                self._context.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when all "
                     f"groups are gone, and {purgatory.watched} are watched"
                 )
         if coordinator.waiting:
-            self._stage.history.violate(
+            self._context.history.violate(
                 f"{coordinator.waiting} requests wait for groups when all of them are gone"
             )
 
     def _is_topic_deleted(self, name: str) -> bool:
         """Whether somebody has asked for that."""
-        changes = self._stage.history.topic_changes
+        changes = self._context.history.topic_changes
         return any(not change.is_creation and change.name == name for change in changes)
 
     # --- The verdict.
 
     def check(self) -> list[str]:
-        history = self._stage.history
+        history = self._context.history
         for change in history.topic_changes:
             if not change.is_creation:
                 # Its offsets go with it, some time after somebody has asked for that.

@@ -37,10 +37,10 @@ from tarry.protocol.messages.incremental_alter_configs import (
     decode_incremental_alter_configs_response,
 )
 from tarry.protocol.messages.list_offsets import ListOffsetsResponse
-from tarry.simulation.history import Deletion, Growth, Watermarks, place_name
-from tarry.simulation.workload.actor import Pause, Question, Script, ScriptedActor, Steps
-from tarry.simulation.workload.reader import EARLIEST, list_offsets_answer, offsets_question
-from tarry.simulation.workload.stage import KnownTopic, Stage
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.history import Growth, RecordsDeletion, Watermarks, place_name
+from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient, Steps
+from tarry.simulation.records.reader import EARLIEST, list_offsets_answer, offsets_query
 
 _TIMEOUT_MS: Final = 3_000
 _RETRY_MS: Final = 30
@@ -63,24 +63,24 @@ _CHANGED: Final = (
 )
 
 
-class Operator(ScriptedActor):
+class Operator(ScriptedClient):
     """One change after the other; it knows what the settings are, since nobody else sets them."""
 
-    def __init__(self, stage: Stage, name: str, *, pause_ms_max: int) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str, *, pause_ms_max: int) -> None:
+        super().__init__(context, name)
         self._pause_ms_max = pause_ms_max
         # What was answered: resource and key → value.
         self._values: dict[tuple[int, str, str], str] = {}
 
     def script(self) -> Script:
-        stage = self.stage
-        while not stage.is_quiet:
-            yield Pause(20 + stage.random.randrange(self._pause_ms_max))
-            topics = [topic for topic in stage.alive_topics() if topic.is_lasting]
+        context = self.context
+        while not context.is_quiet:
+            yield Delay(20 + context.random.randrange(self._pause_ms_max))
+            topics = [topic for topic in context.alive_topics() if topic.is_lasting]
             if not topics:
                 continue
-            topic = topics[stage.random.randrange(len(topics))]
-            kind = stage.random.randrange(6)
+            topic = topics[context.random.randrange(len(topics))]
+            kind = context.random.randrange(6)
             if kind < 2:
                 yield from self._delete_records(topic)
             elif kind == 2 and topic.partitions < _PARTITIONS_MAX:
@@ -94,19 +94,19 @@ class Operator(ScriptedActor):
     # -- records
 
     def _delete_records(self, topic: KnownTopic) -> Script:
-        stage = self.stage
-        place = topic.places()[stage.random.randrange(topic.partitions)]
-        end = stage.history.acknowledged_ends.get(place, 0)
+        context = self.context
+        place = topic.places()[context.random.randrange(topic.partitions)]
+        end = context.history.acknowledged_ends.get(place, 0)
         # Mostly little, so that enough is left to look at.
-        offset = stage.random.randrange(end + 1) if stage.is_chance(300) else end // 4
-        if stage.is_chance(50):
+        offset = context.random.randrange(end + 1) if context.is_chance(300) else end // 4
+        if context.is_chance(50):
             offset = -1
-        deletion = Deletion(place, offset)
-        stage.history.deletions.append(deletion)
+        deletion = RecordsDeletion(place, offset)
+        context.history.deletions.append(deletion)
         partitions = [DeleteRecordsPartition(place[1], offset)]
-        outcome = yield Question(
+        outcome = yield Query(
             api_keys.DELETE_RECORDS,
-            stage.version(0, 2),
+            context.version(0, 2),
             DeleteRecordsRequest([DeleteRecordsTopic(topic.name, partitions)], _TIMEOUT_MS),
             decode_delete_records_response,
             _TIMEOUT_MS,
@@ -115,14 +115,14 @@ class Operator(ScriptedActor):
             return
         answer = outcome.answer.topics[0].partitions[0]
         if answer.error_code == errors.REQUEST_TIMED_OUT:
-            stage.check_time_out(outcome.exchange, f"a deletion from {place_name(place)}")
+            context.check_time_out(outcome.exchange, f"a deletion from {place_name(place)}")
         elif answer.error_code == errors.NONE:
             deletion.low_watermark = answer.low_watermark
             watermarks = Watermarks(place, outcome.exchange)
             watermarks.log_start_offset = answer.low_watermark
-            stage.history.watermarks.append(watermarks)
+            context.history.watermarks.append(watermarks)
         elif answer.error_code != errors.KAFKA_STORAGE_ERROR:
-            stage.history.violate(
+            context.history.violate(
                 f"a deletion from {place_name(place)} below offset {offset} got "
                 f"{error_name(answer.error_code)}"
             )
@@ -130,14 +130,14 @@ class Operator(ScriptedActor):
     # -- partitions
 
     def _grow(self, topic: KnownTopic) -> Script:
-        stage = self.stage
+        context = self.context
         count = topic.partitions + 1
         is_tried = False
         while True:
             wanted = CreatePartitionsTopic(topic.name, count, None)
-            outcome = yield Question(
+            outcome = yield Query(
                 api_keys.CREATE_PARTITIONS,
-                stage.version(0, 3),
+                context.version(0, 3),
                 CreatePartitionsRequest([wanted], _TIMEOUT_MS),
                 decode_create_partitions_response,
                 _TIMEOUT_MS,
@@ -146,22 +146,22 @@ class Operator(ScriptedActor):
                 code = outcome.answer.results[0].error_code
                 # A try whose answer was lost may have done it.
                 if code == errors.NONE or (is_tried and code == errors.INVALID_PARTITIONS):
-                    stage.history.growths.append(Growth(topic.topic_id, count, outcome.exchange))
+                    context.history.growths.append(Growth(topic.topic_id, count, outcome.exchange))
                     break
                 if code == errors.REQUEST_TIMED_OUT:
-                    stage.check_time_out(outcome.exchange, f"the growth of {topic.name}")
+                    context.check_time_out(outcome.exchange, f"the growth of {topic.name}")
                 elif code not in _PASSING:
-                    stage.history.violate(f"the growth of {topic.name} got {error_name(code)}")
+                    context.history.violate(f"the growth of {topic.name} got {error_name(code)}")
             is_tried = True
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
         while not (yield from self._is_there(topic, count - 1)):
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
         topic.partitions = count
 
     def _is_there(self, topic: KnownTopic, index: int) -> Steps[bool]:
         """Whether the partition answers already: a disk may have refused its directory."""
-        question = offsets_question(self.stage, topic, (topic.topic_id, index), EARLIEST)
-        outcome = yield question
+        query = offsets_query(self.context, topic, (topic.topic_id, index), EARLIEST)
+        outcome = yield query
         if outcome is None or not isinstance(outcome.answer, ListOffsetsResponse):
             return False
         told = list_offsets_answer(outcome.answer, topic.name, index)
@@ -170,15 +170,15 @@ class Operator(ScriptedActor):
     # -- settings
 
     def _change(self, topic: KnownTopic) -> Script:
-        stage = self.stage
-        kind, key = _CHANGED[stage.random.randrange(len(_CHANGED))]
-        name = topic.name if kind == _TOPIC else ("", _BROKER_ID)[stage.random.randrange(2)]
-        value = str(1_000_000_000 + stage.random.randrange(1_000))
+        context = self.context
+        kind, key = _CHANGED[context.random.randrange(len(_CHANGED))]
+        name = topic.name if kind == _TOPIC else ("", _BROKER_ID)[context.random.randrange(2)]
+        value = str(1_000_000_000 + context.random.randrange(1_000))
         changes = [AlterableConfig(key, _SET, value)]
         while True:
-            outcome = yield Question(
+            outcome = yield Query(
                 api_keys.INCREMENTAL_ALTER_CONFIGS,
-                stage.version(0, 1),
+                context.version(0, 1),
                 IncrementalAlterConfigsRequest([AlterConfigsResource(kind, name, changes)]),
                 decode_incremental_alter_configs_response,
                 # The broker's own bound: the request has none.
@@ -190,24 +190,24 @@ class Operator(ScriptedActor):
                     self._values[kind, name, key] = value
                     return
                 if answer.error_code not in _PASSING:
-                    stage.history.violate(
+                    context.history.violate(
                         f"{key}={value} of {name!r} got {error_name(answer.error_code)}: "
                         f"{answer.error_message}"
                     )
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
 
     def _verify(self) -> Script:
-        """What was answered is what is told now."""
-        stage = self.stage
+        """Check that DescribeConfigs tells what was answered."""
+        context = self.context
         resources: dict[tuple[int, str], list[str]] = {}
         for kind, name, key in self._values:
             resources.setdefault((kind, name), []).append(key)
         asked = [
             DescribeConfigsResource(kind, name, keys) for (kind, name), keys in resources.items()
         ]
-        outcome = yield Question(
+        outcome = yield Query(
             api_keys.DESCRIBE_CONFIGS,
-            stage.version(1, 4),
+            context.version(1, 4),
             DescribeConfigsRequest(asked),
             decode_describe_configs_response,
         )
@@ -218,6 +218,6 @@ class Operator(ScriptedActor):
             resource = (result.resource_type, result.resource_name)
             for (kind, name, key), value in self._values.items():
                 if (kind, name) == resource and told.get(key) != value:
-                    stage.history.violate(
+                    context.history.violate(
                         f"{key} of {name!r} was set to {value} and is {told.get(key)}"
                     )

@@ -57,8 +57,8 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.protocol.registry import MESSAGES
 from tarry.records.builder import BatchBuilder
-from tarry.simulation.workload.actor import Question
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import Query
 from tarry.wire.reader import Window, window_of
 
 LATEST: Final = -1
@@ -86,11 +86,11 @@ LOST_TRACK: Final = "lost track"
 Check = Callable[[Message], str]
 
 
-class Step:
+class BurstStep:
     """One request of a burst, and the check of its answer."""
 
-    def __init__(self, question: Question, check: Check) -> None:
-        self.question = question
+    def __init__(self, query: Query, check: Check) -> None:
+        self.query = query
         self.check = check
 
 
@@ -106,11 +106,11 @@ def told(what: str, wanted: tuple[int, ...], got: tuple[int, ...]) -> str:
     )
 
 
-class Alone:
+class PipelineModel:
     """Partition 0 of a topic as it is when all that was written is done."""
 
-    def __init__(self, stage: Stage, topic: str) -> None:
-        self.stage = stage
+    def __init__(self, context: RunContext, topic: str) -> None:
+        self.context = context
         self.topic = topic
         self.partitions = 1
         self.start_offset = 0
@@ -118,7 +118,7 @@ class Alone:
         # False once it is known that something of it was not made.
         self.is_usable = True
 
-    def steps(self) -> list[Callable[[], Step]]:
+    def steps(self) -> list[Callable[[], BurstStep]]:
         """Choices of requests; what is to come more often stands several times."""
         return [
             self.produce,
@@ -137,43 +137,43 @@ class Alone:
             self.end_of_an_unknown_epoch,
         ]
 
-    def question(
+    def query(
         self, api_key: int, request: Message, versions: tuple[int, int], wait_ms: int = 0
-    ) -> Question:
+    ) -> Query:
         decode = MESSAGES[api_key].decode_response
-        return Question(api_key, self.stage.version(*versions), request, decode, wait_ms)
+        return Query(api_key, self.context.version(*versions), request, decode, wait_ms)
 
     # -- produce
 
-    def produce(self) -> Step:
+    def produce(self) -> BurstStep:
         """Some records; at times without an answer."""
-        random = self.stage.random
+        random = self.context.random
         count = 1 + random.randrange(_RECORDS_MAX)
         wanted = (errors.NONE, self.end_offset)
         self.end_offset += count
         return self._produce(count, wanted, acks=(-1, -1, 1, 0)[random.randrange(4)])
 
-    def produce_badly(self) -> Step:
+    def produce_badly(self) -> BurstStep:
         """Nowhere, or with acks that do not exist."""
-        if self.stage.random.randrange(2):
+        if self.context.random.randrange(2):
             return self._produce(1, (errors.UNKNOWN_TOPIC_OR_PARTITION, -1), index=NOWHERE)
         return self._produce(1, (errors.INVALID_REQUIRED_ACKS, -1), acks=5)
 
     def _produce(
         self, count: int, wanted: tuple[int, int], *, acks: int = -1, index: int = 0
-    ) -> Step:
-        stage = self.stage
+    ) -> BurstStep:
+        context = self.context
         builder = BatchBuilder()
         for number in range(count):
-            builder.append(stage.clock.now_wall_ms, None, b"%d" % (wanted[1] + number))
+            builder.append(context.clock.now_wall_ms, None, b"%d" % (wanted[1] + number))
         data = [PartitionProduceData(index=index, records=window_of(builder.build()))]
         request = ProduceRequest(
             acks=acks,
             timeout_ms=TIMEOUT_MS,
             topic_data=[TopicProduceData(name=self.topic, partition_data=data)],
         )
-        question = self.question(api_keys.PRODUCE, request, (3, 12), TIMEOUT_MS)
-        question.is_answer_expected = acks != 0
+        query = self.query(api_keys.PRODUCE, request, (3, 12), TIMEOUT_MS)
+        query.is_answer_expected = acks != 0
 
         def check(answer: Message) -> str:
             assert isinstance(answer, ProduceResponse)
@@ -181,19 +181,19 @@ class Alone:
             what = f"a produce with acks={acks} to {self.topic}-{index}"
             return told(what, wanted, (part.error_code, part.base_offset))
 
-        return Step(question, check)
+        return BurstStep(query, check)
 
     # -- offsets
 
-    def list_offset(self) -> Step:
-        """Where the partition begins or ends."""
-        if self.stage.random.randrange(2):
+    def list_offset(self) -> BurstStep:
+        """Ask where the partition begins or ends."""
+        if self.context.random.randrange(2):
             return self._list_offset(LATEST, (errors.NONE, self.end_offset))
         return self._list_offset(EARLIEST, (errors.NONE, self.start_offset))
 
-    def list_offset_badly(self) -> Step:
+    def list_offset_badly(self) -> BurstStep:
         """A time that has no meaning, a partition that is not there, an epoch to come."""
-        kind = self.stage.random.randrange(3)
+        kind = self.context.random.randrange(3)
         if kind == 0:
             return self._list_offset(-NOWHERE, (errors.UNSUPPORTED_VERSION, -1))
         if kind == 1:
@@ -202,7 +202,7 @@ class Alone:
 
     def _list_offset(
         self, timestamp: int, wanted: tuple[int, int], *, index: int = 0, epoch: int = -1
-    ) -> Step:
+    ) -> BurstStep:
         asked = ListOffsetsPartition(
             partition_index=index, timestamp=timestamp, current_leader_epoch=epoch
         )
@@ -216,9 +216,9 @@ class Alone:
             what = f"ListOffsets of {self.topic}-{index} for {timestamp}"
             return told(what, wanted, (part.error_code, part.offset))
 
-        return Step(self.question(api_keys.LIST_OFFSETS, request, (4, 10)), check)
+        return BurstStep(self.query(api_keys.LIST_OFFSETS, request, (4, 10)), check)
 
-    def end_of_an_unknown_epoch(self) -> Step:
+    def end_of_an_unknown_epoch(self) -> BurstStep:
         """OffsetForLeaderEpoch of an epoch that was never used: there is none."""
         asked = OffsetForLeaderPartition(partition=0, leader_epoch=NOWHERE)
         topics = [OffsetForLeaderTopic(topic=self.topic, partitions=[asked])]
@@ -231,28 +231,28 @@ class Alone:
             what = f"OffsetForLeaderEpoch of {self.topic}-0 for an epoch that never was"
             return told(what, (errors.NONE, -1, -1), got)
 
-        return Step(self.question(api_keys.OFFSET_FOR_LEADER_EPOCH, request, (2, 4)), check)
+        return BurstStep(self.query(api_keys.OFFSET_FOR_LEADER_EPOCH, request, (2, 4)), check)
 
     # -- fetch
 
-    def fetch(self) -> Step:
-        """From somewhere inside, or from the end, where it waits and finds nothing."""
-        random = self.stage.random
+    def fetch(self) -> BurstStep:
+        """Fetch from somewhere inside, or from the end, where the fetch waits and finds nothing."""
+        random = self.context.random
         size = self.end_offset - self.start_offset
         offset = self.start_offset + random.randrange(size + 1)
         wait_ms = random.randrange(_WAIT_MS_MAX) if random.randrange(4) == 0 else 0
         wanted = (errors.NONE, self.end_offset, self.start_offset, int(offset < self.end_offset))
         return self._fetch(offset, wanted, wait_ms=wait_ms)
 
-    def fetch_at_the_end(self) -> Step:
-        """It waits, and finds nothing: who would write is this client, behind it."""
+    def fetch_at_the_end(self) -> BurstStep:
+        """Fetch from the end: only this client would write, and it waits behind its own fetch."""
         wanted = (errors.NONE, self.end_offset, self.start_offset, 0)
-        wait_ms = 1 + self.stage.random.randrange(_WAIT_MS_MAX)
+        wait_ms = 1 + self.context.random.randrange(_WAIT_MS_MAX)
         return self._fetch(self.end_offset, wanted, wait_ms=wait_ms)
 
-    def fetch_badly(self) -> Step:
-        """From before the beginning or behind the end, or as one who knows an epoch to come."""
-        kind = self.stage.random.randrange(4)
+    def fetch_badly(self) -> BurstStep:
+        """Fetch outside of the log, or with a leader epoch that is still to come."""
+        kind = self.context.random.randrange(4)
         if kind == 0:
             return self._fetch(-2, (errors.OFFSET_OUT_OF_RANGE, -1, -1, 0))
         if kind == 1:
@@ -269,7 +269,7 @@ class Alone:
         wait_ms: int = 0,
         index: int = 0,
         epoch: int = -1,
-    ) -> Step:
+    ) -> BurstStep:
         asked = FetchPartition(
             partition=index,
             fetch_offset=offset,
@@ -291,25 +291,25 @@ class Alone:
             got = (part.error_code, part.high_watermark, part.log_start_offset, int(has_records))
             return told(f"a fetch from offset {offset} of {self.topic}-{index}", wanted, got)
 
-        return Step(self.question(api_keys.FETCH, request, (9, 12), wait_ms), check)
+        return BurstStep(self.query(api_keys.FETCH, request, (9, 12), wait_ms), check)
 
     # -- changes
 
-    def delete_records(self) -> Step:
+    def delete_records(self) -> BurstStep:
         """Some of them, or none, or all."""
-        random = self.stage.random
+        random = self.context.random
         offset = self.start_offset + random.randrange(self.end_offset - self.start_offset + 1)
         if random.randrange(6) == 0:
             offset = -1
         self.start_offset = self.end_offset if offset < 0 else offset
         return self._delete_records(offset, (errors.NONE, self.start_offset))
 
-    def delete_records_badly(self) -> Step:
+    def delete_records_badly(self) -> BurstStep:
         """More than there are, or below an offset that is none."""
-        offset = (self.end_offset + 1, -2)[self.stage.random.randrange(2)]
+        offset = (self.end_offset + 1, -2)[self.context.random.randrange(2)]
         return self._delete_records(offset, (errors.OFFSET_OUT_OF_RANGE, -1))
 
-    def _delete_records(self, offset: int, wanted: tuple[int, int]) -> Step:
+    def _delete_records(self, offset: int, wanted: tuple[int, int]) -> BurstStep:
         topic = DeleteRecordsTopic(self.topic, [DeleteRecordsPartition(0, offset)])
         request = DeleteRecordsRequest([topic], TIMEOUT_MS)
 
@@ -319,9 +319,9 @@ class Alone:
             what = f"DeleteRecords of {self.topic}-0 below offset {offset}"
             return told(what, wanted, (part.error_code, part.low_watermark))
 
-        return Step(self.question(api_keys.DELETE_RECORDS, request, (0, 2), TIMEOUT_MS), check)
+        return BurstStep(self.query(api_keys.DELETE_RECORDS, request, (0, 2), TIMEOUT_MS), check)
 
-    def grow(self) -> Step:
+    def grow(self) -> BurstStep:
         """One partition more; beyond the last one, fewer than there are."""
         wanted = errors.NONE
         count = self.partitions + 1
@@ -339,13 +339,13 @@ class Alone:
             what = f"{self.topic} with {count} partitions"
             return told(what, (wanted,), (answer.results[0].error_code,))
 
-        return Step(self.question(api_keys.CREATE_PARTITIONS, request, (0, 3), TIMEOUT_MS), check)
+        return BurstStep(self.query(api_keys.CREATE_PARTITIONS, request, (0, 3), TIMEOUT_MS), check)
 
-    def look(self) -> Step:
-        """How many partitions there are, or what a topic is that nobody made."""
+    def look(self) -> BurstStep:
+        """Ask for the partitions of the topic, or for a topic that nobody made."""
         wanted = (errors.NONE, self.partitions)
         name = self.topic
-        if self.stage.random.randrange(4) == 0:
+        if self.context.random.randrange(4) == 0:
             wanted = (errors.UNKNOWN_TOPIC_OR_PARTITION, 0)
             name = f"{name}-nowhere"
         request = MetadataRequest([MetadataRequestTopic(name=name)], False)
@@ -356,4 +356,4 @@ class Alone:
             got = (topic.error_code, len(topic.partitions))
             return told(f"Metadata of {name}", wanted, got)
 
-        return Step(self.question(api_keys.METADATA, request, (4, 13)), check)
+        return BurstStep(self.query(api_keys.METADATA, request, (4, 13)), check)

@@ -1,4 +1,4 @@
-"""What the clients of one run saw: the material of the checkers.
+"""History of one run, as its clients saw it: the material of the checkers.
 
 Everything carries the turns of the broker between which it happened: `delivered_turn` (the turn
 that first saw the request) and `answered_turn` (the turn that gave the answer).  X came before Y
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.simulation.exchange import Exchange
+from tarry.simulation.exchange import ObservedExchange
 
 # A partition of one incarnation of a topic.
 Place = tuple[bytes, int]
@@ -46,7 +46,7 @@ class SentBatch:
         self.outcome = UNKNOWN
         self.base_offset = -1
         self.error_code = 0
-        self.exchange: Exchange | None = None
+        self.exchange: ObservedExchange | None = None
 
 
 class ReadRecord:
@@ -62,9 +62,9 @@ class ReadRecord:
 
 
 class Watermarks:
-    """What one answer said about a partition; -1: it did not say."""
+    """Offsets that one answer named for a partition; -1: it named none."""
 
-    def __init__(self, place: Place, exchange: Exchange) -> None:
+    def __init__(self, place: Place, exchange: ObservedExchange) -> None:
         self.place = place
         self.exchange = exchange
         self.log_start_offset = -1
@@ -84,7 +84,7 @@ class TopicSeen:
 class MetadataSeen:
     """One answer to Metadata for all topics."""
 
-    def __init__(self, exchange: Exchange, life: int, topics: list[TopicSeen]) -> None:
+    def __init__(self, exchange: ObservedExchange, life: int, topics: list[TopicSeen]) -> None:
         self.exchange = exchange
         self.life = life
         self.topics = topics
@@ -98,14 +98,14 @@ class TopicChange:
         self.topic_id = topic_id
         self.is_creation = is_creation
         self.sent_turn = sent_turn
-        self.exchange: Exchange | None = None
+        self.exchange: ObservedExchange | None = None
 
 
 class EpochEnd:
     """An answer to OffsetForLeaderEpoch."""
 
     def __init__(
-        self, place: Place, exchange: Exchange, asked: int, epoch: int, end_offset: int
+        self, place: Place, exchange: ObservedExchange, asked: int, epoch: int, end_offset: int
     ) -> None:
         self.place = place
         self.exchange = exchange
@@ -132,7 +132,7 @@ class TimeLookup:
         self.offset = offset
 
 
-class Deletion:
+class RecordsDeletion:
     """A request to delete the records of a partition below an offset; -1: all there are."""
 
     def __init__(self, place: Place, offset: int) -> None:
@@ -145,14 +145,14 @@ class Deletion:
 class Growth:
     """A topic was told to have at least so many partitions."""
 
-    def __init__(self, topic_id: bytes, partitions: int, exchange: Exchange) -> None:
+    def __init__(self, topic_id: bytes, partitions: int, exchange: ObservedExchange) -> None:
         self.topic_id = topic_id
         self.partitions = partitions
         self.exchange = exchange
 
 
 class FinalPartition:
-    """What is in a partition when all is quiet, read once from its start to its end."""
+    """Content of a partition at the end of the run, read once from its start to its end."""
 
     def __init__(self, place: Place, log_start_offset: int, end_offset: int) -> None:
         self.place = place
@@ -161,7 +161,7 @@ class FinalPartition:
         self.records: list[ReadRecord] = []
 
 
-class HandedOut:
+class ReadRun:
     """Records that one reader got of a partition since it chose an offset."""
 
     def __init__(self, offset: int) -> None:
@@ -171,7 +171,7 @@ class HandedOut:
         self.gaps: list[tuple[int, int]] = []
 
 
-class History:
+class RunHistory:
     """The run."""
 
     def __init__(self) -> None:
@@ -180,7 +180,7 @@ class History:
         self.watermarks: list[Watermarks] = []
         self.metadata: list[MetadataSeen] = []
         self.topic_changes: list[TopicChange] = []
-        self.deletions: list[Deletion] = []
+        self.deletions: list[RecordsDeletion] = []
         self.growths: list[Growth] = []
         # Topics of which nothing is deleted unless somebody asks for it.
         self.kept_topics: dict[bytes, None] = {}
@@ -189,7 +189,7 @@ class History:
         self.producer_ids: list[tuple[int, int, str]] = []
         self.finals: dict[Place, FinalPartition] = {}
         # By the reader's name and partition.
-        self.handed_out: dict[tuple[str, Place], list[HandedOut]] = {}
+        self.handed_out: dict[tuple[str, Place], list[ReadRun]] = {}
         # Lives of the broker that did not end cleanly, in order.
         self.unclean_lives: list[int] = []
         # What a client could already tell to be wrong when it saw it.
@@ -201,7 +201,7 @@ class History:
     def violate(self, sentence: str) -> None:
         self.violations.append(sentence)
 
-    def acknowledge(self, batch: SentBatch, base_offset: int, exchange: Exchange) -> None:
+    def acknowledge(self, batch: SentBatch, base_offset: int, exchange: ObservedExchange) -> None:
         batch.outcome = ACKNOWLEDGED
         batch.base_offset = base_offset
         batch.exchange = exchange
@@ -228,14 +228,14 @@ class History:
 
     def begin_reading(self, reader: str, place: Place, offset: int) -> None:
         """The reader chose to read on from this offset."""
-        self.handed_out.setdefault((reader, place), []).append(HandedOut(offset))
+        self.handed_out.setdefault((reader, place), []).append(ReadRun(offset))
 
     def hand_out(self, reader: str, place: Place, offset: int, end_offset: int) -> None:
         """The reader got the records from one offset up to another."""
         runs = self.handed_out.setdefault((reader, place), [])
         if not runs:
             # Readers begin at the first offset there can be.
-            runs.append(HandedOut(0))
+            runs.append(ReadRun(0))
         run = runs[-1]
         if offset != run.end_offset:
             run.gaps.append((run.end_offset, offset))
@@ -246,10 +246,10 @@ class History:
 
 
 def place_name(place: Place) -> str:
-    """How a sentence names a partition."""
+    """Name a partition in a sentence."""
     return f"topic {place[0].hex()[:8]} partition {place[1]}"
 
 
-def is_before(earlier: Exchange, later: Exchange) -> bool:
+def is_before(earlier: ObservedExchange, later: ObservedExchange) -> bool:
     """True if the one was answered before the broker saw the other."""
     return 0 <= earlier.answered_turn < later.delivered_turn

@@ -21,29 +21,36 @@ from tarry.protocol.messages.list_offsets import (
 )
 from tarry.protocol.messages.metadata import MetadataResponse
 from tarry.protocol.messages.offset_for_leader_epoch import OffsetForLeaderEpochResponse
-from tarry.simulation.history import (
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.history import (
     MAX_TIMESTAMP,
     FinalPartition,
     Place,
     TimeLookup,
     place_name,
 )
-from tarry.simulation.workload.actor import Outcome, Pause, Question, Script, ScriptedActor, Steps
-from tarry.simulation.workload.admin import (
-    epoch_end_question,
-    metadata_question,
+from tarry.simulation.clients.simulated_client import (
+    Delay,
+    Query,
+    QueryOutcome,
+    Script,
+    ScriptedClient,
+    Steps,
+)
+from tarry.simulation.clients.topic_admin import (
+    epoch_end_query,
+    metadata_query,
     take_epoch_ends,
     take_metadata,
 )
-from tarry.simulation.workload.reader import (
+from tarry.simulation.records.reader import (
     EARLIEST,
     LATEST,
     ReaderPlan,
     fetch_answers,
-    fetch_question,
+    fetch_query,
 )
-from tarry.simulation.workload.reading import read_answer
-from tarry.simulation.workload.stage import KnownTopic, Stage
+from tarry.simulation.records.reading import read_answer
 
 _LOOKUP_ROUNDS: Final = 3
 _FETCHES_MAX: Final = 200
@@ -53,11 +60,11 @@ _VERSION_OF_MAX_TIMESTAMP: Final = 7
 Aim = tuple[KnownTopic, Place, int]
 
 
-class Collector(ScriptedActor):
+class RecordCollector(ScriptedClient):
     """Reads everything once."""
 
-    def __init__(self, stage: Stage, name: str) -> None:
-        super().__init__(stage, name)
+    def __init__(self, context: RunContext, name: str) -> None:
+        super().__init__(context, name)
         self._places: list[tuple[KnownTopic, Place]] = []
         self._finals: dict[Place, FinalPartition] = {}
 
@@ -73,23 +80,23 @@ class Collector(ScriptedActor):
                 yield from self._look_inside()
             yield from self._look_up_times()
             yield from self._ask_epoch_ends()
-        self.stage.history.finals = self._finals
+        self.context.history.finals = self._finals
 
-    def _ask(self, question: Question) -> Steps[Outcome]:
+    def _ask(self, query: Query) -> Steps[QueryOutcome]:
         """Ask until there is an answer."""
         while True:
-            outcome = yield question
+            outcome = yield query
             if outcome is not None and outcome.answer is not None:
                 return outcome
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
 
     def _look(self) -> Script:
-        stage = self.stage
-        outcome = yield from self._ask(metadata_question(stage))
+        context = self.context
+        outcome = yield from self._ask(metadata_query(context))
         assert isinstance(outcome.answer, MetadataResponse)
-        seen = take_metadata(stage, outcome.exchange, outcome.answer)
+        seen = take_metadata(context, outcome.exchange, outcome.answer)
         for topic_seen in seen.topics:
-            topic = stage.topic_by_id(topic_seen.topic_id)
+            topic = context.topic_by_id(topic_seen.topic_id)
             if topic is not None and topic.is_alive:
                 self._places += [(topic, place) for place in topic.places()]
 
@@ -97,7 +104,7 @@ class Collector(ScriptedActor):
         self, timestamps: list[int], version_min: int = 1
     ) -> Steps[list[tuple[int, int]]]:
         """Timestamp and offset that ListOffsets gives for each place."""
-        stage = self.stage
+        context = self.context
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, place), timestamp in zip(self._places, timestamps, strict=True):
             asked = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
@@ -105,19 +112,19 @@ class Collector(ScriptedActor):
                 asked
             )
         request = ListOffsetsRequest(replica_id=-1, topics=list(topics.values()))
-        question = Question(
+        query = Query(
             api_keys.LIST_OFFSETS,
-            stage.version(version_min, 10),
+            context.version(version_min, 10),
             request,
             decode_list_offsets_response,
         )
-        outcome = yield from self._ask(question)
+        outcome = yield from self._ask(query)
         assert isinstance(outcome.answer, ListOffsetsResponse)
         told: dict[tuple[str, int], tuple[int, int]] = {}
         for answer in outcome.answer.topics:
             for partition in answer.partitions:
                 if partition.error_code != errors.NONE:
-                    stage.history.violate(
+                    context.history.violate(
                         f"ListOffsets of {answer.name}-{partition.partition_index} got "
                         f"{error_name(partition.error_code)} when all was quiet"
                     )
@@ -141,13 +148,13 @@ class Collector(ScriptedActor):
             yield from self._fetch(aims, offsets)
         for place, offset in offsets.items():
             if offset < self._finals[place].end_offset:
-                self.stage.history.violate(
+                self.context.history.violate(
                     f"{place_name(place)} cannot be read past offset {offset} when all is quiet"
                 )
 
     def _look_inside(self) -> Script:
         """Fetch from somewhere inside each partition, where an index is needed."""
-        random = self.stage.random
+        random = self.context.random
         aims: list[Aim] = []
         for topic, place in self._places:
             final = self._finals[place]
@@ -158,13 +165,13 @@ class Collector(ScriptedActor):
             yield from self._fetch(aims, {})
 
     def _fetch(self, aims: list[Aim], offsets: dict[Place, int]) -> Script:
-        stage = self.stage
+        context = self.context
         plan = ReaderPlan()
         plan.max_wait_ms = 0
-        outcome = yield from self._ask(fetch_question(stage, aims, plan))
+        outcome = yield from self._ask(fetch_query(context, aims, plan))
         assert isinstance(outcome.answer, FetchResponse)
         asked = {place: offset for _topic, place, offset in aims}
-        for place, answer in fetch_answers(stage, outcome.exchange, outcome.answer):
+        for place, answer in fetch_answers(context, outcome.exchange, outcome.answer):
             if answer.error_code == errors.OFFSET_OUT_OF_RANGE:
                 # Retention goes on; but the log start must say so.
                 yield from self._follow_log_starts()
@@ -172,11 +179,11 @@ class Collector(ScriptedActor):
                 if offsets[place] > asked[place]:
                     continue
             if answer.error_code != errors.NONE:
-                stage.history.violate(
+                context.history.violate(
                     f"a fetch from offset {asked[place]} of {place_name(place)} got "
                     f"{error_name(answer.error_code)} when all was quiet"
                 )
-            offsets[place] = read_answer(stage, place, asked[place], answer, outcome.exchange)
+            offsets[place] = read_answer(context, place, asked[place], answer, outcome.exchange)
 
     def _follow_log_starts(self) -> Script:
         starts = yield from self._ask_offsets([EARLIEST] * len(self._places))
@@ -184,17 +191,17 @@ class Collector(ScriptedActor):
             self._finals[place].log_start_offset = start
 
     def _look_up_times(self) -> Script:
-        stage = self.stage
+        context = self.context
         timestamps: list[int] = []
         for _topic, place in self._places:
             final = self._finals[place]
             size = final.end_offset - final.log_start_offset
-            timestamp = stage.clock.now_wall_ms
+            timestamp = context.clock.now_wall_ms
             if size > 0:
-                offset = final.log_start_offset + stage.random.randrange(size)
-                record = stage.history.reads.get(place, {}).get(offset)
+                offset = final.log_start_offset + context.random.randrange(size)
+                record = context.history.reads.get(place, {}).get(offset)
                 if record is not None:
-                    timestamp = record.timestamp + stage.random.randrange(3) - 1
+                    timestamp = record.timestamp + context.random.randrange(3) - 1
             timestamps.append(timestamp)
         found = yield from self._ask_offsets(timestamps)
         latest = yield from self._ask_offsets(
@@ -206,16 +213,16 @@ class Collector(ScriptedActor):
             self._places, timestamps, found, latest, strict=True
         ):
             if starts[place] == self._finals[place].log_start_offset:
-                stage.history.time_lookups.append(TimeLookup(place, asked, timestamp, offset))
-                stage.history.time_lookups.append(TimeLookup(place, MAX_TIMESTAMP, *newest))
+                context.history.time_lookups.append(TimeLookup(place, asked, timestamp, offset))
+                context.history.time_lookups.append(TimeLookup(place, MAX_TIMESTAMP, *newest))
 
     def _ask_epoch_ends(self) -> Script:
-        stage = self.stage
+        context = self.context
         aims: list[Aim] = []
         for topic, place in self._places:
-            newest = stage.leader_epochs.get(place, 0)
-            aims.append((topic, place, stage.random.randrange(newest + 1)))
-        outcome = yield from self._ask(epoch_end_question(stage, aims))
+            newest = context.leader_epochs.get(place, 0)
+            aims.append((topic, place, context.random.randrange(newest + 1)))
+        outcome = yield from self._ask(epoch_end_query(context, aims))
         assert isinstance(outcome.answer, OffsetForLeaderEpochResponse)
         asked = {place: epoch for _topic, place, epoch in aims}
-        take_epoch_ends(stage, outcome.exchange, asked, outcome.answer)
+        take_epoch_ends(context, outcome.exchange, asked, outcome.answer)

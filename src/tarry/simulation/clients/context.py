@@ -1,13 +1,13 @@
-"""What the actors of one run share: time, network, chance, and the topics that they know of."""
+"""Run context: time, network, chance and known topics, shared by the clients of one run."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Final
 
+from tarry.simulation.clients.history import Place, RunHistory
 from tarry.simulation.clock import SimulatedClock
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.history import History, Place
+from tarry.simulation.exchange import ObservedExchange
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.trace import Trace
 
@@ -31,8 +31,8 @@ class KnownTopic:
         return [(self.topic_id, index) for index in range(self.partitions)]
 
 
-class Stage:
-    """Shared by all actors of a run."""
+class RunContext:
+    """Shared by all clients of a run."""
 
     def __init__(
         self, clock: SimulatedClock, network: SimulatedNetwork, random: Random, trace: Trace
@@ -41,7 +41,7 @@ class Stage:
         self.network = network
         self.random = random
         self.trace = trace
-        self.history = History()
+        self.history = RunHistory()
         self.topics: list[KnownTopic] = []
         # Codecs that producers choose from; one may stand there several times.
         self.codecs: list[int] = [0]
@@ -77,7 +77,7 @@ class Stage:
             return version_max
         return version_min + self.random.randrange(version_max - version_min + 1)
 
-    def check_time_out(self, exchange: Exchange, what: str) -> None:
+    def check_time_out(self, exchange: ObservedExchange, what: str) -> None:
         """REQUEST_TIMED_OUT is honest only after as long a wait as was asked for."""
         waited_ms = self.network.waited_ms(exchange)
         if waited_ms < exchange.wait_ms - _EARLY_MS and not exchange.is_answered_in_stop:

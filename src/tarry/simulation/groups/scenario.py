@@ -1,11 +1,11 @@
-"""Who acts in a play of groups: groups, their members, simple consumers, drawn from the seed."""
+"""Scenario of groups: groups, their members and simple consumers, drawn from the seed."""
 
 from __future__ import annotations
 
 from random import Random
 from typing import Final
 
-from tarry.simulation.workload.admin import TopicPlan
+from tarry.simulation.clients.topic_admin import TopicPlan
 
 # All members of a group support the same, and like it in their own order.  More is no use: of a
 # group that was loaded only the chosen one is known, and whoever lacks that is turned away.
@@ -13,7 +13,7 @@ _PROTOCOLS: Final = (("range", "roundrobin"), ("roundrobin", "range"))
 
 
 class MemberPlan:
-    """What kind of member one is, and how badly it behaves."""
+    """Traits of one member, and the rates of its faults."""
 
     def __init__(self) -> None:
         self.instance_id: str | None = None
@@ -30,13 +30,13 @@ class MemberPlan:
         self.rejoins_per_mille = 10
         self.commits_per_mille = 400
         # A commit of an earlier process or generation arrives late.
-        self.hauntings_per_mille = 20
+        self.late_requests_per_mille = 20
         # Of 1,000 requests so many lose their answers.
         self.losses_per_mille = 20
 
     @property
     def is_hopeless(self) -> bool:
-        """Alone it can never sync in time."""
+        """PipelineModel it can never sync in time."""
         return self.rebalance_timeout_ms <= 1
 
 
@@ -60,7 +60,7 @@ class GroupPlan:
         return max([0, *(member.rebalance_timeout_ms for member in self.members)])
 
 
-class GroupScene:
+class GroupsScenario:
     """The groups and topics of one run."""
 
     def __init__(self) -> None:
@@ -80,44 +80,44 @@ class GroupScene:
         self.retention_minutes = 0
 
 
-def draw_group_scene(random: Random) -> GroupScene:
-    """The scene of one run."""
-    scene = GroupScene()
+def draw_groups_scenario(random: Random) -> GroupsScenario:
+    """The scenario of one run."""
+    scenario = GroupsScenario()
     # Some runs take their time: recovery points are a minute apart, and so is the retention.
     slowness = 1 if random.randrange(8) else 8
-    scene.duration_ms = slowness * (8_000 + random.randrange(20_000))
-    scene.admin_pause_ms_max = slowness * (500 + random.randrange(4_000))
-    scene.initial_delay_ms = slowness * (0, 300, 1_000)[random.randrange(3)]
+    scenario.duration_ms = slowness * (8_000 + random.randrange(20_000))
+    scenario.admin_pause_ms_max = slowness * (500 + random.randrange(4_000))
+    scenario.initial_delay_ms = slowness * (0, 300, 1_000)[random.randrange(3)]
     if random.randrange(8) == 0 or (slowness > 1 and random.randrange(2)):
-        scene.retention_minutes = 1
-    scene.commit_timeout_ms = (1_000, 5_000)[random.randrange(2)]
+        scenario.retention_minutes = 1
+    scenario.commit_timeout_ms = (1_000, 5_000)[random.randrange(2)]
     if random.randrange(8) == 0:
-        scene.group_size_max = 1 + random.randrange(3)
-        scene.is_size_changing = random.randrange(2) == 0
-    scene.loses_offsets_topic = random.randrange(15) == 0
-    scene.settings = _draw_settings(random, scene)
+        scenario.group_size_max = 1 + random.randrange(3)
+        scenario.is_size_changing = random.randrange(2) == 0
+    scenario.loses_offsets_topic = random.randrange(15) == 0
+    scenario.settings = _draw_settings(random, scenario)
     for number in range(1 + random.randrange(2)):
-        scene.topics.append(
+        scenario.topics.append(
             TopicPlan(f"lasting-{number}", 1 + random.randrange(3), is_lasting=True)
         )
     if random.randrange(3) == 0:
-        scene.topics.append(TopicPlan("passing", 1 + random.randrange(2), is_lasting=False))
+        scenario.topics.append(TopicPlan("passing", 1 + random.randrange(2), is_lasting=False))
     for number in range(1 + random.randrange(2)):
-        scene.groups.append(_draw_group(random, f"group-{number}", slowness))
+        scenario.groups.append(_draw_group(random, f"group-{number}", slowness))
     if random.randrange(2) == 0:
         simple = GroupPlan("simple")
         simple.is_simple = True
-        scene.groups.append(simple)
-    return scene
+        scenario.groups.append(simple)
+    return scenario
 
 
-def _draw_settings(random: Random, scene: GroupScene) -> dict[str, str]:
+def _draw_settings(random: Random, scenario: GroupsScenario) -> dict[str, str]:
     settings = {
         "group.min.session.timeout.ms": "500",
-        "group.initial.rebalance.delay.ms": str(scene.initial_delay_ms),
+        "group.initial.rebalance.delay.ms": str(scenario.initial_delay_ms),
         "offsets.topic.num.partitions": str(1 + random.randrange(3)),
         "offsets.topic.replication.factor": "1",
-        "offsets.commit.timeout.ms": str(scene.commit_timeout_ms),
+        "offsets.commit.timeout.ms": str(scenario.commit_timeout_ms),
         "offsets.retention.check.interval.ms": str(1_000 + random.randrange(10_000)),
         # A new segment for every few entries, so that there is something to compact.
         "log.index.interval.bytes": str(random.randrange(400)),
@@ -128,10 +128,10 @@ def _draw_settings(random: Random, scene: GroupScene) -> dict[str, str]:
         settings["log.cleaner.backoff.ms"] = str(100 + random.randrange(2_000))
         settings["log.cleaner.min.cleanable.ratio"] = ("0.01", "0.3")[random.randrange(2)]
         settings["log.cleaner.delete.retention.ms"] = str((0, 500, 5_000)[random.randrange(3)])
-    if scene.group_size_max:
-        settings["group.max.size"] = str(scene.group_size_max)
-    if scene.retention_minutes:
-        settings["offsets.retention.minutes"] = str(scene.retention_minutes)
+    if scenario.group_size_max:
+        settings["group.max.size"] = str(scenario.group_size_max)
+    if scenario.retention_minutes:
+        settings["offsets.retention.minutes"] = str(scenario.retention_minutes)
     if random.randrange(12) == 0:
         settings["flush.policy"] = "os"
     return settings
@@ -157,7 +157,7 @@ def _draw_group(random: Random, name: str, slowness: int) -> GroupPlan:
         member.pauses_per_mille = 20 * wildness
         member.leaves_per_mille = 10 * wildness
         member.rejoins_per_mille = 10 * wildness
-        member.hauntings_per_mille = 15 * wildness
+        member.late_requests_per_mille = 15 * wildness
         member.losses_per_mille = 15 * random.randrange(4)
         member.commits_per_mille = 200 + random.randrange(800)
         if random.randrange(6) == 0:

@@ -31,26 +31,26 @@ from tarry.protocol.messages.sync_group import (
     SyncGroupRequestAssignment,
     SyncGroupResponse,
 )
-from tarry.simulation.group_history import (
-    COMMIT,
-    HEARTBEAT,
-    JOIN,
-    LEAVE,
-    SYNC,
-    Asked,
-    Register,
-)
-from tarry.simulation.group_scene import GroupPlan, MemberPlan
-from tarry.simulation.workload.actor import Pause, Question, Script, Steps
-from tarry.simulation.workload.assignment import (
+from tarry.simulation.clients.simulated_client import Delay, Query, Script, Steps
+from tarry.simulation.groups.assignment import (
     Partition,
     decode_assignment,
     encode_assignment,
     share_out,
     subscription,
 )
-from tarry.simulation.workload.group_stage import OF_A_WRITE, OF_THE_COORDINATOR, GroupStage, Sent
-from tarry.simulation.workload.mortal import Mortal, ProcessDied
+from tarry.simulation.groups.context import OF_A_WRITE, OF_THE_COORDINATOR, GroupsContext, Sent
+from tarry.simulation.groups.history import (
+    COMMIT,
+    HEARTBEAT,
+    JOIN,
+    LEAVE,
+    SYNC,
+    MemberRequest,
+    Register,
+)
+from tarry.simulation.groups.restartable import ProcessDied, RestartableClient
+from tarry.simulation.groups.scenario import GroupPlan, MemberPlan
 
 _RETRY_MS: Final = 40
 
@@ -63,13 +63,13 @@ _LEAVE_OF_SEVERAL: Final = 3
 _SYNC_OF_PROTOCOLS: Final = 5
 
 
-class Member(Mortal):
-    """See the module's text."""
+class SimulatedMember(RestartableClient):
+    """Member of a group that joins, works, commits and fails in many ways."""
 
     def __init__(
-        self, group_stage: GroupStage, name: str, group: GroupPlan, plan: MemberPlan
+        self, groups_context: GroupsContext, name: str, group: GroupPlan, plan: MemberPlan
     ) -> None:
-        super().__init__(group_stage, name, plan)
+        super().__init__(groups_context, name, plan)
         self.group = group
         # The membership as this process knows it.
         self.member_id = ""
@@ -81,10 +81,10 @@ class Member(Mortal):
         self._subscription_number = 0
         self._is_coordinator_known = False
         # Id and generation of the process before this one.
-        self._ghost = ("", -1)
+        self._previous = ("", -1)
 
     def _forget_everything(self) -> None:
-        self._ghost = (self.member_id, self.generation_id)
+        self._previous = (self.member_id, self.generation_id)
         self.member_id = ""
         self.generation_id = -1
         self.is_settled = False
@@ -106,17 +106,17 @@ class Member(Mortal):
                 yield from self._fetch_positions()
                 yield from self._work()
 
-    def _ask(self, question: Question, asked: Asked | None = None) -> Steps[Message | None]:
+    def _ask(self, query: Query, asked: MemberRequest | None = None) -> Steps[Message | None]:
         """Ask; the answer, or None when it was lost."""
         if asked is not None:
-            question.on_sent = Sent(self._groups.history, asked).happen
-        outcome = yield from self._ask_once(question)
+            query.on_sent = Sent(self._groups.history, asked).happen
+        outcome = yield from self._ask_once(query)
         if outcome.answer is None:
             self._is_coordinator_known = False
         return outcome.answer
 
-    def _new_asked(self, kind: str) -> Asked:
-        asked = Asked(kind, self.group.name, self.name, self.member_id)
+    def _new_asked(self, kind: str) -> MemberRequest:
+        asked = MemberRequest(kind, self.group.name, self.name, self.member_id)
         self._remark(f"{kind} as {self.member_id or 'nobody'} in generation {self.generation_id}")
         asked.instance_id = self.plan.instance_id
         asked.generation_id = self.generation_id
@@ -133,24 +133,24 @@ class Member(Mortal):
 
     @property
     def _wait_ms(self) -> int:
-        """How long a join or a sync may wait."""
-        return max(self.group.rebalance_timeout_ms_max, self._groups.scene.initial_delay_ms)
+        """Return how long a join or a sync may wait, in ms."""
+        return max(self.group.rebalance_timeout_ms_max, self._groups.scenario.initial_delay_ms)
 
     # -- what errors do
 
     def _take_error(self, what: str, error_code: int) -> Script:
-        """What a consumer does about an error; `ProcessDied` if it gives up."""
+        """React to an error as a consumer does; `ProcessDied` if it gives up."""
         self.is_settled = False
         self._remark(f"{what} got {errors.error_name(error_code)}")
         if error_code in OF_A_WRITE:
             self._is_coordinator_known = False
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
         elif error_code in (errors.UNKNOWN_MEMBER_ID, errors.GROUP_ID_NOT_FOUND):
             self.member_id = ""
             self.generation_id = -1
         elif error_code == errors.ILLEGAL_GENERATION:
             self.generation_id = -1
-            if self.plan.instance_id is None and self.stage.random.randrange(2) == 0:
+            if self.plan.instance_id is None and self.context.random.randrange(2) == 0:
                 self.member_id = ""
         elif self._is_final(error_code):
             raise ProcessDied
@@ -161,7 +161,9 @@ class Member(Mortal):
         """Another has its place, or there is none for it."""
         if error_code == errors.FENCED_INSTANCE_ID:
             return self.plan.instance_id is not None
-        return error_code == errors.GROUP_MAX_SIZE_REACHED and self._groups.scene.group_size_max > 0
+        return (
+            error_code == errors.GROUP_MAX_SIZE_REACHED and self._groups.scenario.group_size_max > 0
+        )
 
     # -- coordinator and join
 
@@ -171,7 +173,7 @@ class Member(Mortal):
             if isinstance(answer, FindCoordinatorResponse):
                 self._is_coordinator_known = self._groups.is_found(self.name, answer)
             if not self._is_coordinator_known:
-                yield Pause(_RETRY_MS)
+                yield Delay(_RETRY_MS)
 
     def _join(self) -> Steps[JoinGroupResponse | None]:
         yield from self._find_coordinator()
@@ -179,7 +181,7 @@ class Member(Mortal):
         asked.generation_id = -1
         answer = yield from self._ask(self._join_question(), asked)
         if not isinstance(answer, JoinGroupResponse):
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
             return None
         asked.error_code = answer.error_code
         asked.given_id = answer.member_id
@@ -198,16 +200,16 @@ class Member(Mortal):
         self.generation_id = answer.generation_id
         self._protocol_name = answer.protocol_name
         if answer.protocol_name not in self.plan.protocols:
-            self.stage.history.violate(
+            self.context.history.violate(
                 f"{self.name} was told protocol {answer.protocol_name!r}, which it does not support"
             )
         if self._is_chance(self.plan.deaths_per_mille):
             self._die()
         return answer
 
-    def _join_question(self) -> Question:
+    def _join_question(self) -> Query:
         plan = self.plan
-        topics = [topic.name for topic in self.stage.alive_topics()]
+        topics = [topic.name for topic in self.context.alive_topics()]
         protocols = [
             JoinGroupRequestProtocol(
                 name=name, metadata=subscription(topics, self._subscription_number)
@@ -225,16 +227,16 @@ class Member(Mortal):
         )
         version_of_instances = max(plan.join_version_min, _JOIN_OF_INSTANCES)
         versions = self._versions(plan.join_version_min, version_of_instances, 9)
-        return self._groups.question(api_keys.JOIN_GROUP, request, versions, self._wait_ms)
+        return self._groups.query(api_keys.JOIN_GROUP, request, versions, self._wait_ms)
 
     # -- sync
 
     def _sync(self, joined: JoinGroupResponse) -> Steps[bool]:
         if self._is_chance(self.plan.pauses_per_mille):
             yield from self._groups.pause(
-                self.stage.random.randrange(2 * max(1, self.plan.rebalance_timeout_ms))
+                self.context.random.randrange(2 * max(1, self.plan.rebalance_timeout_ms))
             )
-        if self._is_chance(self.plan.hauntings_per_mille):
+        if self._is_chance(self.plan.late_requests_per_mille):
             yield from self._send_commit()
         asked = self._new_asked(SYNC)
         versions = self._versions(0, _SYNC_OF_INSTANCES, 5)
@@ -245,13 +247,13 @@ class Member(Mortal):
             group_instance_id=self.plan.instance_id,
             assignments=self._assign(joined),
         )
-        question = self._groups.question(api_keys.SYNC_GROUP, request, versions, self._wait_ms)
-        if question.version >= _SYNC_OF_PROTOCOLS:
+        query = self._groups.query(api_keys.SYNC_GROUP, request, versions, self._wait_ms)
+        if query.version >= _SYNC_OF_PROTOCOLS:
             request.protocol_type = self.group.protocol_type
             request.protocol_name = self._protocol_name
-        answer = yield from self._ask(question, asked)
+        answer = yield from self._ask(query, asked)
         if not isinstance(answer, SyncGroupResponse):
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
             return False
         asked.error_code = answer.error_code
         if answer.error_code != errors.NONE:
@@ -263,13 +265,13 @@ class Member(Mortal):
         return True
 
     def _assign(self, joined: JoinGroupResponse) -> list[SyncGroupRequestAssignment]:
-        """What the leader brings; nobody else brings anything."""
+        """Return the leader's assignments; other members bring none."""
         if joined.leader != self.member_id or not joined.members or joined.skip_assignment:
             return []
         member_ids = [member.member_id for member in joined.members]
         partitions = [
             (topic.name, index)
-            for topic in self.stage.alive_topics()
+            for topic in self.context.alive_topics()
             for index in range(topic.partitions)
         ]
         token = self._groups.new_mark(self.name)
@@ -288,25 +290,25 @@ class Member(Mortal):
 
     def _work(self) -> Script:
         """Until it has to join again."""
-        stage = self.stage
+        context = self.context
         plan = self.plan
         while True:
-            yield Pause(1 + stage.random.randrange(plan.heartbeat_ms))
+            yield Delay(1 + context.random.randrange(plan.heartbeat_ms))
             if self._is_chance(plan.deaths_per_mille):
                 self._die()
             if self._is_chance(plan.pauses_per_mille):
                 self.is_settled = False
-                yield from self._groups.pause(stage.random.randrange(3 * plan.session_timeout_ms))
+                yield from self._groups.pause(context.random.randrange(3 * plan.session_timeout_ms))
                 # What it does first is what nobody waits for any more.
                 yield from self._commit()
             if self._is_chance(plan.leaves_per_mille):
                 yield from self._leave()
             if self._is_chance(plan.rejoins_per_mille):
-                self._subscription_number += stage.random.randrange(2)
+                self._subscription_number += context.random.randrange(2)
                 self.is_settled = False
                 return
-            if self._is_chance(plan.hauntings_per_mille):
-                yield from self._haunt()
+            if self._is_chance(plan.late_requests_per_mille):
+                yield from self._send_late_request()
             if self._is_chance(plan.commits_per_mille):
                 is_member = yield from self._commit()
                 if not is_member:
@@ -326,7 +328,7 @@ class Member(Mortal):
             self.is_settled = True
             return True
         is_revoked = error_code == errors.REBALANCE_IN_PROGRESS
-        if is_revoked and self.stage.is_chance(self.plan.commits_per_mille):
+        if is_revoked and self.context.is_chance(self.plan.commits_per_mille):
             yield from self._commit()
         yield from self._take_error("Heartbeat", error_code)
         # While the coordinator is away its members stay members.
@@ -342,14 +344,14 @@ class Member(Mortal):
             group_instance_id=self.plan.instance_id,
         )
         versions = self._versions(0, _HEARTBEAT_OF_INSTANCES, 4)
-        question = self._groups.question(api_keys.HEARTBEAT, request, versions, 0)
-        answer = yield from self._ask(question, asked)
+        query = self._groups.query(api_keys.HEARTBEAT, request, versions, 0)
+        answer = yield from self._ask(query, asked)
         if isinstance(answer, HeartbeatResponse):
             asked.error_code = answer.error_code
         return asked.error_code
 
     def _send_late_sync(self) -> Script:
-        """It brings nothing, and what it is told is not listened to."""
+        """Send a sync without assignments and ignore its answer."""
         asked = self._new_asked(SYNC)
         versions = self._versions(0, _SYNC_OF_INSTANCES, 4)
         request = SyncGroupRequest(
@@ -358,19 +360,19 @@ class Member(Mortal):
             member_id=self.member_id,
             group_instance_id=self.plan.instance_id,
         )
-        question = self._groups.question(api_keys.SYNC_GROUP, request, versions, self._wait_ms)
-        answer = yield from self._ask(question, asked)
+        query = self._groups.query(api_keys.SYNC_GROUP, request, versions, self._wait_ms)
+        answer = yield from self._ask(query, asked)
         if isinstance(answer, SyncGroupResponse):
             asked.error_code = answer.error_code
             asked.token, asked.partitions = decode_assignment(answer.assignment)
 
     def _fetch_positions(self) -> Script:
-        """Where its partitions were left."""
+        """Fetch the committed offsets of the own partitions."""
         registers = [self._register(partition) for partition in self._partitions]
-        question = self._groups.fetch_offsets(self.group.name, registers)
+        query = self._groups.fetch_offsets(self.group.name, registers)
         if not registers:
             return
-        outcome = yield from self._ask_once(question)
+        outcome = yield from self._ask_once(query)
         if isinstance(outcome.answer, OffsetFetchResponse):
             offsets = self._groups.take_offsets(
                 self.name, self.group.name, registers, outcome.exchange, outcome.answer
@@ -381,15 +383,15 @@ class Member(Mortal):
     def _register(self, partition: Partition) -> Register:
         return self.group.name, partition[0], partition[1]
 
-    def _haunt(self) -> Script:
-        """Something arrives late: of the process before, or of the generation before."""
+    def _send_late_request(self) -> Script:
+        """Send a request of the process before, or of the generation before."""
         member_id, generation_id = self.member_id, self.generation_id
-        if self._ghost[0] and self.stage.random.randrange(2):
-            self.member_id, self.generation_id = self._ghost
+        if self._previous[0] and self.context.random.randrange(2):
+            self.member_id, self.generation_id = self._previous
         else:
             self.generation_id = max(0, generation_id - 1)
         try:
-            kind = self.stage.random.randrange(4)
+            kind = self.context.random.randrange(4)
             if kind == 0:
                 yield from self._send_heartbeat()
             elif kind == 1:
@@ -409,7 +411,7 @@ class Member(Mortal):
 
     def _send_commit(self) -> Steps[int]:
         """The first error of some partition; NONE as well if the answer was lost."""
-        random = self.stage.random
+        random = self.context.random
         partitions = [each for each in self._partitions if random.randrange(3)]
         if not partitions:
             return errors.NONE
@@ -423,14 +425,14 @@ class Member(Mortal):
             writes.append(write)
         asked = self._new_asked(COMMIT)
         versions = self._versions(2, _COMMIT_OF_INSTANCES, 9)
-        question = self._groups.commit(self.group.name, writes, versions)
-        request = question.request
+        query = self._groups.commit(self.group.name, writes, versions)
+        request = query.request
         assert isinstance(request, OffsetCommitRequest)
         request.generation_id_or_member_epoch = self.generation_id
         request.member_id = self.member_id
         request.group_instance_id = self.plan.instance_id
         asked.writes = writes
-        answer = yield from self._ask(question, asked)
+        answer = yield from self._ask(query, asked)
         if not isinstance(answer, OffsetCommitResponse):
             return errors.NONE
         codes = list(self._groups.take_commit(writes, answer).values())
@@ -446,14 +448,14 @@ class Member(Mortal):
         asked.given_id = self.member_id
         versions = self._versions(0, _LEAVE_OF_SEVERAL, 5)
         request = LeaveGroupRequest(group_id=self.group.name)
-        question = self._groups.question(api_keys.LEAVE_GROUP, request, versions, 0)
-        if question.version >= _LEAVE_OF_SEVERAL:
+        query = self._groups.query(api_keys.LEAVE_GROUP, request, versions, 0)
+        if query.version >= _LEAVE_OF_SEVERAL:
             request.members = [
                 MemberIdentity(member_id=self.member_id, group_instance_id=self.plan.instance_id)
             ]
         else:
             request.member_id = self.member_id
-        answer = yield from self._ask(question, asked)
+        answer = yield from self._ask(query, asked)
         if isinstance(answer, LeaveGroupResponse):
             asked.error_code = answer.error_code
         raise ProcessDied

@@ -1,7 +1,7 @@
-"""A play: what one world puts on.  Who acts, under which settings, what goes wrong, who judges.
+"""Workload of a world: its clients, the broker's settings, the faults and the checkers.
 
-The world gives it time, a disk, a network and a broker; two plays are `records_play` (producers and
-readers) and `groups_play` (members of groups and their offsets).
+The world gives a workload time, a disk, a network and a broker.  `records` has producers and
+readers, `groups` members of groups and their offsets.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Callable
 from random import Random
 
 from tarry.broker.broker import Broker
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import FaultPlan
-from tarry.simulation.workload.actor import Actor, ScriptedActor
-from tarry.simulation.workload.stage import Stage
 
 
-class Play:
-    """Drawn from the seed before anything happens; `enter` gives it the stage."""
+class Workload:
+    """Base of all workloads: drawn from the seed before anything happens."""
 
     def __init__(self) -> None:
         self.duration_ms = 0
@@ -28,28 +28,28 @@ class Play:
         # The purgatories that need not be empty then.
         self.waits_at_rest: tuple[str, ...] = ()
 
-    def enter(self, stage: Stage, disk: SimulatedDisk) -> None:
-        """There is a stage now, and a disk for the broker."""
+    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
+        """Take the context of the run and the broker's disk."""
         raise NotImplementedError
 
     def begin(self) -> None:
-        """The broker has begun its first life: the actors begin to act."""
+        """Start the clients: the broker has begun its first life."""
         raise NotImplementedError
 
-    def actors(self) -> list[Actor]:
-        """Everybody who has a connection, in a fixed order."""
+    def clients(self) -> list[SimulatedClient]:
+        """Return all clients that have a connection, in a fixed order."""
         raise NotImplementedError
 
     def is_done(self, broker: Broker) -> bool:
         """True once everybody has brought to an end what was under way when all healed."""
         raise NotImplementedError
 
-    def complaints(self) -> list[str]:
-        """Who is not done, a sentence each."""
+    def unfinished_sentences(self) -> list[str]:
+        """Return a sentence for each client that is not done."""
         return []
 
-    def collectors(self) -> list[ScriptedActor]:
-        """Who reads everything for the last time; between two of them the broker is lost."""
+    def collectors(self) -> list[ScriptedClient]:
+        """Return the clients that read everything at the end; the broker is lost between two."""
         raise NotImplementedError
 
     def check(self) -> list[str]:
@@ -81,4 +81,4 @@ class Play:
         """A collector has done its work."""
 
 
-MakePlay = Callable[[Random], Play]
+MakeWorkload = Callable[[Random], Workload]

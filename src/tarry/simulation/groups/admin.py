@@ -27,15 +27,22 @@ from tarry.protocol.messages.offset_delete import (
     OffsetDeleteResponse,
 )
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse
-from tarry.simulation.group_history import ACKNOWLEDGED, ALL, LEAVE, REFUSED, Asked, OffsetWrite
-from tarry.simulation.group_scene import GroupPlan
-from tarry.simulation.workload.actor import Script, ScriptedActor
-from tarry.simulation.workload.group_stage import (
+from tarry.simulation.clients.simulated_client import Script, ScriptedClient
+from tarry.simulation.groups.context import (
     OF_A_WRITE,
     OF_THE_COORDINATOR,
-    GroupStage,
+    GroupsContext,
     Sent,
 )
+from tarry.simulation.groups.history import (
+    ACKNOWLEDGED,
+    ALL,
+    LEAVE,
+    REFUSED,
+    MemberRequest,
+    OffsetWrite,
+)
+from tarry.simulation.groups.scenario import GroupPlan
 
 _TIMEOUT_MS: Final = 3_000
 
@@ -49,24 +56,24 @@ _RESET_REFUSALS: Final = (
 )
 
 
-class GroupAdmin(ScriptedActor):
+class GroupAdmin(ScriptedClient):
     """Does one thing after the other, with pauses."""
 
-    def __init__(self, group_stage: GroupStage, name: str, groups: list[GroupPlan]) -> None:
-        super().__init__(group_stage.stage, name)
-        self._groups = group_stage
+    def __init__(self, groups_context: GroupsContext, name: str, groups: list[GroupPlan]) -> None:
+        super().__init__(groups_context.context, name)
+        self._groups = groups_context
         self._plans = groups
 
     def script(self) -> Script:
-        stage = self.stage
-        random = stage.random
-        while not stage.is_quiet:
+        context = self.context
+        random = context.random
+        while not context.is_quiet:
             yield from self._groups.pause(
-                20 + random.randrange(self._groups.scene.admin_pause_ms_max)
+                20 + random.randrange(self._groups.scenario.admin_pause_ms_max)
             )
             plan = self._plans[random.randrange(len(self._plans))]
             kind = random.randrange(8)
-            if self._groups.scene.loses_offsets_topic and random.randrange(8) == 0:
+            if self._groups.scenario.loses_offsets_topic and random.randrange(8) == 0:
                 yield from self._delete_topic_of_offsets()
             elif kind == 0:
                 yield from self._delete_group(plan.name)
@@ -82,17 +89,17 @@ class GroupAdmin(ScriptedActor):
                 yield from self._read(plan.name)
 
     def _delete_group(self, group: str) -> Script:
-        question, write = self._groups.delete_group(group)
-        outcome = yield question
+        query, write = self._groups.delete_group(group)
+        outcome = yield query
         if outcome is not None and isinstance(outcome.answer, DeleteGroupsResponse):
             self._judge(write, "DeleteGroups", outcome.answer.results[0].error_code)
 
     def _delete_topic_of_offsets(self) -> Script:
         """All groups and offsets go with it; who looks for a coordinator makes it anew."""
         request = DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC], timeout_ms=_TIMEOUT_MS)
-        question = self._groups.question(api_keys.DELETE_TOPICS, request, (1, 5), _TIMEOUT_MS)
+        query = self._groups.query(api_keys.DELETE_TOPICS, request, (1, 5), _TIMEOUT_MS)
         write = OffsetWrite(("", "", ALL), "", -1)
-        outcome = yield self._groups.ask_to_write(question, write)
+        outcome = yield self._groups.ask_to_write(query, write)
         if outcome is not None and isinstance(outcome.answer, DeleteTopicsResponse):
             code = outcome.answer.responses[0].error_code
             if code == errors.NONE:
@@ -106,21 +113,21 @@ class GroupAdmin(ScriptedActor):
 
     def _delete_offsets(self, group: str) -> Script:
         """One partition's."""
-        stage = self.stage
+        context = self.context
         registers = self._groups.registers(group)
         if not registers:
             return
-        register = registers[stage.random.randrange(len(registers))]
+        register = registers[context.random.randrange(len(registers))]
         topic = OffsetDeleteRequestTopic(
             name=register[1],
             partitions=[OffsetDeleteRequestPartition(partition_index=register[2])],
         )
         request = OffsetDeleteRequest(group_id=group, topics=[topic])
-        question = self._groups.question(
-            api_keys.OFFSET_DELETE, request, (0, 0), self._groups.scene.commit_timeout_ms
+        query = self._groups.query(
+            api_keys.OFFSET_DELETE, request, (0, 0), self._groups.scenario.commit_timeout_ms
         )
         write = OffsetWrite(register, "", -1)
-        outcome = yield self._groups.ask_to_write(question, write)
+        outcome = yield self._groups.ask_to_write(query, write)
         if outcome is not None and isinstance(outcome.answer, OffsetDeleteResponse):
             code = outcome.answer.error_code
             for topic_answer in outcome.answer.topics:
@@ -133,14 +140,14 @@ class GroupAdmin(ScriptedActor):
         instances = [each.instance_id for each in plan.members if each.instance_id is not None]
         if not instances:
             return
-        instance_id = instances[self.stage.random.randrange(len(instances))]
-        asked = Asked(LEAVE, plan.name, self.name, "")
+        instance_id = instances[self.context.random.randrange(len(instances))]
+        asked = MemberRequest(LEAVE, plan.name, self.name, "")
         asked.instance_id = instance_id
         member = MemberIdentity(member_id="", group_instance_id=instance_id)
         request = LeaveGroupRequest(group_id=plan.name, members=[member])
-        question = self._groups.question(api_keys.LEAVE_GROUP, request, (3, 5), 0)
-        question.on_sent = Sent(self._groups.history, asked).happen
-        outcome = yield question
+        query = self._groups.query(api_keys.LEAVE_GROUP, request, (3, 5), 0)
+        query.on_sent = Sent(self._groups.history, asked).happen
+        outcome = yield query
         if outcome is not None and isinstance(outcome.answer, LeaveGroupResponse):
             asked.error_code = outcome.answer.error_code
 
@@ -149,8 +156,8 @@ class GroupAdmin(ScriptedActor):
         registers = self._groups.registers(group)
         if not registers:
             return
-        register = registers[self.stage.random.randrange(len(registers))]
-        offset = self.stage.random.randrange(20)
+        register = registers[self.context.random.randrange(len(registers))]
+        offset = self.context.random.randrange(20)
         writes = [self._groups.new_write(register, self.name, offset)]
         writes[0].is_of_nobody = True
         outcome = yield self._groups.commit(group, writes)
@@ -160,16 +167,16 @@ class GroupAdmin(ScriptedActor):
                     self._groups.unexpected(self.name, "OffsetCommit", code)
 
     def _look(self, group: str) -> Script:
-        """What the group is, or which groups there are."""
-        if self.stage.random.randrange(2):
+        """Describe the group, or list all groups."""
+        if self.context.random.randrange(2):
             request = DescribeGroupsRequest(groups=[group])
-            outcome = yield self._groups.question(api_keys.DESCRIBE_GROUPS, request, (0, 6), 0)
+            outcome = yield self._groups.query(api_keys.DESCRIBE_GROUPS, request, (0, 6), 0)
             if outcome is not None and isinstance(outcome.answer, DescribeGroupsResponse):
                 code = outcome.answer.groups[0].error_code
                 if code not in (errors.NONE, errors.GROUP_ID_NOT_FOUND, *OF_THE_COORDINATOR):
                     self._groups.unexpected(self.name, "DescribeGroups", code)
             return
-        outcome = yield self._groups.question(api_keys.LIST_GROUPS, ListGroupsRequest(), (0, 5), 0)
+        outcome = yield self._groups.query(api_keys.LIST_GROUPS, ListGroupsRequest(), (0, 5), 0)
         if outcome is not None and isinstance(outcome.answer, ListGroupsResponse):
             code = outcome.answer.error_code
             if code not in (errors.NONE, *OF_THE_COORDINATOR):

@@ -42,10 +42,10 @@ from tarry.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopic,
     decode_offset_for_leader_epoch_response,
 )
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.history import EpochEnd, MetadataSeen, Place, TopicChange, TopicSeen
-from tarry.simulation.workload.actor import Pause, Question, Script, ScriptedActor
-from tarry.simulation.workload.stage import KnownTopic, Stage
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.history import EpochEnd, MetadataSeen, Place, TopicChange, TopicSeen
+from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
+from tarry.simulation.exchange import ObservedExchange
 
 _TIMEOUT_MS: Final = 3_000
 _RETRY_MS: Final = 30
@@ -67,27 +67,27 @@ class TopicPlan:
         self.configs: dict[str, str] = {}
 
 
-class Admin(ScriptedActor):
+class TopicAdmin(ScriptedClient):
     """Creates the lasting topics, then comes and goes with the passing ones."""
 
     def __init__(
-        self, stage: Stage, name: str, plans: list[TopicPlan], *, pause_ms_max: int = 300
+        self, context: RunContext, name: str, plans: list[TopicPlan], *, pause_ms_max: int = 300
     ) -> None:
-        super().__init__(stage, name)
+        super().__init__(context, name)
         self._pause_ms_max = pause_ms_max
         self._lasting = [plan for plan in plans if plan.is_lasting]
         self._passing = [plan for plan in plans if not plan.is_lasting]
 
     def script(self) -> Script:
-        stage = self.stage
+        context = self.context
         for plan in self._lasting:
             yield from self._create(plan)
-        while not stage.is_quiet:
-            yield Pause(20 + stage.random.randrange(self._pause_ms_max))
-            kind = stage.random.randrange(7)
+        while not context.is_quiet:
+            yield Delay(20 + context.random.randrange(self._pause_ms_max))
+            kind = context.random.randrange(7)
             if kind == 0 and self._passing:
-                plan = self._passing[stage.random.randrange(len(self._passing))]
-                topic = stage.topic_by_name(plan.name)
+                plan = self._passing[context.random.randrange(len(self._passing))]
+                topic = context.topic_by_name(plan.name)
                 if topic is not None and topic.is_alive:
                     yield from self._delete(topic)
                 else:
@@ -102,8 +102,8 @@ class Admin(ScriptedActor):
                 yield from self._look()
 
     def _create(self, plan: TopicPlan) -> Script:
-        stage = self.stage
-        change = TopicChange(plan.name, b"", is_creation=True, sent_turn=stage.network.turn)
+        context = self.context
+        change = TopicChange(plan.name, b"", is_creation=True, sent_turn=context.network.turn)
         while True:
             outcome = yield self._create_question(plan)
             if outcome is not None and isinstance(outcome.answer, CreateTopicsResponse):
@@ -113,52 +113,52 @@ class Admin(ScriptedActor):
                     break
                 if result.error_code == errors.TOPIC_ALREADY_EXISTS:
                     # From a try whose answer was lost, or its predecessor is being removed.
-                    seen = len(stage.history.metadata)
+                    seen = len(context.history.metadata)
                     yield from self._look()
-                    is_news = len(stage.history.metadata) > seen
+                    is_news = len(context.history.metadata) > seen
                     if is_news and self._newest_id(plan.name) is not None:
                         change.exchange = outcome.exchange
                         break
                 elif result.error_code == errors.REQUEST_TIMED_OUT:
-                    stage.check_time_out(outcome.exchange, f"the creation of {plan.name}")
+                    context.check_time_out(outcome.exchange, f"the creation of {plan.name}")
                 elif result.error_code not in _PASSING:
-                    stage.history.violate(
+                    context.history.violate(
                         f"the creation of {plan.name} got {error_name(result.error_code)}: "
                         f"{result.error_message}"
                     )
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
         while (topic_id := self._last_seen_id(plan.name, change)) is None:
             yield from self._look()
-            yield Pause(_RETRY_MS)
+            yield Delay(_RETRY_MS)
         change.topic_id = topic_id
         if "retention.bytes" not in plan.configs:
-            stage.history.kept_topics[topic_id] = None
-        stage.history.topic_changes.append(change)
-        stage.topics.append(
+            context.history.kept_topics[topic_id] = None
+        context.history.topic_changes.append(change)
+        context.topics.append(
             KnownTopic(plan.name, topic_id, plan.partitions, is_lasting=plan.is_lasting)
         )
 
     def _last_seen_id(self, name: str, change: TopicChange) -> bytes | None:
         """The topic's id from metadata that is newer than the change, if it was looked at."""
-        metadata = self.stage.history.metadata
+        metadata = self.context.history.metadata
         if not metadata or change.exchange is None:
             return None
         if metadata[-1].exchange.delivered_turn <= change.exchange.answered_turn:
             return None
         topic_id = self._newest_id(name)
         if topic_id is None:
-            self.stage.history.violate(f"topic {name} was created and is not in the metadata")
+            self.context.history.violate(f"topic {name} was created and is not in the metadata")
         return topic_id
 
     def _newest_id(self, name: str) -> bytes | None:
         """The topic's id in the metadata that was seen last."""
-        metadata = self.stage.history.metadata
+        metadata = self.context.history.metadata
         for topic in metadata[-1].topics if metadata else []:
             if topic.name == name:
                 return topic.topic_id
         return None
 
-    def _create_question(self, plan: TopicPlan) -> Question:
+    def _create_question(self, plan: TopicPlan) -> Query:
         configs = [
             CreatableTopicConfig(name=key, value=plan.configs[key]) for key in sorted(plan.configs)
         ]
@@ -169,29 +169,29 @@ class Admin(ScriptedActor):
             configs=configs,
         )
         request = CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS)
-        return Question(
+        return Query(
             api_keys.CREATE_TOPICS,
-            self.stage.version(2, 7),
+            self.context.version(2, 7),
             request,
             decode_create_topics_response,
             _TIMEOUT_MS,
         )
 
     def _delete(self, topic: KnownTopic) -> Script:
-        stage = self.stage
+        context = self.context
         topic.is_alive = False
         change = TopicChange(
-            topic.name, topic.topic_id, is_creation=False, sent_turn=stage.network.turn
+            topic.name, topic.topic_id, is_creation=False, sent_turn=context.network.turn
         )
-        stage.history.topic_changes.append(change)
+        context.history.topic_changes.append(change)
         while True:
-            version = stage.version(1, 6)
+            version = context.version(1, 6)
             request = DeleteTopicsRequest(timeout_ms=_TIMEOUT_MS)
             if version >= 6:
                 request.topics = [DeleteTopicState(name=None, topic_id=topic.topic_id)]
             else:
                 request.topic_names = [topic.name]
-            outcome = yield Question(
+            outcome = yield Query(
                 api_keys.DELETE_TOPICS,
                 version,
                 request,
@@ -208,19 +208,19 @@ class Admin(ScriptedActor):
                     change.exchange = outcome.exchange
                     return
                 if code == errors.REQUEST_TIMED_OUT:
-                    stage.check_time_out(outcome.exchange, f"the deletion of {topic.name}")
+                    context.check_time_out(outcome.exchange, f"the deletion of {topic.name}")
                 if code not in _PASSING:
-                    stage.history.violate(f"the deletion of {topic.name} got {error_name(code)}")
-            yield Pause(_RETRY_MS)
+                    context.history.violate(f"the deletion of {topic.name} got {error_name(code)}")
+            yield Delay(_RETRY_MS)
 
     def _look(self) -> Script:
-        outcome = yield metadata_question(self.stage)
+        outcome = yield metadata_query(self.context)
         if outcome is not None and isinstance(outcome.answer, MetadataResponse):
-            take_metadata(self.stage, outcome.exchange, outcome.answer)
+            take_metadata(self.context, outcome.exchange, outcome.answer)
 
     def _describe(self) -> Script:
-        """The same as metadata by the newer API."""
-        outcome = yield Question(
+        """Ask for metadata by the newer API."""
+        outcome = yield Query(
             api_keys.DESCRIBE_TOPIC_PARTITIONS,
             0,
             DescribeTopicPartitionsRequest(topics=[]),
@@ -235,16 +235,16 @@ class Admin(ScriptedActor):
                 )
                 for topic in outcome.answer.topics
             ]
-            self.stage.history.metadata.append(
-                MetadataSeen(outcome.exchange, self.stage.life, topics)
+            self.context.history.metadata.append(
+                MetadataSeen(outcome.exchange, self.context.life, topics)
             )
 
     def _ask_producer_id(self) -> Script:
         """An id that nobody uses, to see that none comes twice."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
-        outcome = yield Question(
+        outcome = yield Query(
             api_keys.INIT_PRODUCER_ID,
-            self.stage.version(0, 5),
+            self.context.version(0, 5),
             request,
             decode_init_producer_id_response,
             _PRODUCER_ID_WAIT_MS,
@@ -252,34 +252,36 @@ class Admin(ScriptedActor):
         if outcome is not None and isinstance(outcome.answer, InitProducerIdResponse):
             answer = outcome.answer
             if answer.error_code == errors.NONE:
-                self.stage.history.producer_ids.append(
+                self.context.history.producer_ids.append(
                     (answer.producer_id, answer.producer_epoch, self.name)
                 )
 
     def _ask_epoch_end(self) -> Script:
-        stage = self.stage
-        topics = stage.alive_topics()
+        context = self.context
+        topics = context.alive_topics()
         if not topics:
             return
-        topic = topics[stage.random.randrange(len(topics))]
-        place = topic.places()[stage.random.randrange(topic.partitions)]
-        epoch = stage.random.randrange(stage.leader_epochs.get(place, 0) + 1)
-        outcome = yield epoch_end_question(stage, [(topic, place, epoch)])
+        topic = topics[context.random.randrange(len(topics))]
+        place = topic.places()[context.random.randrange(topic.partitions)]
+        epoch = context.random.randrange(context.leader_epochs.get(place, 0) + 1)
+        outcome = yield epoch_end_query(context, [(topic, place, epoch)])
         if outcome is not None and isinstance(outcome.answer, OffsetForLeaderEpochResponse):
-            take_epoch_ends(stage, outcome.exchange, {place: epoch}, outcome.answer)
+            take_epoch_ends(context, outcome.exchange, {place: epoch}, outcome.answer)
 
 
-def metadata_question(stage: Stage) -> Question:
+def metadata_query(context: RunContext) -> Query:
     """Metadata of all topics, with their ids."""
-    return Question(
+    return Query(
         api_keys.METADATA,
-        stage.version(_VERSION_OF_TOPIC_IDS, 13),
+        context.version(_VERSION_OF_TOPIC_IDS, 13),
         MetadataRequest(topics=None, allow_auto_topic_creation=False),
         decode_metadata_response,
     )
 
 
-def take_metadata(stage: Stage, exchange: Exchange, answer: MetadataResponse) -> MetadataSeen:
+def take_metadata(
+    context: RunContext, exchange: ObservedExchange, answer: MetadataResponse
+) -> MetadataSeen:
     """Remember what the broker says there is."""
     topics: list[TopicSeen] = []
     for topic in answer.topics:
@@ -287,14 +289,14 @@ def take_metadata(stage: Stage, exchange: Exchange, answer: MetadataResponse) ->
         topics.append(TopicSeen(topic.name or "", topic.topic_id, epochs))
         for index, epoch in epochs:
             place = (topic.topic_id, index)
-            if epoch > stage.leader_epochs.get(place, -1):
-                stage.leader_epochs[place] = epoch
-    seen = MetadataSeen(exchange, stage.life, topics)
-    stage.history.metadata.append(seen)
+            if epoch > context.leader_epochs.get(place, -1):
+                context.leader_epochs[place] = epoch
+    seen = MetadataSeen(exchange, context.life, topics)
+    context.history.metadata.append(seen)
     return seen
 
 
-def epoch_end_question(stage: Stage, asked: list[tuple[KnownTopic, Place, int]]) -> Question:
+def epoch_end_query(context: RunContext, asked: list[tuple[KnownTopic, Place, int]]) -> Query:
     """OffsetForLeaderEpoch of these partitions and epochs."""
     topics: dict[str, OffsetForLeaderTopic] = {}
     for topic, place, epoch in asked:
@@ -305,24 +307,24 @@ def epoch_end_question(stage: Stage, asked: list[tuple[KnownTopic, Place, int]])
         else:
             known.partitions.append(partition)
     request = OffsetForLeaderEpochRequest(replica_id=-1, topics=list(topics.values()))
-    return Question(
+    return Query(
         api_keys.OFFSET_FOR_LEADER_EPOCH,
-        stage.version(2, 4),
+        context.version(2, 4),
         request,
         decode_offset_for_leader_epoch_response,
     )
 
 
 def take_epoch_ends(
-    stage: Stage,
-    exchange: Exchange,
+    context: RunContext,
+    exchange: ObservedExchange,
     asked: dict[Place, int],
     answer: OffsetForLeaderEpochResponse,
 ) -> None:
     """Remember where epochs ended."""
     for topic_answer in answer.topics:
         for partition in topic_answer.partitions:
-            topic = stage.topic_by_name(topic_answer.topic)
+            topic = context.topic_by_name(topic_answer.topic)
             if topic is None or not topic.is_alive or partition.error_code != errors.NONE:
                 continue
             place = (topic.topic_id, partition.partition)
@@ -331,7 +333,7 @@ def take_epoch_ends(
             )
             # An epoch that leads no more has its end; that of the newest one is the log's, and
             # what is not flushed of it may be lost.
-            newest = stage.leader_epochs.get(place, -1)
-            end.is_certain = stage.is_still or partition.leader_epoch < newest
+            newest = context.leader_epochs.get(place, -1)
+            end.is_certain = context.is_still or partition.leader_epoch < newest
             end.is_newest = partition.leader_epoch >= newest
-            stage.history.epoch_ends.append(end)
+            context.history.epoch_ends.append(end)

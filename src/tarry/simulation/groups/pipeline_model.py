@@ -36,8 +36,8 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponse,
 )
-from tarry.simulation.workload.alone import NOWHERE, Alone, Step, told
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.records.pipeline_model import NOWHERE, BurstStep, PipelineModel, told
 
 # The broker's own bound on what a commit may wait (offsets.commit.timeout.ms).
 _COMMIT_MS = 5_000
@@ -46,11 +46,11 @@ _LONG_TEXT = "x" * 5_000
 _NO_OFFSET = -1
 
 
-class AloneGroup(Alone):
+class GroupPipelineModel(PipelineModel):
     """The group's offset for partition 0 as it is when all that was written is done."""
 
-    def __init__(self, stage: Stage, topic: str, group: str) -> None:
-        super().__init__(stage, topic)
+    def __init__(self, context: RunContext, topic: str, group: str) -> None:
+        super().__init__(context, topic)
         self.group = group
         self.committed = _NO_OFFSET
 
@@ -58,7 +58,7 @@ class AloneGroup(Alone):
     def is_there(self) -> bool:
         return self.committed != _NO_OFFSET
 
-    def steps(self) -> list[Callable[[], Step]]:
+    def steps(self) -> list[Callable[[], BurstStep]]:
         return [
             *super().steps(),
             self.commit,
@@ -77,14 +77,14 @@ class AloneGroup(Alone):
 
     # -- commits
 
-    def commit(self) -> Step:
+    def commit(self) -> BurstStep:
         """Any offset that is one."""
-        self.committed = self.stage.random.randrange(1_000)
+        self.committed = self.context.random.randrange(1_000)
         return self._commit(self.committed, errors.NONE)
 
-    def commit_badly(self) -> Step:
+    def commit_badly(self) -> BurstStep:
         """With too long a text, for nowhere, or as a member that nobody knows."""
-        kind = self.stage.random.randrange(3)
+        kind = self.context.random.randrange(3)
         if kind == 0:
             return self._commit(1, errors.OFFSET_METADATA_TOO_LARGE, text=_LONG_TEXT)
         if kind == 1:
@@ -100,7 +100,7 @@ class AloneGroup(Alone):
         text: str = "",
         index: int = 0,
         generation_id: int = -1,
-    ) -> Step:
+    ) -> BurstStep:
         asked = OffsetCommitRequestPartition(
             partition_index=index,
             committed_offset=offset,
@@ -120,9 +120,9 @@ class AloneGroup(Alone):
             what = f"a commit of {offset} with generation {generation_id} for {self.group}"
             return told(what, (wanted,), got)
 
-        return Step(self.question(api_keys.OFFSET_COMMIT, request, (9, 9), _COMMIT_MS), check)
+        return BurstStep(self.query(api_keys.OFFSET_COMMIT, request, (9, 9), _COMMIT_MS), check)
 
-    def fetch_offset(self) -> Step:
+    def fetch_offset(self) -> BurstStep:
         """Return what is committed."""
         topics = [OffsetFetchRequestTopics(name=self.topic, partition_indexes=[0])]
         request = OffsetFetchRequest(
@@ -139,11 +139,11 @@ class AloneGroup(Alone):
             )
             return told(f"OffsetFetch of {self.group}", wanted, got)
 
-        return Step(self.question(api_keys.OFFSET_FETCH, request, (8, 9)), check)
+        return BurstStep(self.query(api_keys.OFFSET_FETCH, request, (8, 9)), check)
 
     # -- deletions
 
-    def delete_offset(self) -> Step:
+    def delete_offset(self) -> BurstStep:
         """The one that there is, or of no group."""
         wanted = (errors.NONE, errors.NONE) if self.is_there else (errors.GROUP_ID_NOT_FOUND,)
         self.committed = _NO_OFFSET
@@ -161,9 +161,9 @@ class AloneGroup(Alone):
                 got = got[1:]
             return told(f"OffsetDelete of {self.group}", wanted, got)
 
-        return Step(self.question(api_keys.OFFSET_DELETE, request, (0, 0), _COMMIT_MS), check)
+        return BurstStep(self.query(api_keys.OFFSET_DELETE, request, (0, 0), _COMMIT_MS), check)
 
-    def delete_group(self) -> Step:
+    def delete_group(self) -> BurstStep:
         """With its offset, if it is there."""
         wanted = errors.NONE if self.is_there else errors.GROUP_ID_NOT_FOUND
         self.committed = _NO_OFFSET
@@ -174,9 +174,9 @@ class AloneGroup(Alone):
             got = (answer.results[0].error_code,)
             return told(f"DeleteGroups of {self.group}", (wanted,), got)
 
-        return Step(self.question(api_keys.DELETE_GROUPS, request, (0, 2), _COMMIT_MS), check)
+        return BurstStep(self.query(api_keys.DELETE_GROUPS, request, (0, 2), _COMMIT_MS), check)
 
-    def list_groups(self) -> Step:
+    def list_groups(self) -> BurstStep:
         """Whether it is there."""
         wanted = (errors.NONE, int(self.is_there))
 
@@ -186,15 +186,15 @@ class AloneGroup(Alone):
             got = (answer.error_code, int(is_listed))
             return told(f"ListGroups with {self.group}", wanted, got)
 
-        return Step(self.question(api_keys.LIST_GROUPS, ListGroupsRequest(), (0, 5)), check)
+        return BurstStep(self.query(api_keys.LIST_GROUPS, ListGroupsRequest(), (0, 5)), check)
 
     # -- members that are none
 
-    def beat_badly(self) -> Step:
-        """As a member that nobody knows, or of a group without a name."""
+    def beat_badly(self) -> BurstStep:
+        """Commit as an unknown member, or for a group without a name."""
         wanted = errors.UNKNOWN_MEMBER_ID
         group = self.group
-        if self.stage.random.randrange(2):
+        if self.context.random.randrange(2):
             wanted = errors.INVALID_GROUP_ID
             group = ""
         request = HeartbeatRequest(group_id=group, generation_id=1, member_id="nobody")
@@ -203,13 +203,13 @@ class AloneGroup(Alone):
             assert isinstance(answer, HeartbeatResponse)
             return told(f"a heartbeat for {group!r}", (wanted,), (answer.error_code,))
 
-        return Step(self.question(api_keys.HEARTBEAT, request, (0, 4)), check)
+        return BurstStep(self.query(api_keys.HEARTBEAT, request, (0, 4)), check)
 
-    def join_badly(self) -> Step:
+    def join_badly(self) -> BurstStep:
         """With too short a session, or into a group without a name."""
         wanted = errors.INVALID_SESSION_TIMEOUT
         group = self.group
-        if self.stage.random.randrange(2):
+        if self.context.random.randrange(2):
             wanted = errors.INVALID_GROUP_ID
             group = ""
         request = JoinGroupRequest(
@@ -225,4 +225,4 @@ class AloneGroup(Alone):
             assert isinstance(answer, JoinGroupResponse)
             return told(f"a join of {group!r}", (wanted,), (answer.error_code,))
 
-        return Step(self.question(api_keys.JOIN_GROUP, request, (1, 9)), check)
+        return BurstStep(self.query(api_keys.JOIN_GROUP, request, (1, 9)), check)

@@ -25,11 +25,11 @@ from tarry.protocol.messages.find_coordinator import (
     decode_find_coordinator_response,
 )
 from tarry.protocol.messages.list_offsets import ListOffsetsResponse
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.workload.actor import Actor, OnAnswer, OnLost, Question
-from tarry.simulation.workload.alone import LOST_TRACK, TIMEOUT_MS, Step
-from tarry.simulation.workload.alone_group import AloneGroup
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import OnAnswer, OnLost, Query, SimulatedClient
+from tarry.simulation.exchange import ObservedExchange
+from tarry.simulation.groups.pipeline_model import GroupPipelineModel
+from tarry.simulation.records.pipeline_model import LOST_TRACK, TIMEOUT_MS, BurstStep
 
 _RETRY_MS: Final = 50
 _PAUSE_MS_MAX: Final = 200
@@ -37,43 +37,45 @@ _PAUSE_MS_MAX: Final = 200
 _CREATION_MS: Final = 30_000
 # Real clients have a handful of requests under way, and some of them hundreds.
 _BURSTS: Final = (2, 3, 3, 4, 5, 8, 20, 200)
-# A burst as large is made of questions that are answered at once, and one that waits.
+# A burst as large is made of queries that are answered at once, and one that waits.
 _LARGE: Final = 20
 
 
-class Pipeliner(Actor):
-    """One such client."""
+class Pipeliner(SimulatedClient):
+    """Client that writes bursts of requests and compares the answers with a model."""
 
-    def __init__(self, stage: Stage, name: str, *, pause_ms_max: int = _PAUSE_MS_MAX) -> None:
-        super().__init__(stage, name)
+    def __init__(
+        self, context: RunContext, name: str, *, pause_ms_max: int = _PAUSE_MS_MAX
+    ) -> None:
+        super().__init__(context, name)
         self.is_patient = True
         self._pause_ms_max = pause_ms_max
         self._number = 0
         self._under_way = 0
         # None: a topic is being made.
-        self._alone: AloneGroup | None = None
+        self._model: GroupPipelineModel | None = None
 
     @property
     def is_done(self) -> bool:
-        return self.stage.is_quiet and self._under_way == 0
+        return self.context.is_quiet and self._under_way == 0
 
     # --- A topic and a group of one's own.
 
     def ready(self) -> None:
-        if not self.stage.is_quiet:
+        if not self.context.is_quiet:
             self._begin()
 
     def _begin(self) -> None:
         """Names that nobody has used: whatever is under way for the old ones does no harm."""
         self._number += 1
-        self._alone = None
-        fresh = AloneGroup(
-            self.stage, f"{self.name}-{self._number}", f"{self.name}-group-{self._number}"
+        self._model = None
+        fresh = GroupPipelineModel(
+            self.context, f"{self.name}-{self._number}", f"{self.name}-group-{self._number}"
         )
-        self._write([(question, _Preparation(self, fresh)) for question in _preparations(fresh)])
+        self._write([(query, _Preparation(self, fresh)) for query in _preparations(fresh)])
 
-    def on_prepared(self, fresh: AloneGroup, answer: Message) -> None:
-        """When all is made it is looked at, alone: a disk may have refused the directory."""
+    def on_prepared(self, fresh: GroupPipelineModel, answer: Message) -> None:
+        """Look at the new topic before it is used: a disk may have refused its directory."""
         self._under_way -= 1
         if isinstance(answer, CreateTopicsResponse):
             code = answer.topics[0].error_code
@@ -83,34 +85,34 @@ class Pipeliner(Actor):
             assert isinstance(answer, ListOffsetsResponse)
             code = answer.topics[0].partitions[0].error_code
             if code == errors.NONE:
-                self._alone = fresh
+                self._model = fresh
         if code != errors.NONE:
             fresh.is_usable = False
         if self._under_way:
             return
-        if self._alone is None and fresh.is_usable:
-            self._write([(fresh.list_offset().question, _Preparation(self, fresh))])
+        if self._model is None and fresh.is_usable:
+            self._write([(fresh.list_offset().query, _Preparation(self, fresh))])
         else:
             self._act_later()
 
     # --- Bursts.
 
     def _act_later(self) -> None:
-        pause_ms = _RETRY_MS + self.stage.random.randrange(self._pause_ms_max)
-        self.stage.clock.after(pause_ms, self._act)
+        pause_ms = _RETRY_MS + self.context.random.randrange(self._pause_ms_max)
+        self.context.clock.after(pause_ms, self._act)
 
     def _act(self) -> None:
-        if not self.is_connected or self.stage.is_quiet or self._under_way:
+        if not self.is_connected or self.context.is_quiet or self._under_way:
             return
-        if self._alone is None:
+        if self._model is None:
             self._begin()
         else:
-            self._burst(self._alone)
+            self._burst(self._model)
 
-    def _burst(self, alone: AloneGroup) -> None:
-        random = self.stage.random
+    def _burst(self, alone: GroupPipelineModel) -> None:
+        random = self.context.random
         count = _BURSTS[random.randrange(len(_BURSTS))]
-        steps: list[Step] = []
+        steps: list[BurstStep] = []
         if count > _LARGE:
             quick = [alone.list_offset, alone.look, alone.fetch_offset]
             steps += [quick[random.randrange(len(quick))]() for _ in range(random.randrange(count))]
@@ -118,63 +120,63 @@ class Pipeliner(Actor):
             count = _LARGE
         choices = alone.steps()
         steps += [choices[random.randrange(len(choices))]() for _ in range(count)]
-        self._write([(step.question, _Attempt(self, step)) for step in steps])
+        self._write([(step.query, _BurstAttempt(self, step)) for step in steps])
 
-    def _write(self, asked: list[tuple[Question, _Preparation | _Attempt]]) -> None:
-        together: list[tuple[Question, OnAnswer, OnLost]] = []
-        for question, hearer in asked:
-            if question.is_answer_expected:
+    def _write(self, asked: list[tuple[Query, _Preparation | _BurstAttempt]]) -> None:
+        together: list[tuple[Query, OnAnswer, OnLost]] = []
+        for query, hearer in asked:
+            if query.is_answer_expected:
                 self._under_way += 1
-            together.append((question, hearer.on_answer, hearer.on_lost))
+            together.append((query, hearer.on_answer, hearer.on_lost))
         self.ask_together(together)
 
-    def on_stepped(self, step: Step, answer: Message) -> None:
+    def on_stepped(self, step: BurstStep, answer: Message) -> None:
         """One answer of a burst."""
         self._under_way -= 1
-        alone = self._alone
+        alone = self._model
         wrong = "" if alone is None else step.check(answer)
         if wrong == LOST_TRACK:
-            self._alone = None
+            self._model = None
         elif wrong:
-            self.stage.history.violate(f"{wrong} ({self.name} writes requests together)")
+            self.context.history.violate(f"{wrong} ({self.name} writes requests together)")
         if self._under_way == 0:
             self._act_later()
 
     def on_lost_one(self) -> None:
         """The connection was lost before the answer."""
         self._under_way -= 1
-        self._alone = None
+        self._model = None
 
 
 class _Preparation:
     """One request that makes the topic or the group."""
 
-    def __init__(self, owner: Pipeliner, fresh: AloneGroup) -> None:
+    def __init__(self, owner: Pipeliner, fresh: GroupPipelineModel) -> None:
         self._owner = owner
         self._fresh = fresh
 
-    def on_answer(self, exchange: Exchange, answer: Message) -> None:
+    def on_answer(self, exchange: ObservedExchange, answer: Message) -> None:
         self._owner.on_prepared(self._fresh, answer)
 
-    def on_lost(self, exchange: Exchange) -> None:
+    def on_lost(self, exchange: ObservedExchange) -> None:
         self._owner.on_lost_one()
 
 
-class _Attempt:
+class _BurstAttempt:
     """One request of a burst."""
 
-    def __init__(self, owner: Pipeliner, step: Step) -> None:
+    def __init__(self, owner: Pipeliner, step: BurstStep) -> None:
         self._owner = owner
         self._step = step
 
-    def on_answer(self, exchange: Exchange, answer: Message) -> None:
+    def on_answer(self, exchange: ObservedExchange, answer: Message) -> None:
         self._owner.on_stepped(self._step, answer)
 
-    def on_lost(self, exchange: Exchange) -> None:
+    def on_lost(self, exchange: ObservedExchange) -> None:
         self._owner.on_lost_one()
 
 
-def _preparations(fresh: AloneGroup) -> list[Question]:
+def _preparations(fresh: GroupPipelineModel) -> list[Query]:
     # A clock that jumps back must not make a record come from the future, or one ahead an old one.
     configs = [
         CreatableTopicConfig(name="message.timestamp.after.max.ms", value=str(1 << 62)),
@@ -185,16 +187,16 @@ def _preparations(fresh: AloneGroup) -> list[Question]:
     )
     creation = CreateTopicsRequest(topics=[topic], timeout_ms=TIMEOUT_MS)
     return [
-        Question(
+        Query(
             api_keys.FIND_COORDINATOR,
             3,
             FindCoordinatorRequest(key=fresh.group),
             decode_find_coordinator_response,
             _CREATION_MS,
         ),
-        Question(
+        Query(
             api_keys.CREATE_TOPICS,
-            fresh.stage.version(2, 7),
+            fresh.context.version(2, 7),
             creation,
             decode_create_topics_response,
             TIMEOUT_MS,

@@ -1,4 +1,4 @@
-"""What the members of groups asked and were told in one run: the material of the groups' checkers.
+"""History of groups in one run, as their members saw it: the material of the groups' checkers.
 
 As in `history`, everything carries the turns of the broker between which it happened.  What was
 delivered and not answered may have had its effect at any time until that life of the broker ended;
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.base import errors
-from tarry.simulation.exchange import Exchange
+from tarry.simulation.exchange import ObservedExchange
 
 JOIN: Final = "join"
 SYNC: Final = "sync"
@@ -35,7 +35,7 @@ ALL: Final = -1
 Register = tuple[str, str, int]
 
 
-class Asked:
+class MemberRequest:
     """One request of a member.  `error_code` -1: not answered, or not yet.
 
     Of a join `generation_id` is the answer's, of anything else the request's.
@@ -58,7 +58,7 @@ class Asked:
         # What a commit commits.
         self.writes: list[OffsetWrite] = []
         self.error_code = -1
-        self.exchange: Exchange | None = None
+        self.exchange: ObservedExchange | None = None
 
     @property
     def delivered_turn(self) -> int:
@@ -75,7 +75,7 @@ class Asked:
 
     @property
     def owner(self) -> str:
-        """Who it is over all restarts: the instance, or else the member."""
+        """Return the identity that survives restarts: the instance, or else the member."""
         return self.member_id if self.instance_id is None else f"instance {self.instance_id}"
 
 
@@ -96,7 +96,7 @@ class OffsetWrite:
         # Of a deletion that follows from something else: between which turns it has its effect.
         self.sent_turn = -1
         self.end_turn = _NEVER
-        self.exchange: Exchange | None = None
+        self.exchange: ObservedExchange | None = None
 
     @property
     def is_deletion(self) -> bool:
@@ -114,7 +114,12 @@ class OffsetRead:
     """One partition in an answer to OffsetFetch; `mark` "" and offset -1: nothing is committed."""
 
     def __init__(
-        self, register: Register, mark: str, offset: int, leader_epoch: int, exchange: Exchange
+        self,
+        register: Register,
+        mark: str,
+        offset: int,
+        leader_epoch: int,
+        exchange: ObservedExchange,
     ) -> None:
         self.register = register
         self.mark = mark
@@ -128,7 +133,7 @@ class GroupHistory:
     """The run, as far as groups are concerned."""
 
     def __init__(self, turn_times_ms: Sequence[int] = ()) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[MemberRequest] = []
         self.writes: list[OffsetWrite] = []
         self.reads: list[OffsetRead] = []
         # By turn: how long the broker's process had been running, stops not counted.
@@ -168,5 +173,5 @@ class GroupHistory:
 
 
 def register_name(register: Register) -> str:
-    """How a sentence names what an offset is committed for."""
+    """Name the partition and group of an offset in a sentence."""
     return f"{register[1]}-{register[2]} of group {register[0]}"

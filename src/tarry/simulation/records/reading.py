@@ -1,4 +1,4 @@
-"""What every reader makes of an answer to Fetch, and what it finds wrong with it at once.
+"""Reading of an answer to Fetch, and the checks that every reader makes at once.
 
 The first batch holds the offset that was asked for, each batch follows the one before it without
 a gap, and nothing lies at or past the high watermark of the same answer.  Whole batches that were
@@ -15,9 +15,9 @@ from tarry.base.errors import CorruptData, error_name
 from tarry.protocol.messages.fetch import PartitionData
 from tarry.records.batch import decode_batch_header, has_valid_crc
 from tarry.records.record import decode_records
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.history import Place, ReadRecord, Watermarks, place_name
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.history import Place, ReadRecord, Watermarks, place_name
+from tarry.simulation.exchange import ObservedExchange
 from tarry.wire.reader import Window
 
 _RECORD_BYTES_MAX: Final = 1 << 20
@@ -34,11 +34,11 @@ _EXPECTED: Final = (
 
 
 def read_answer(
-    stage: Stage,
+    context: RunContext,
     place: Place,
     fetch_offset: int,
     answer: PartitionData,
-    exchange: Exchange,
+    exchange: ObservedExchange,
     reader: str = "",
 ) -> int:
     """Take one partition's answer into the history; return the offset to go on from.
@@ -47,16 +47,16 @@ def read_answer(
     """
     if answer.error_code != errors.NONE:
         if answer.error_code not in _EXPECTED:
-            stage.history.violate(
+            context.history.violate(
                 f"a fetch from offset {fetch_offset} of {place_name(place)} got "
                 f"{error_name(answer.error_code)}"
             )
         if answer.error_code == errors.FENCED_LEADER_EPOCH:
-            stage.leader_epochs.pop(place, None)
+            context.leader_epochs.pop(place, None)
         return fetch_offset
     diverging = answer.diverging_epoch
     if diverging is not None and diverging.end_offset >= 0:
-        stage.history.violate(
+        context.history.violate(
             f"a fetch from offset {fetch_offset} of {place_name(place)} was told that epoch "
             f"{diverging.epoch} ended at {diverging.end_offset}, "
             "though the record before it had been read"
@@ -65,15 +65,15 @@ def read_answer(
     watermarks = Watermarks(place, exchange)
     watermarks.high_watermark = answer.high_watermark
     watermarks.log_start_offset = answer.log_start_offset
-    stage.history.watermarks.append(watermarks)
+    context.history.watermarks.append(watermarks)
     if not isinstance(answer.records, Window):
-        stage.history.violate(f"the records of {place_name(place)} are null, not empty")
+        context.history.violate(f"the records of {place_name(place)} are null, not empty")
         return fetch_offset
     data = answer.records.to_bytes()
     try:
-        return _read_batches(stage, place, fetch_offset, answer.high_watermark, data, reader)
+        return _read_batches(context, place, fetch_offset, answer.high_watermark, data, reader)
     except CorruptData as error:
-        stage.history.violate(
+        context.history.violate(
             f"a fetch from offset {fetch_offset} of {place_name(place)} got bytes that are no "
             f"batch: {error}"
         )
@@ -81,14 +81,14 @@ def read_answer(
 
 
 def _read_batches(
-    stage: Stage,
+    context: RunContext,
     place: Place,
     fetch_offset: int,
     high_watermark: int,
     data: bytes,
     reader: str,
 ) -> int:
-    history = stage.history
+    history = context.history
     position = 0
     next_offset = -1
     while position < len(data):
@@ -98,7 +98,7 @@ def _read_batches(
             history.violate(f"{place_name(place)}: a batch is cut at {len(batch)} bytes")
             break
         if not has_valid_crc(batch, 0, header):
-            stage.take_damage(f"the batch at offset {header.base_offset} of {place_name(place)}")
+            context.take_damage(f"the batch at offset {header.base_offset} of {place_name(place)}")
             break
         if next_offset < 0:
             if not header.base_offset <= fetch_offset <= header.last_offset:
