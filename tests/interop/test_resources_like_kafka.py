@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from both_brokers import RUN, Ask, Both, KafkaConnection
+from tests.support.interop.both_brokers import RUN, Ask, Both, KafkaConnection
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message

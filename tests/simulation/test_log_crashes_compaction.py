@@ -9,19 +9,13 @@ turn, and by seeds at any time of a longer life.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from tests.support.compaction_scene import DIRECTORY, CompactionScene
 
 from tarry.log import checkpoint_writer
 from tarry.log.compaction import DONE, Compaction
 from tarry.log.effort import Effort
 from tarry.simulation.disk import PowerLoss
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from compaction_scene import DIRECTORY, CompactionScene
 
 SEEDS = 160
 BLOCK = 40

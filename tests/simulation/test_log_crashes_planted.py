@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.simulation.test_log_crashes_compaction import age, live
 
 from tarry.base.errors import TarryError
 from tarry.log import batch_compaction, checkpoint_writer, cleanable, compaction, recovery
@@ -18,10 +17,6 @@ from tarry.log.compaction_checkpoint import CompactionCheckpoint, FoundCompactio
 from tarry.log.key_map import KeyMap
 from tarry.records.rebuild import has_delete_horizon
 from tarry.simulation.disk import SimulatedDisk
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from test_log_crashes_compaction import age, live
 
 SEEDS = 150
 

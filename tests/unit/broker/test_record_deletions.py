@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import TOPIC, Operator, deleted, operator
-from broker_user import ORDERS, User, a_batch, fetched, values_in
+from tests.support.broker.admin_user import TOPIC, Operator, deleted, operator
+from tests.support.broker.broker_user import ORDERS, User, a_batch, fetched, values_in
 
 from tarry.base import errors
 from tarry.base.doors import stop_requested

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from tests.support.compaction_scene import DIRECTORY, START_WALL_MS, CompactionScene
 
 from tarry.base.errors import StorageError
 from tarry.log.cleanable import find_cleanable
@@ -18,10 +16,6 @@ from tarry.records.record import decode_records
 from tarry.wire.compression import NAMES
 from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import window_of
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from compaction_scene import DIRECTORY, START_WALL_MS, CompactionScene
 
 CONTROL = 0x20
 

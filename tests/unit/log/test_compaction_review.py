@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
+from tests.support.compaction_scene import DIRECTORY, CompactionScene
 
 from tarry.log.compacted_segment import SOURCES_MAX
 from tarry.log.compaction_checkpoint import COMPACTION_FILE
@@ -15,10 +14,6 @@ from tarry.records.batch import HEADER_SIZE, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.rebuild import RebuiltBatch
 from tarry.wire.compression import GZIP
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from compaction_scene import DIRECTORY, CompactionScene
 
 
 @pytest.fixture

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from tests.support.compaction_scene import DIRECTORY, CompactionScene
 
 from tarry.base.errors import StorageError
 from tarry.log.checkpoint import CHECKPOINT_FILE, LogCheckpoint
@@ -16,10 +14,6 @@ from tarry.log.compaction_checkpoint import (
 )
 from tarry.log.effort import Effort
 from tarry.log.segment_row import SegmentRow
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from compaction_scene import DIRECTORY, CompactionScene
 
 
 def row(base_offset: int, size: int = 100, entries: int = 0) -> SegmentRow:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import random
-import sys
-from pathlib import Path
 
 import pytest
+from tests.support import compaction_scene as compacted
+from tests.support.compaction_scene import START_WALL_MS, CompactionScene
 
 from tarry.log.checkpoint import CHECKPOINT_FILE, LogCheckpoint, decode_checkpoints
 from tarry.log.compaction import DONE
@@ -19,11 +19,6 @@ from tarry.partition.producers import ProducerStates
 from tarry.partition.state import ProducerListener
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.disk import SimulatedDisk
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-import compaction_scene as compacted
-from compaction_scene import START_WALL_MS, CompactionScene
 
 DIRECTORY = "orders-0"
 TOPIC_ID = bytes(15) + b"\x07"
