@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from tarry.log.cleanable import find_cleanable
-from tarry.log.compaction import DONE, Compaction
+from tarry.log.compaction.cleanable import find_cleanable
+from tarry.log.compaction.compaction import DONE, Compaction
+from tarry.log.compaction.effort import Effort
 from tarry.log.config import LogConfig
-from tarry.log.effort import Effort
 from tarry.log.log import Log, LogListener
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates

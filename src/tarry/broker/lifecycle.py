@@ -15,8 +15,8 @@ from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.cluster.topic_names import OFFSETS_TOPIC
-from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
+from tarry.log.recovery.point_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
