@@ -19,7 +19,7 @@ from tarry.base.turn import Turn
 from tarry.broker.answers import Answers
 from tarry.broker.part import Part
 from tarry.broker.request import RequestContext
-from tarry.log.effort import STEP_UNITS, Effort
+from tarry.log.compaction.effort import STEP_UNITS, Effort
 from tarry.partition.recompression import Recompression
 from tarry.partition.state import Partition
 from tarry.protocol.message import Message
