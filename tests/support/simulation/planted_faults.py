@@ -18,23 +18,24 @@ from tarry.broker.metadata_writes import MetadataLogOwner
 from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import ClusterState
-from tarry.log import batch_walk, recovery
-from tarry.log.epoch_index import EpochIndex
+from tarry.log import batch_walk
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.log.index.segment_indexes import SegmentIndexes
+from tarry.log.index.sparse_index import SparseIndex
 from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.log.segment_indexes import SegmentIndexes
-from tarry.log.sparse_index import SparseIndex
+from tarry.log.recovery import recovery
 from tarry.partition import producers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.records.rebuild import RebuiltBatch
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.history import Place
 from tarry.simulation.disk import SimulatedFile
-from tarry.simulation.history import Place
 from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.run import run_seed
 from tarry.simulation.workload import reading
-from tarry.simulation.workload.stage import Stage
 
 
 def acknowledge_before_the_flush() -> None:
@@ -229,10 +230,10 @@ def serve_damaged_batches() -> None:
 def read_on_behind_damage() -> None:
     """The client's fault: what a damaged batch holds is never fetched again."""
 
-    def read_batches(stage: Stage, place: Place, offset: int, *rest: object) -> int:
-        damages = stage.damages_seen
-        end_offset = honest_read(stage, place, offset, *rest)
-        return end_offset + 1 if stage.damages_seen > damages else end_offset
+    def read_batches(context: RunContext, place: Place, offset: int, *rest: object) -> int:
+        damages = context.damages_seen
+        end_offset = honest_read(context, place, offset, *rest)
+        return end_offset + 1 if context.damages_seen > damages else end_offset
 
     honest_read = reading._read_batches
     reading._read_batches = read_batches

@@ -25,9 +25,9 @@ from tarry.group.records import (
 )
 from tarry.group.state import GroupState, Heartbeat, Round
 from tarry.group.transitions import Draft, Moment
-from tarry.log.batch_compaction import KeepRules
-from tarry.log.key_map import KeyMap
-from tarry.log.record_scan import RecordScan
+from tarry.log.compaction.batch import KeepRules
+from tarry.log.compaction.key_map import KeyMap
+from tarry.log.compaction.record_scan import RecordScan
 from tarry.simulation.run import run_seed
 
 
@@ -264,7 +264,7 @@ def first_seed_that_finds(name: str, seeds: int) -> tuple[int, str]:
     """The seed and what is wrong with it; -1 if none of them finds the fault."""
     FAULTS[name]()
     for seed in range(1, seeds + 1):
-        failure = run_seed(seed, play="groups").failure
+        failure = run_seed(seed, workload="groups").failure
         if failure:
             return seed, failure
     return -1, ""
