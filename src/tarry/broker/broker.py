@@ -36,7 +36,9 @@ from tarry.base.probe import Probe
 from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
 from tarry.broker.connection import Connection
-from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.coordinators import Coordinators
+from tarry.broker.coordinator.groups.context import GroupContext
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.delayed.produce import DelayedProduce
 from tarry.broker.dispatch import encode_answer, handle_frame
 from tarry.broker.flush_rounds import FlushListener, FlushRounds
@@ -128,7 +130,12 @@ class Broker:
         self.flush_listeners: dict[int, FlushListener] = {}
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)
-        self.coordinator = Coordinator(self)
+        self.coordinator = GroupCoordinator(
+            GroupContext(self.clock, self.timer, self.flushes, settings, self.probe, self.cluster)
+        )
+        self.coordinators = Coordinators()
+        self.coordinators.register(self.coordinator)
+        self.purgatories += self.coordinator.purgatories()
         self.record_deletions = RecordDeletions(self)
         self.produce_number: i64 = 0
         self.recompressions = Recompressions(self)
@@ -189,7 +196,7 @@ class Broker:
             or (self.flushes.flush_id < 0 and len(self.flushes.dirty) > 0)
             or self._is_metadata_to_check
             or self.recompressions.has_work_left()
-            or self.coordinator.has_work_left()
+            or self.coordinators.has_work_left()
             or self.record_deletions.has_work_left()
         )
 
@@ -205,7 +212,7 @@ class Broker:
         self.clock.now_ms = self.now_ms
         self.clock.wall_ms = now_wall_ms
         if late_ms > STALL_MS:
-            self.coordinator.on_stall()
+            self.coordinators.on_stall()
 
     def _handle(self, event: Event) -> None:
         kind = event.kind
@@ -366,7 +373,7 @@ class Broker:
         flushes = self.flushes
         flushes.write()
         self._settle()
-        self.coordinator.settle()
+        self.coordinators.settle()
         try:
             flushes.maybe_begin()
         except StorageError as error:
@@ -394,7 +401,7 @@ class Broker:
         for owner in advanced:
             assert isinstance(owner, Partition)
             self.touch_keys(owner)
-            self.coordinator.on_advanced(owner)
+            self.coordinators.on_advanced(owner)
 
     def touch_keys(self, partition: Partition) -> None:
         """Who waits for this partition looks again in this turn's step of completions."""
@@ -426,7 +433,7 @@ class Broker:
     # -- completions
 
     def _complete(self) -> None:
-        self.coordinator.complete()
+        self.coordinators.complete()
         self.record_deletions.complete()
         budget = self.complete_keys(
             self.produce_purgatory, self._produce_keys, COMPLETIONS_PER_TURN_MAX
@@ -481,7 +488,7 @@ class Broker:
         self.is_stopping = True
         self.stop_deadline_ms = self.now_ms + STOP_MS_MAX
         self.transport.stop_listening()
-        self.coordinator.stop()
+        self.coordinators.stop()
         for connection in list(self.connections.values()):
             for context in connection.waiting_contexts():
                 operation = context.operation
