@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.purgatory_faces import Face, PureFace, ThreadedFace
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from purgatory_faces import Face, PureFace, ThreadedFace
 from tarry.purgatory import DelayedOperation
 
 KEYS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4)
@@ -101,6 +96,19 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
         assert cancelled == wanted
         for operation in wanted:
             operation.is_cancelled = True
+
+    @precondition(lambda self: self.operations)
+    @rule(data=st.data())
+    def cancel_one(self, data: st.DataObject) -> None:
+        operation = data.draw(st.sampled_from(self.operations))
+        is_waiting = operation in self.waiting()
+
+        assert self.purgatory.cancel(operation) == is_waiting
+
+        operation.is_cancelled = operation.is_cancelled or is_waiting
+        for key in operation.keys:
+            watchers = self.purgatory._watchers.get(key)
+            assert watchers is None or operation not in watchers.items
 
     @rule(span_ms=st.integers(0, 300))
     def advance(self, span_ms: int) -> None:

@@ -133,14 +133,14 @@ class Checkpoints(Recurring):
     """Writes recovery points, so that a start after a crash scans little."""
 
     def run(self) -> None:
-        flush_id = self.broker.logs.checkpoints.begin(self.broker.now_ms)
+        flush_id = self.broker.logs.recovery_points.begin(self.broker.now_ms)
         if flush_id >= 0:
             self.broker.record_deletions.on_round_begun()
         self._follow(flush_id)
 
     def on_flushed(self, flush_id: int) -> None:
         """One step of a round is durable; the next begins."""
-        next_flush_id = self.broker.logs.checkpoints.on_flushed(flush_id)
+        next_flush_id = self.broker.logs.recovery_points.on_flushed(flush_id)
         self._follow(next_flush_id)
         self.broker.record_deletions.on_step(is_round_over=next_flush_id < 0)
 

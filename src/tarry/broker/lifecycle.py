@@ -10,12 +10,12 @@ import logging
 from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
-from tarry.broker.broker import Broker, World
+from tarry.broker.broker import Broker, Doors
 from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
-from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
+from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
 from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
@@ -37,13 +37,15 @@ def start_broker(
     data of another broker.
     """
     is_lazy = settings.flush_policy == "os"
-    logs = Logs(disk, checkpoint_bytes=CHECKPOINT_BYTES_LAZY if is_lazy else CHECKPOINT_BYTES)
+    logs = Logs(
+        disk, recovery_point_bytes=RECOVERY_POINT_BYTES_LAZY if is_lazy else RECOVERY_POINT_BYTES
+    )
     logs.trouble.directory = settings.log_directory
     logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
     take_over_changes(settings, store.state)
-    world = World(disk, transport, random, probe)
-    broker = Broker(world, settings, logs, store, now_ms, now_wall_ms)
+    doors = Doors(disk, transport, random, probe)
+    broker = Broker(doors, settings, logs, store, now_ms, now_wall_ms)
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     # Deletions that a crash interrupted come first, so that no directory has two owners.
@@ -65,7 +67,7 @@ def start_broker(
 
 def _tell_recovery(logs: Logs) -> None:
     """One line: how the last life ended, and what that cost."""
-    reports = [log.recovery_report for log in logs.checkpoints.logs.values()]
+    reports = [log.recovery_report for log in logs.recovery_points.logs.values()]
     scanned = sum(report.scanned_bytes for report in reports)
     torn = sum(report.torn_bytes for report in reports)
     flawed = sum(1 for report in reports if report.flaw_reason)

@@ -6,18 +6,19 @@ import logging
 import traceback
 from typing import Final
 
-from tarry.simulation.groups_play import GroupsPlay
-from tarry.simulation.play import MakePlay
-from tarry.simulation.records_play import RecordsPlay
+from tarry.simulation.groups.workload import GroupsWorkload
+from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.trace import Trace
+from tarry.simulation.workload import MakeWorkload
+from tarry.simulation.workload_run import WorkloadRun
 from tarry.simulation.world import World
 
-# What may be put on, by name.
-PLAYS: Final[dict[str, MakePlay]] = {"records": RecordsPlay, "groups": GroupsPlay}
+# By the name that `run_seed` takes.
+WORKLOADS: Final[dict[str, MakeWorkload]] = {"records": RecordsWorkload, "groups": GroupsWorkload}
 
 
-class Outcome:
-    """What became of one seed."""
+class SeedOutcome:
+    """Result of one seed."""
 
     def __init__(self, seed: int, failure: str, digest: str, lines: list[str]) -> None:
         self.seed = seed
@@ -35,21 +36,21 @@ class _TraceHandler(logging.Handler):
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._world.trace.remark(self._world.clock.now_ms, f"log: {record.getMessage()}")
+        self._world.trace.remark(self._world.agenda.now_ms, f"log: {record.getMessage()}")
 
 
-def run_seed(seed: int, *, play: str = "records", keeps_trace: bool = False) -> Outcome:
+def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False) -> SeedOutcome:
     """Run one seed to its end, or to the first thing that is wrong."""
     trace = Trace(keeps_lines=keeps_trace)
-    world = World(seed, trace, make_play=PLAYS[play])
+    run = WorkloadRun(seed, WORKLOADS[workload], trace)
     logger = logging.getLogger("tarry")
-    handler = _TraceHandler(world)
+    handler = _TraceHandler(run.world)
     before = (logger.level, logger.propagate)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO if keeps_trace else logging.WARNING)
     logger.propagate = False
     try:
-        sentences = world.run()
+        sentences = run.run()
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         sentences = [f"{type(error).__name__} in {place.name}: {error}"]
@@ -59,4 +60,4 @@ def run_seed(seed: int, *, play: str = "records", keeps_trace: bool = False) -> 
         logger.setLevel(before[0])
         logger.propagate = before[1]
     trace.lines += [f"wrong: {sentence}\n" for sentence in sentences]
-    return Outcome(seed, sentences[0] if sentences else "", trace.digest(), trace.lines)
+    return SeedOutcome(seed, sentences[0] if sentences else "", trace.digest(), trace.lines)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from group_user import (
+from tests.support.broker.group_user import (
     READERS,
     SESSION_MS,
     GroupUser,
@@ -326,7 +326,7 @@ def test_the_probe_is_told_of_every_removal() -> None:
             self.removed.append((group_id, member_id, reason, silent_ms))
 
     hand = group_broker()
-    recorder = hand.broker.probe = Recorder()
+    recorder = hand.broker.coordinator.history.probe = Recorder()
     (member,) = stable_group(hand)
     pending = Member(hand, "others")
     pending.get_id()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker_user import ORDERS
-from group_user import (
+from tests.support.broker.broker_user import ORDERS
+from tests.support.broker.group_user import (
     READERS,
     SESSION_MS,
     GroupUser,
@@ -12,6 +12,7 @@ from group_user import (
     delayed_in,
     group_broker,
     join_together,
+    operations_of,
     pass_time,
     stabilize,
     stable_group,

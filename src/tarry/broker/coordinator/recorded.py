@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tarry.broker.coordinator.tickets import Tickets
-from tarry.purgatory.operation import DelayedOperation
+from tarry.purgatory.operation import PayloadOperation
 
 
 class PendingAppend:
@@ -32,26 +32,19 @@ class PendingAppend:
         self.is_settled = False
 
 
-class DelayedRecorded(DelayedOperation):
+class DelayedRecorded(PayloadOperation[PendingAppend]):
     """The answer to a request, known by its ticket, that waits until an append is settled."""
 
     def __init__(
         self, tickets: Tickets, pending: PendingAppend, ticket: int, deadline_ms: int
     ) -> None:
-        super().__init__(deadline_ms)
+        super().__init__(deadline_ms, pending)
         self.tickets = tickets
-        self.pending: PendingAppend | None = pending
         self.ticket = ticket
 
-    def try_complete(self) -> bool:
-        pending = self.pending
-        if pending is not None and not pending.is_settled:
-            return False
-        return self.force_complete()
+    def is_ready(self, payload: PendingAppend) -> bool:
+        return payload.is_settled
 
-    def on_complete(self) -> None:
-        # Completed operations linger under their keys: keep nothing alive (KAFKA-19389).
-        self.pending = None
-
-    def on_expiration(self) -> None:
-        self.tickets.time_out(self.ticket)
+    def complete_with(self, payload: PendingAppend) -> None:
+        if not payload.is_settled:
+            self.tickets.time_out(self.ticket)

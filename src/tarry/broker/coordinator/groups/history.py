@@ -53,7 +53,7 @@ class History:
 
     def __init__(self, clock: Clock, probe: Probe) -> None:
         self._clock = clock
-        self._probe = probe
+        self.probe = probe
         # Since when what happened is known: calendar, ms.
         self.since_ms = clock.wall_ms
         self._by_group: dict[str, GroupNotes] = {}
@@ -103,7 +103,7 @@ class History:
                     note.silent_ms,
                     note.follows,
                 )
-                self._probe.on_member_removed(group_id, note.member_id, note.reason, note.silent_ms)
+                self.probe.on_member_removed(group_id, note.member_id, note.reason, note.silent_ms)
             case GenerationBegan():
                 logger.info(
                     "group %s: generation %d: %d joined, assignor %s, leader %s",

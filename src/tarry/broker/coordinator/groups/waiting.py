@@ -13,7 +13,7 @@ from mypy_extensions import mypyc_attr, trait
 from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.group.decision import Decision
 from tarry.group.state import GroupState
-from tarry.purgatory.operation import DelayedOperation
+from tarry.purgatory.operation import PayloadOperation
 from tarry.purgatory.purgatory import Purgatory
 
 
@@ -31,33 +31,20 @@ class DecisionCarrier:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class DelayedGroupOperation(DelayedOperation):
+class DelayedGroupOperation(PayloadOperation["GroupWaiting"]):
     """An operation of one group.  It answers nobody: the decision that ends it has the answers."""
 
     def __init__(
         self, waiting: GroupWaiting, group_id: str, key: Hashable, deadline_ms: int
     ) -> None:
-        super().__init__(deadline_ms)
-        self.waiting: GroupWaiting | None = waiting
+        super().__init__(deadline_ms, waiting)
         self.group_id = group_id
         self.key = key
 
-    def try_complete(self) -> bool:
-        waiting = self.waiting
-        if waiting is not None and waiting.operations.get(self.key) is self:
-            return False
-        # Completed operations linger under their keys: keep nothing alive (KAFKA-19389).
-        self.waiting = None
-        return self.force_complete()
-
-    def on_complete(self) -> None:
-        """Answer nobody."""
-
-    def on_expiration(self) -> None:
-        waiting = self.waiting
-        self.waiting = None
-        assert waiting is not None
-        waiting.expire(self)
+    def complete_with(self, payload: GroupWaiting) -> None:
+        if payload.operations.get(self.key) is self:
+            # Nobody has ended it: this is the deadline.
+            payload.expire(self)
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -79,8 +66,10 @@ class GroupWaiting:
 
     def end(self, key: Hashable) -> None:
         """Wait no longer for the operation under this key."""
-        if self.operations.pop(key, None) is not None:
-            self.purgatory.check_and_complete(key)
+        operation = self.operations.pop(key, None)
+        if operation is not None:
+            operation.force_complete()
+            self.purgatory.cancel(operation)
 
     def expire(self, operation: DelayedGroupOperation) -> None:
         """Carry out what the deadline means."""
@@ -88,7 +77,7 @@ class GroupWaiting:
         group = self.carrier.group(operation.group_id)
         self.carrier.carry_out(group, self.decide_expired(group, operation))
         # What has expired is not to linger under its key until a purge: the group may be gone.
-        self.purgatory.check_and_complete(operation.key)
+        self.purgatory.cancel(operation)
 
     def decide_expired(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
         """Decide what the deadline means."""
