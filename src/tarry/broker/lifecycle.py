@@ -55,10 +55,9 @@ def start_broker(
     for topic in list(broker.cluster.topics.values()):
         broker.reactions.host(topic, HostedTopic(topic.name, topic.topic_id))
     logs.settle()
-    for hosted in broker.topics.values():
-        for partition in hosted.partitions:
-            partition.begin_after_recovery()
-    for hosted in broker.topics.values():
+    for partition in broker.topics.partitions():
+        partition.begin_after_recovery()
+    for hosted in broker.topics.all():
         broker.coordinators.on_hosted(hosted)
     begin_duties(broker)
     _tell_recovery(logs)

@@ -153,7 +153,7 @@ def counter_coordinator(broker: Broker) -> CounterCoordinator:
     """A coordinator of counters for this broker."""
     context = ShardContext(
         "counters",
-        broker.clock,
+        broker.this_turn,
         broker.flushes,
         Purgatory(broker.timer, "Counters"),
         TIMEOUT_MS,
@@ -169,8 +169,7 @@ class CounterBroker(BrokerByHand):
         super().start()
         broker = self.broker
         self.counters = counter_coordinator(broker)
-        broker.coordinators.register(self.counters)
-        broker.purgatories += self.counters.purgatories()
+        broker.coordinators.register(broker.parts.add(self.counters))
         hosted = broker.topics.get(COUNTERS)
         if hosted is not None:
             self.counters.on_hosted(hosted)

@@ -14,6 +14,7 @@ from tarry.broker.coordinator.chores import Chore
 from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.runtime import ShardContext, ShardRuntime, ShardState
 from tarry.broker.coordinator.tickets import Asked
+from tarry.broker.part import Part
 from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import TopicWanted
 from tarry.partition.state import Partition
@@ -24,7 +25,7 @@ S = TypeVar("S", bound=ShardState[Any, Any])
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Coordinator(Generic[S]):
+class Coordinator(Part, Generic[S]):
     """A coordinator of one kind.  A subclass makes its shards, and asks them.
 
     `topic` is the internal topic that keeps it, `key_type` is FindCoordinator's word for its kind.
@@ -53,7 +54,6 @@ class Coordinator(Generic[S]):
         raise NotImplementedError
 
     def purgatories(self) -> list[Purgatory]:
-        """Return the purgatories in which its requests wait."""
         return [self.context.recorded]
 
     # -- which shard
@@ -118,16 +118,16 @@ class Coordinator(Generic[S]):
     def on_other_deleted(self, hosted: HostedTopic) -> None:
         """React to the deletion of a topic that this coordinator is not kept in."""
 
-    def on_advanced(self, partition: Partition) -> None:
-        """Note that the high watermark of a partition of the topic has moved."""
+    # -- the turn
+
+    def on_moved(self, partition: Partition) -> None:
+        if partition.topic != self.topic:
+            return
         shard = self.shards.get(partition.index)
         if shard is not None and shard.runtime.partition is partition:
             self._advanced[shard.runtime] = None
 
-    # -- the turn
-
     def settle(self) -> None:
-        """After the turn's write: fail what it did not take."""
         unsettled = self.context.unsettled
         if unsettled:
             self.context.unsettled = {}
@@ -136,8 +136,8 @@ class Coordinator(Generic[S]):
         if self._to_load:
             self._begin_loading()
 
-    def complete(self) -> None:
-        """Apply and answer what became durable; then do one step of a chore."""
+    def complete(self, budget: int) -> int:
+        """Apply and answer what became durable, whatever the budget; do one step of a chore."""
         if self._advanced:
             advanced = self._advanced
             self._advanced = {}
@@ -149,6 +149,7 @@ class Coordinator(Generic[S]):
             chore = self._chores.popleft()
             if not chore.step():
                 self._chores.append(chore)
+        return budget
 
     def _begin_loading(self) -> None:
         for runtime in list(self._to_load):
@@ -157,16 +158,13 @@ class Coordinator(Generic[S]):
                 self._chores.append(Loader(runtime, self.shards))
 
     def has_work_left(self) -> bool:
-        """Whether a turn without an event would do something at once."""
         return len(self._chores) > 0 or len(self.context.unsettled) > 0 or len(self._advanced) > 0
 
     def on_stall(self) -> None:
-        """The process stood still: no deadline of a client counts that."""
         for shard in self.shards.values():
             shard.on_stall()
 
     def stop(self) -> None:
-        """The broker stops: what would wait longer than that is answered."""
         self._chores.clear()
         for shard in self.shards.values():
             shard.on_stop()

@@ -38,38 +38,6 @@ class Coordinators:
         for coordinator in self.all:
             coordinator.on_given_up(hosted)
 
-    def on_advanced(self, partition: Partition) -> None:
-        """The high watermark of a partition has moved."""
-        coordinator = self._by_topic.get(partition.topic)
-        if coordinator is not None:
-            coordinator.on_advanced(partition)
-
-    # -- the turn
-
-    def settle(self) -> None:
-        """After the turn's write: fail what it did not take."""
-        for coordinator in self.all:
-            coordinator.settle()
-
-    def complete(self) -> None:
-        """Apply and answer what became durable."""
-        for coordinator in self.all:
-            coordinator.complete()
-
-    def has_work_left(self) -> bool:
-        """Whether a turn without an event would do something at once."""
-        return any(coordinator.has_work_left() for coordinator in self.all)
-
-    def on_stall(self) -> None:
-        """The process stood still."""
-        for coordinator in self.all:
-            coordinator.on_stall()
-
-    def stop(self) -> None:
-        """The broker stops."""
-        for coordinator in self.all:
-            coordinator.stop()
-
     def is_loading_partition(self, partition: Partition) -> bool:
         """Whether a partition is being loaded: nothing of it may be cleaned away meanwhile."""
         coordinator = self._by_topic.get(partition.topic)

@@ -28,7 +28,7 @@ class Loader(Chore):
     def __init__(self, runtime: ShardRuntime, shards: Mapping[int, ShardState[Any, Any]]) -> None:
         self.runtime = runtime
         self.shards = shards
-        self.began_ms = runtime.context.clock.now_ms
+        self.began_ms = runtime.context.turn.now_ms
         self._offset: int = runtime.partition.log.log_start_offset
         self._end = runtime.partition.high_watermark_position
         self._load = runtime.state.begin_load()
@@ -95,5 +95,5 @@ class Loader(Chore):
             "%s loaded: %d in %d ms",
             context.content,
             sum(each.size() for each in shards),
-            context.clock.now_ms - self.began_ms,
+            context.turn.now_ms - self.began_ms,
         )

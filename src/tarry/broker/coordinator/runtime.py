@@ -18,10 +18,11 @@ from typing import Any, Final, Generic, TypeVar
 from mypy_extensions import mypyc_attr
 
 from tarry.base import errors
+from tarry.base.turn import Turn
 from tarry.broker.coordinator.recorded import DelayedRecorded, PendingAppend
 from tarry.broker.coordinator.tickets import NO_TICKET, Tickets
 from tarry.broker.flush_rounds import FlushRounds
-from tarry.partition.leader import Clock, append_own
+from tarry.partition.leader import append_own
 from tarry.partition.state import Partition
 from tarry.purgatory.purgatory import Purgatory
 from tarry.records.batch import BatchHeader
@@ -46,14 +47,14 @@ class ShardContext:
     def __init__(
         self,
         content: str,
-        clock: Clock,
+        turn: Turn,
         flushes: FlushRounds,
         recorded: Purgatory,
         recorded_timeout_ms: int,
         logger: logging.Logger,
     ) -> None:
         self.content = content
-        self.clock = clock
+        self.turn = turn
         self.flushes = flushes
         self.recorded = recorded
         self.recorded_timeout_ms = recorded_timeout_ms
@@ -171,7 +172,7 @@ class ShardRuntime:
         """
         partition = self.partition
         context = self.context
-        result = append_own(partition, batches, context.clock)
+        result = append_own(partition, batches, context.turn)
         if result.is_appended:
             context.flushes.touch(partition)
         if result.error_code != errors.NONE:
@@ -180,13 +181,13 @@ class ShardRuntime:
         self._pending.append(pending)
         context.unsettled[self] = None
         if ticket != NO_TICKET:
-            deadline_ms = context.clock.now_ms + context.recorded_timeout_ms
+            deadline_ms = context.turn.now_ms + context.recorded_timeout_ms
             operation = DelayedRecorded(context.tickets, pending, ticket, deadline_ms)
             context.recorded.try_complete_else_watch(operation, [partition.key])
         return errors.NONE
 
     def _batches(self, records: Sequence[object], can_be_split: bool) -> list[BatchBuilder]:
-        now_wall_ms = self.context.clock.wall_ms
+        now_wall_ms = self.context.turn.now_wall_ms
         size_max = self.partition.config.max_message_bytes
         state = self.state
         builder = BatchBuilder()

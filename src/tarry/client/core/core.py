@@ -15,13 +15,14 @@ from tarry.base.doors import Random
 from tarry.base.limits import STALL_MS
 from tarry.client.core.call import Call, Calls
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import ClientEvent, Output
+from tarry.client.core.events import Output
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
-from tarry.client.core.tasks import Tasks
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.events import LinkEvent
+from tarry.link.tasks import Tasks
 
 
 class ClientCore:
@@ -39,12 +40,12 @@ class ClientCore:
         self.tasks = Tasks(now_ms)
         self.connections = Connections(settings, self.tasks, random)
         self.metadata = Metadata()
-        self.refresh = Refresh(self.connections, self.metadata)
+        self.refresh = Refresh(self.connections, self.metadata, settings.metadata_age_ms_max)
         self.calls = Calls(self.connections, self.metadata, self.refresh)
         self._planned_ms = now_ms
         self._reminder = Reminder(self.tasks, lambda: self.trouble, self.what_waits)
 
-    def turn(self, events: Sequence[ClientEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
+    def turn(self, events: Sequence[LinkEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
         """Handle the events, run what is due, send what can be sent."""
         self.now_ms = now_ms
         self.now_wall_ms = now_wall_ms

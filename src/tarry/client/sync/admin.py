@@ -51,12 +51,13 @@ from tarry.client.core.consumer.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
-from tarry.client.core.versions import VersionTable
-from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
+from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
 from tarry.client.sync.exclusive import Exclusive
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.versions import VersionTable
 
 Answer = TypeVar("Answer")
 

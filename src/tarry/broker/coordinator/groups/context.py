@@ -7,13 +7,13 @@ from typing import Final
 
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
+from tarry.base.turn import Turn
 from tarry.broker.coordinator.groups.history import History
 from tarry.broker.coordinator.runtime import ShardContext
 from tarry.broker.flush_rounds import FlushRounds
 from tarry.cluster.state import ClusterState
 from tarry.group.decision import GroupSettings
 from tarry.group.transitions import Moment
-from tarry.partition.leader import Clock
 from tarry.purgatory.purgatory import Purgatory
 from tarry.timer.wheel import TimingWheel
 
@@ -25,7 +25,7 @@ class GroupContext(ShardContext):
 
     def __init__(
         self,
-        clock: Clock,
+        turn: Turn,
         timer: TimingWheel,
         flushes: FlushRounds,
         settings: Settings,
@@ -34,7 +34,7 @@ class GroupContext(ShardContext):
     ) -> None:
         super().__init__(
             "groups",
-            clock,
+            turn,
             flushes,
             Purgatory(timer, "Commit"),
             settings.offsets_commit_timeout_ms,
@@ -45,17 +45,17 @@ class GroupContext(ShardContext):
         self.joins = Purgatory(timer, "Join")
         self.syncs = Purgatory(timer, "Sync")
         self.heartbeats = Purgatory(timer, "Heartbeat")
-        self.history = History(clock, probe)
+        self.history = History(turn, probe)
         # None of them changes while the broker runs.
         self._settings = group_settings(settings)
-        self._moment = Moment(clock.now_ms, clock.wall_ms, self._settings)
+        self._moment = Moment(turn.now_ms, turn.now_wall_ms, self._settings)
 
     def moment(self) -> Moment:
         """Return the time of the turn with the settings, one object for the whole turn."""
         moment = self._moment
-        clock = self.clock
-        if moment.now_ms != clock.now_ms or moment.now_wall_ms != clock.wall_ms:
-            moment = self._moment = Moment(clock.now_ms, clock.wall_ms, self._settings)
+        turn = self.turn
+        if moment.now_ms != turn.now_ms or moment.now_wall_ms != turn.now_wall_ms:
+            moment = self._moment = Moment(turn.now_ms, turn.now_wall_ms, self._settings)
         return moment
 
     def topic_ids(self) -> dict[str, bytes]:

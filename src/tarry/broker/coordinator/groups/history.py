@@ -13,6 +13,7 @@ import msgspec
 
 from tarry.base.errors import error_name
 from tarry.base.probe import Probe
+from tarry.base.turn import Turn
 from tarry.group.decision import (
     AppendFailed,
     AssignmentMissing,
@@ -24,7 +25,6 @@ from tarry.group.decision import (
     RebalanceBegan,
     RoundChanged,
 )
-from tarry.partition.leader import Clock
 
 logger = logging.getLogger("tarry.group")
 
@@ -51,11 +51,11 @@ class GroupNotes:
 class History:
     """Notes by group, each with its calendar time in ms."""
 
-    def __init__(self, clock: Clock, probe: Probe) -> None:
-        self._clock = clock
+    def __init__(self, turn: Turn, probe: Probe) -> None:
+        self._turn = turn
         self.probe = probe
         # Since when what happened is known: calendar, ms.
-        self.since_ms = clock.wall_ms
+        self.since_ms = turn.now_wall_ms
         self._by_group: dict[str, GroupNotes] = {}
         self._count = 0
 
@@ -70,7 +70,7 @@ class History:
 
     def note(self, group_id: str, notes: list[Note]) -> None:
         """Keep and log what happened."""
-        now_wall_ms = self._clock.wall_ms
+        now_wall_ms = self._turn.now_wall_ms
         # Whoever had news last stands at the end.
         kept = self._by_group.pop(group_id, None)
         if kept is None:

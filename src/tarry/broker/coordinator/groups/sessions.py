@@ -47,7 +47,7 @@ class Sessions(GroupWaiting):
             self.begin(DelayedHeartbeat(self, group_id, wait.member_id, deadline_ms))
             return
         # It may be due at once, if the session time-out is nothing: the next turn sees to it.
-        due_ms = max(deadline_ms, self.context.clock.now_ms + 1)
+        due_ms = max(deadline_ms, self.context.turn.now_ms + 1)
         self.context.timer.reschedule(operation, due_ms)
 
     def expire(self, operation: DelayedGroupOperation) -> None:

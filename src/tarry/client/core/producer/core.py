@@ -10,13 +10,9 @@ from tarry.client.core.producer.batch import Receipt
 from tarry.client.core.producer.identity import Identity
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.sender import Sender
-from tarry.client.errors import (
-    ClientClosed,
-    ClientError,
-    DeliveryFailed,
-    UnknownTopic,
-)
+from tarry.client.errors import ClientClosed, DeliveryFailed, UnknownTopic
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
 from tarry.records.builder import Headers
 
 
