@@ -10,7 +10,7 @@ from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.log.log import LogPosition
+from tarry.log.segments import LogPosition
 from tarry.partition.state import Partition
 from tarry.protocol.messages.fetch import (
     EpochEndOffset,
