@@ -310,25 +310,35 @@ class Log:
         return LogPosition(offset, segment.base_offset, position)
 
     def read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None = None,
     ) -> FileRegion | None:
-        """Whole batches from the one that contains `offset` on, up to `end`, of one segment.
+        """Return whole batches from the one that contains `offset` on, up to `end`, of one segment.
 
-        The first may exceed `size_max` if `at_least_one`.  Raises `CorruptData` or `StorageError`
-        at a flaw.
+        The first may exceed `size_max` if `at_least_one`.  `start` is the position of `offset`, if
+        the caller knows it.  Raises `CorruptData` or `StorageError` at a flaw.
         """
         self._check_flaw(offset)
         if offset >= end.offset:
             return None
         assert offset >= self.log_start_offset
         try:
-            return self._read(offset, end, size_max, at_least_one)
+            return self._read(offset, end, size_max, at_least_one, start)
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise
 
     def _read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        known: LogPosition | None,
     ) -> FileRegion | None:
         index = self.segment_index(offset)
         while True:
@@ -336,7 +346,10 @@ class Log:
             if segment.base_offset >= end.offset:
                 return None
             limit = self.limit_of(segment, end)
-            start = segment.find(offset, limit)
+            if known is not None and known.segment_base_offset == segment.base_offset:
+                start = known.position
+            else:
+                start = segment.find(offset, limit)
             if start < limit:
                 break
             if segment.base_offset >= end.segment_base_offset:
