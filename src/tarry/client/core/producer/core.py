@@ -28,7 +28,7 @@ class ProducerCore(ClientCore):
         super().__init__(settings, random, now_ms)
         self.refresh.may_create = settings.allow_auto_create_topics
         self.accumulator = Accumulator(settings, self.connections, self.metadata)
-        self.identity = Identity(self.calls, settings.api_timeout_ms)
+        self.identity = Identity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
             self.accumulator,
