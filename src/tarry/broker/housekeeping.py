@@ -73,18 +73,16 @@ class Retention(ByCalendar):
 
     def look(self) -> None:
         broker = self.broker
-        for hosted in broker.topics.values():
-            for partition in hosted.partitions:
-                partition.delete_old_segments(broker.now_wall_ms)
+        for partition in broker.topics.partitions():
+            partition.delete_old_segments(broker.now_wall_ms)
 
 
 class ProducerExpiry(Recurring):
     """Forgets producers that have written nothing for `producer.id.expiration.ms`."""
 
     def run(self) -> None:
-        for hosted in self.broker.topics.values():
-            for partition in hosted.partitions:
-                partition.producers.expire(self.broker.now_ms)
+        for partition in self.broker.topics.partitions():
+            partition.producers.expire(self.broker.now_ms)
 
 
 class OffsetsExpiry(ByCalendar):
@@ -105,7 +103,7 @@ class Counters(Recurring):
 
     def run(self) -> None:
         broker = self.broker
-        broker.faults.flush(broker.now_ms)
+        broker.answers.faults.flush(broker.now_ms)
         broker.logs.trouble.flush()
         before = self.written
         self.written = self._counters()
@@ -125,7 +123,7 @@ class Counters(Recurring):
     def _counters(self) -> list[tuple[str, int, int, int, int]]:
         return [
             (each.name, each.watched, each.delayed, each.completed_total, each.expired_total)
-            for each in self.broker.purgatories
+            for each in self.broker.parts.purgatories()
         ]
 
 

@@ -314,19 +314,24 @@ class Log:
         return LogPosition(offset, segment.base_offset, position)
 
     def read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None = None,
     ) -> FileRegion | None:
-        """Whole batches from the one that contains `offset` on, up to `end`, of one segment.
+        """Return whole batches from the one that contains `offset` on, up to `end`, of one segment.
 
-        The first may exceed `size_max` if `at_least_one`.  Raises `CorruptData` or `StorageError`
-        at a flaw.
+        The first may exceed `size_max` if `at_least_one`.  `start` is the position of `offset`, if
+        the caller knows it.  Raises `CorruptData` or `StorageError` at a flaw.
         """
         self._check_flaw(offset)
         if offset >= end.offset:
             return None
         assert offset >= self.log_start_offset
         try:
-            return self._segments.read(offset, end, size_max, at_least_one)
+            return self._segments.read(offset, end, size_max, at_least_one, start)
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise

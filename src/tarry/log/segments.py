@@ -54,7 +54,12 @@ class Segments:
         return self.kept[self.index_of(offset)]
 
     def read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None,
     ) -> FileRegion | None:
         """Find whole batches as `Log.read` does; `Flaw` for damage."""
         index = self.index_of(offset)
@@ -63,22 +68,25 @@ class Segments:
             if segment.base_offset >= end.offset:
                 return None
             limit = limit_of(segment, end)
-            start = segment.find(offset, limit)
-            if start < limit:
+            if start is not None and start.segment_base_offset == segment.base_offset:
+                begin = start.position
+            else:
+                begin = segment.find(offset, limit)
+            if begin < limit:
                 break
             if segment.base_offset >= end.segment_base_offset:
                 return None
             # The batches at the segment's end are gone (compaction): the next one goes on.
             index += 1
         stop = limit
-        if limit - start > size_max:
-            stop = segment.boundary_before(start, start + size_max, limit)
-            if stop == start:
+        if limit - begin > size_max:
+            stop = segment.boundary_before(begin, begin + size_max, limit)
+            if stop == begin:
                 if not at_least_one:
                     return None
-                stop = segment.end_of_batch(start, limit)
+                stop = segment.end_of_batch(begin, limit)
         segment.files.used(segment)
-        return FileRegion(segment.file(), start, stop - start)
+        return FileRegion(segment.file(), begin, stop - begin)
 
     def replace(self, sources: list[Segment], segment: Segment) -> None:
         """Put `segment` in the place of `sources`, which follow each other."""

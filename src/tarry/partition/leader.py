@@ -13,6 +13,7 @@ from librt.strings import read_i64_be
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.base.turn import Turn
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.partition.state import Partition
 from tarry.records.batch import (
@@ -23,25 +24,18 @@ from tarry.records.batch import (
     BatchCheck,
     BatchHeader,
     check_batch,
+    decode_batch_header,
     with_log_append_time,
 )
 from tarry.records.record_limits import check_record_limits
 from tarry.wire.compression import ZSTD
-from tarry.wire.reader import Window
+from tarry.wire.reader import Window, window_of
 
 NO_TIMESTAMP: Final = -1
 # A lower limit below every timestamp.
 ANY_TIME: Final = -INT64_MAX
 # KIP-110: zstd is a codec that older fetches and produces cannot name.
 PRODUCE_VERSION_OF_ZSTD: Final = 7
-
-
-class Clock:
-    """The turn's time: `now_ms` monotonic, `wall_ms` the calendar."""
-
-    def __init__(self, now_ms: int, wall_ms: int) -> None:
-        self.now_ms = now_ms
-        self.wall_ms = wall_ms
 
 
 class AppendResult:
@@ -63,7 +57,7 @@ class AppendResult:
 
 
 def append_as_leader(
-    partition: Partition, window: Window, acks: int, api_version: int, clock: Clock
+    partition: Partition, window: Window, acks: int, api_version: int, turn: Turn
 ) -> AppendResult:
     """Check one produced batch and append it to the log's tail, or say why not."""
     if acks == -1 and partition.is_under_min_isr():
@@ -73,11 +67,11 @@ def append_as_leader(
         refused = refusal(partition, check, api_version)
         if refused is not None:
             return refused
-        check_limits(partition.config, check, clock.wall_ms)
-    return append_checked(partition, check, clock)
+        check_limits(partition.config, check, turn.now_wall_ms)
+    return append_checked(partition, check, turn)
 
 
-def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> AppendResult:
+def append_checked(partition: Partition, check: BatchCheck, turn: Turn) -> AppendResult:
     """Append a batch that was checked, or say what the checks found."""
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
@@ -86,8 +80,31 @@ def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> App
         return result
     header = check.header
     assert header is not None
-    result = _append(partition, check.window, header, clock)
+    result = _append(partition, check.window, header, turn)
     result.has_opened = check.was_opened
+    return result
+
+
+def append_own(partition: Partition, batches: list[bytes], turn: Turn) -> AppendResult:
+    """Append batches that this broker built, without checking their records.
+
+    All or, if one is too large for the topic, none.  The result tells the offset of the first
+    record and, as `required_offset`, the one behind the last.
+    """
+    if any(len(each) > partition.config.max_message_bytes for each in batches):
+        return AppendResult(errors.MESSAGE_TOO_LARGE)
+    if partition.log.flaw_offset >= 0:
+        return AppendResult(errors.KAFKA_STORAGE_ERROR)
+    result = AppendResult(errors.NONE)
+    result.base_offset = partition.log.log_end_offset
+    result.required_offset = partition.log.log_end_offset
+    for each in batches:
+        appended = _append(partition, window_of(each), decode_batch_header(each, 0), turn)
+        result.error_code = appended.error_code
+        if appended.error_code != errors.NONE:
+            return result
+        result.is_appended = True
+        result.required_offset = appended.required_offset
     return result
 
 
@@ -156,9 +173,7 @@ def refusal(partition: Partition, check: BatchCheck, api_version: int) -> Append
     return None
 
 
-def _append(
-    partition: Partition, window: Window, header: BatchHeader, clock: Clock
-) -> AppendResult:
+def _append(partition: Partition, window: Window, header: BatchHeader, turn: Turn) -> AppendResult:
     result = AppendResult(errors.NONE)
     if header.producer_id >= 0:
         known = partition.producers.check(header)
@@ -170,16 +185,16 @@ def _append(
             result.log_append_time_ms = known.append_time_ms
             return result
     if partition.config.is_log_append_time:
-        window = with_log_append_time(window, header, clock.wall_ms)
-        result.log_append_time_ms = clock.wall_ms
+        window = with_log_append_time(window, header, turn.now_wall_ms)
+        result.log_append_time_ms = turn.now_wall_ms
     try:
-        base_offset = partition.log.append(window, header, partition.leader_epoch, clock.wall_ms)
+        base_offset = partition.log.append(window, header, partition.leader_epoch, turn.now_wall_ms)
     except StorageError as error:
         # The first append after a start reads indexes.
         partition.producers.refuse(header)
         return AppendResult(errors.KAFKA_STORAGE_ERROR, str(error))
     if header.producer_id >= 0:
-        partition.producers.update(header, base_offset, clock.now_ms)
+        partition.producers.update(header, base_offset, turn.now_ms)
     result.base_offset = base_offset
     result.required_offset = base_offset + header.last_offset_delta + 1
     result.is_appended = True

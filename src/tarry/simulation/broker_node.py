@@ -230,7 +230,7 @@ class BrokerNode:
 
     def _check_clean_start(self, broker: Broker) -> None:
         """Check that a clean stop left nothing to scan, but for what could not be read before."""
-        for hosted in broker.topics.values():
+        for hosted in broker.topics.all():
             for partition in hosted.partitions:
                 report = partition.log.recovery_report
                 if partition.name in self._damaged:
@@ -302,7 +302,7 @@ class BrokerNode:
         self._is_clean_start = True
         self._damaged = [
             partition.name
-            for hosted in broker.topics.values()
+            for hosted in broker.topics.all()
             for partition in hosted.partitions
             if partition.log.flaw_offset >= 0
         ]

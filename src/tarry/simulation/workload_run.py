@@ -97,7 +97,7 @@ class WorkloadRun(NodeObserver):
         """Check that no operation is left in a purgatory when all clients have their answers."""
         broker = self.node.broker
         assert broker is not None
-        for purgatory in broker.purgatories:
+        for purgatory in broker.parts.purgatories():
             if purgatory.delayed and purgatory.name not in self.workload.waits_at_rest:
                 self._history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "

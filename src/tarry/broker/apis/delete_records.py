@@ -62,7 +62,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     operation = DelayedDeleteRecords(deadline_ms, deletion)
     context.operation = operation
     if not operation.try_complete():
-        broker.record_deletions.purgatory.try_complete_else_watch(operation, deletion.keys())
+        broker.record_deletions.watch(operation, deletion.keys())
     return None
 
 

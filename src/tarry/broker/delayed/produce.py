@@ -11,10 +11,12 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from tarry.base import errors
+from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
 from tarry.partition.state import Partition, PartitionKey
 from tarry.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
 from tarry.purgatory.operation import PayloadOperation
+from tarry.timer.wheel import TimingWheel
 
 
 class ProduceStatus:
@@ -133,6 +135,37 @@ class DelayedProduce(PayloadOperation[Produced]):
 
     def complete_with(self, payload: Produced) -> None:
         payload.answer()
+
+
+class Produces(WaitingPart):
+    """Produces that are appended to tails, and those that wait until their records count."""
+
+    def __init__(self, timer: TimingWheel) -> None:
+        super().__init__(timer, "Produce")
+        # The number of the produce that is handled, so that it names each partition once.
+        self.number: i64 = 0
+        self._unsettled: list[DelayedProduce] = []
+
+    def settle_after_write(self, operation: DelayedProduce) -> None:
+        """Take a produce that was appended to tails; it goes on when they are written."""
+        self._unsettled.append(operation)
+
+    def settle(self) -> None:
+        unsettled = self._unsettled
+        if not unsettled:
+            return
+        self._unsettled = []
+        for operation in unsettled:
+            operation.fail_what_was_not_written()
+            if not operation.try_complete():
+                operation.context_waits()
+                self.watch(operation, operation.keys())
+
+    def on_moved(self, partition: Partition) -> None:
+        self.touch(partition.key)
+
+    def has_work_left(self) -> bool:
+        return len(self._unsettled) > 0 or len(self.touched) > 0
 
 
 def _fail(status: ProduceStatus, error_code: int) -> None:

@@ -210,7 +210,7 @@ class GroupsWorkload(Workload):
 
     def on_collected(self, broker: Broker) -> None:
         coordinator = broker.coordinator
-        for purgatory in broker.purgatories:
+        for purgatory in broker.parts.purgatories():
             if purgatory.name not in self.waits_at_rest:
                 continue
             if purgatory.delayed or purgatory.watched:
