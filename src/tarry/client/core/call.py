@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from tarry.client.core.connection import Connection
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.exchange import VERSION_UNLIMITED, Decoder, Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
@@ -75,7 +74,6 @@ class Calls:
 
     def end(self, attempts: _Attempts) -> None:
         self._under_way.pop(attempts, None)
-        self.connections.put(Notice(CALL_DONE))
 
     def connection_for(self, call: Call, now_ms: int) -> Connection | None:
         """Whom to ask; None while it is not known, and then metadata is asked for."""

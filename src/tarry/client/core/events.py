@@ -1,8 +1,8 @@
 """What a client core is told and what it asks for.
 
 Told (events): `Resolved`, and of base/doors CONNECTED, RECEIVED and DISCONNECTED with the
-connection ids that the core gave.  Asked for (outputs): `Resolve`, `Connect`, `Send`, `Close`,
-and `Notice` for whoever waits.  A face does sockets and waiting, and nothing else.
+connection ids that the core gave.  Asked for (outputs): `Resolve`, `Connect`, `Send`, `Close`;
+and `operation.Notice` for whoever waits.  A face does sockets and waiting, and nothing else.
 """
 
 from __future__ import annotations
@@ -13,12 +13,6 @@ from tarry.base.doors import Event
 from tarry.client.settings import Address
 
 RESOLVED: Final = 101
-
-# Kinds of notices.
-BATCH_DONE: Final = 1
-CALL_DONE: Final = 2
-RECORDS_READY: Final = 3
-METADATA_CHANGED: Final = 4
 
 
 class Resolved:
@@ -72,14 +66,5 @@ class Close:
         self.connection_id = connection_id
 
 
-class Notice:
-    """Something that somebody may wait for has happened."""
-
-    __slots__ = ("kind",)
-
-    def __init__(self, kind: int) -> None:
-        self.kind = kind
-
-
 ClientEvent = Event | Resolved
-Output = Resolve | Connect | Send | Close | Notice
+Output = Resolve | Connect | Send | Close

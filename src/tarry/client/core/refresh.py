@@ -10,7 +10,6 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import METADATA_CHANGED, Notice
 from tarry.client.core.exchange import Exchange
 from tarry.client.core.metadata import LeaderHint, Metadata
 from tarry.client.core.tasks import Task
@@ -78,7 +77,6 @@ class Refresh:
         self.metadata.apply(answer, now_ms)
         addresses = {key: one.address for key, one in self.metadata.brokers.items()}
         self.connections.set_brokers(addresses, source, now_ms)
-        self.connections.put(Notice(METADATA_CHANGED))
         if self.metadata.needs_refresh or self._is_wanted_again:
             self.want(now_ms)
         else:
@@ -89,7 +87,6 @@ class Refresh:
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = error
-        self.connections.put(Notice(METADATA_CHANGED))
         self.want(now_ms)
 
 

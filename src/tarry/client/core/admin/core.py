@@ -2,38 +2,98 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from tarry.base.doors import Random
-from tarry.client.core.admin.errand import Errand, Errands
-from tarry.client.core.consumer.lookup import Lookup, OffsetQuery
+from tarry.client.core.admin.errand import Answer, Errand, Errands, Steps
+from tarry.client.core.call import Call
+from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
-from tarry.client.errors import ClientClosed
+from tarry.client.core.operation import Operation, Operations
+from tarry.client.errors import ClientClosed, ClientError, TimedOut
 from tarry.client.settings import ClientSettings
 
 
 class AdminCore(ClientCore):
-    """`begin_call`, `begin_errand` and `begin_query`, then turns until they are done."""
+    """Calls, errands and queries, with turns until they are done."""
 
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
         self.errands = Errands(self)
 
-    # Any: each errand has an answer of its own class.
-    def begin_errand(self, errand: Errand[Any], timeout_ms: int) -> None:
-        """Do several calls for one answer; ends as `errand.is_done`."""
-        self.errands.begin(errand, timeout_ms)
+    # Any: each call has an answer of its own class.
+    def begin_request(self, call: Call, timeout_ms: int, now_ms: int) -> Operation[Any]:
+        """Make one call."""
+        self.begin_call(call, timeout_ms, now_ms)
+        return self.operations.begin(CallOperation(self.operations, call), None, now_ms)
 
-    def begin_query(self, query: OffsetQuery) -> None:
-        for topic, _ in query.wanted:
+    def begin_errand(
+        self, steps: Steps[Answer], timeout_ms: int, now_ms: int
+    ) -> ErrandOperation[Answer]:
+        """Make several calls for one answer."""
+        errand = Errand(steps)
+        self.errands.begin(errand, timeout_ms, now_ms)
+        return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
+
+    def begin_offsets(
+        self, wanted: Mapping[tuple[str, int], int], timeout_ms: int, now_ms: int
+    ) -> AdminOffsets:
+        """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
+        for topic, _ in wanted:
             self.track(topic)
-        query.begin(self.lookup)
+        query = AdminOffsets(self.operations, self.lookup, dict(wanted))
+        return self.operations.begin(query, timeout_ms, now_ms)
 
     def work(self, now_ms: int) -> None:
         self.errands.work(now_ms)
         self.lookup.work(now_ms)
 
-    def close(self) -> None:
+    def close(self, now_ms: int) -> None:
         self.errands.fail_all(ClientClosed("the client was closed"))
-        super().close()
+        super().close(now_ms)
+
+
+class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]):
+    """An error in place of an offset where the leader refused, TimedOut where nobody answered."""
+
+    def look(self, now_ms: int) -> bool:
+        return self.is_late or super().look(now_ms)
+
+    def answer(self, now_ms: int) -> dict[tuple[str, int], FoundOffset | ClientError]:
+        late = TimedOut(f"the leader did not tell its offset within {self.timeout_ms} ms")
+        return {place: self.answers.get(place, late) for place in self.wanted}
+
+
+class CallOperation(Operation[Any]):
+    """The wait for one call, which gives up by itself in time."""
+
+    def __init__(self, operations: Operations, call: Call) -> None:
+        super().__init__(operations)
+        self._call = call
+
+    def look(self, now_ms: int) -> bool:
+        return self._call.is_done
+
+    def answer(self, now_ms: int) -> Any:
+        call = self._call
+        if call.error is not None:
+            raise call.error
+        if isinstance(call.result, ClientError):
+            raise call.result
+        return call.result
+
+
+class ErrandOperation(Operation[Answer]):
+    """The wait for one errand, whose calls give up by themselves in time."""
+
+    def __init__(self, operations: Operations, errand: Errand[Answer]) -> None:
+        super().__init__(operations)
+        self._errand = errand
+
+    def look(self, now_ms: int) -> bool:
+        return self._errand.is_done
+
+    def answer(self, now_ms: int) -> Answer:
+        return self._errand.take()

@@ -11,7 +11,6 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from tarry.client.core.call import Call
 from tarry.client.core.core import ClientCore
-from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.tasks import wake_up
 from tarry.client.errors import ClientError, TimedOut
 
@@ -59,16 +58,16 @@ class Errands:
         self._under_way: dict[Errand[Any], None] = {}
         self._wake_up = wake_up()
 
-    def begin(self, errand: Errand[Any], timeout_ms: int) -> None:
-        errand.deadline_ms = self.core.now_ms + timeout_ms
+    def begin(self, errand: Errand[Any], timeout_ms: int, now_ms: int) -> None:
+        errand.deadline_ms = now_ms + timeout_ms
         self._under_way[errand] = None
-        self._go_on(errand, None)
+        self._go_on(errand, None, now_ms)
 
     def work(self, now_ms: int) -> None:
         """Move on what can move."""
         for errand in list(self._under_way):
             while not errand.is_done and self._is_ready(errand, now_ms):
-                self._go_on(errand, self._overdue(errand, now_ms))
+                self._go_on(errand, self._overdue(errand, now_ms), now_ms)
             if errand.pause is not None and not errand.is_done:
                 self.core.tasks.schedule_earlier(self._wake_up, errand.resume_ms)
 
@@ -82,7 +81,7 @@ class Errands:
             return None
         return TimedOut(f"no answer came in the time given: {errand.pause.reason}")
 
-    def _go_on(self, errand: Errand[Any], thrown: ClientError | None) -> None:
+    def _go_on(self, errand: Errand[Any], thrown: ClientError | None, now_ms: int) -> None:
         """Take the next step and begin what it waits for."""
         try:
             step = next(errand.steps) if thrown is None else errand.steps.throw(thrown)
@@ -97,22 +96,21 @@ class Errands:
         errand.pause = None
         errand.calls = ()
         if isinstance(step, Pause):
-            self._begin_pause(errand, step)
+            self._begin_pause(errand, step, now_ms)
             return
         errand.calls = step
-        left_ms = max(errand.deadline_ms - self.core.now_ms, 0)
+        left_ms = max(errand.deadline_ms - now_ms, 0)
         for call in step:
-            self.core.begin_call(call, left_ms)
+            self.core.begin_call(call, left_ms, now_ms)
 
-    def _begin_pause(self, errand: Errand[Any], pause: Pause) -> None:
+    def _begin_pause(self, errand: Errand[Any], pause: Pause, now_ms: int) -> None:
         pause_ms = self.core.connections.retry_pause_ms(pause.failures)
         errand.pause = pause
-        errand.resume_ms = min(self.core.now_ms + pause_ms, errand.deadline_ms)
+        errand.resume_ms = min(now_ms + pause_ms, errand.deadline_ms)
 
     def _end(self, errand: Errand[Any]) -> None:
         errand.is_done = True
         self._under_way.pop(errand, None)
-        self.core.connections.put(Notice(CALL_DONE))
 
     def fail_all(self, error: ClientError) -> None:
         for errand in list(self._under_way):

@@ -13,7 +13,6 @@ from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import NONE, error_name
-from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
@@ -218,7 +217,6 @@ class Committer:
         self._pauses.end()
         for commit in ended:
             commit.end(error)
-        self.coordinator.connections.put(Notice(CALL_DONE))
 
     def _end_all(self, error: ClientError) -> None:
         self._under_way.update(self._waiting)
@@ -235,4 +233,3 @@ class Committer:
         deadlines = [*self._under_way.values(), *self._waiting.values()]
         if deadlines:
             self.tasks.schedule(self._deadline, min(deadlines))
-        self.coordinator.connections.put(Notice(CALL_DONE))
