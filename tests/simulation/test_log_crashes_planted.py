@@ -10,11 +10,12 @@ import pytest
 from tests.simulation.test_log_crashes_compaction import age, live
 
 from tarry.base.errors import TarryError
-from tarry.log import batch_compaction, checkpoint_writer, cleanable, compaction, recovery
-from tarry.log.batch_compaction import BatchCompaction
-from tarry.log.compaction import GO_ON, Compaction
-from tarry.log.compaction_checkpoint import CompactionCheckpoint, FoundCompaction
-from tarry.log.key_map import KeyMap
+from tarry.log.compaction import batch, cleanable, compaction
+from tarry.log.compaction.batch import BatchCompaction
+from tarry.log.compaction.checkpoint import CompactionCheckpoint, FoundCompaction
+from tarry.log.compaction.compaction import GO_ON, Compaction
+from tarry.log.compaction.key_map import KeyMap
+from tarry.log.recovery import point_writer, recovery
 from tarry.records.rebuild import has_delete_horizon
 from tarry.simulation.disk import SimulatedDisk
 
@@ -31,7 +32,7 @@ def swap_before_the_checkpoint_is_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Compaction, "_flush_swap", at_once)
 
 
-def checkpoint_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
+def recovery_point_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
     begin_flush = SimulatedDisk.begin_flush
 
     def forgetful(self, files, directories):
@@ -41,7 +42,7 @@ def checkpoint_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimulatedDisk, "begin_flush", forgetful)
 
 
-def checkpoint_before_the_names_are_durable(patch: pytest.MonkeyPatch) -> None:
+def recovery_point_before_the_names_are_durable(patch: pytest.MonkeyPatch) -> None:
     begin_flush = SimulatedDisk.begin_flush
 
     def forgetful(self, files, directories):
@@ -152,7 +153,7 @@ def every_pass_begins_the_time_of_tombstones_anew(patch: pytest.MonkeyPatch) -> 
     """Whoever asks whether tombstones may go learns of a horizon, who would begin one does not."""
     asked = itertools.count(1)
     patch.setattr(
-        batch_compaction,
+        batch,
         "has_delete_horizon",
         lambda header: next(asked) % 2 == 1 and has_delete_horizon(header),
     )
@@ -165,8 +166,8 @@ def young_segments_are_skipped(patch: pytest.MonkeyPatch) -> None:
 
 PLANTS: Final[list[Plant]] = [
     swap_before_the_checkpoint_is_durable,
-    checkpoint_before_the_files_are_durable,
-    checkpoint_before_the_names_are_durable,
+    recovery_point_before_the_files_are_durable,
+    recovery_point_before_the_names_are_durable,
     a_start_does_not_finish_the_swap,
     new_files_have_the_same_name_each_time,
     an_older_recovery_point_wins,
@@ -187,7 +188,7 @@ PLANTS: Final[list[Plant]] = [
 @pytest.mark.interpreted
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.__name__ for plant in PLANTS])
 def test_a_planted_mistake_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "RECOVERY_POINT_AGE_MS", 10)
     plant(monkeypatch)
     found = -1
 

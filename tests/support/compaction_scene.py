@@ -9,10 +9,10 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Iterator
 
-from tarry.log.cleanable import find_cleanable
-from tarry.log.compaction import DONE, Compaction
+from tarry.log.compaction.cleanable import find_cleanable
+from tarry.log.compaction.compaction import DONE, Compaction
+from tarry.log.compaction.effort import Effort
 from tarry.log.config import LogConfig
-from tarry.log.effort import Effort
 from tarry.log.log import Log, LogListener
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates
@@ -129,10 +129,10 @@ class CompactionScene:
 
     def save_recovery_point(self) -> None:
         self.now_ms += 100_000
-        flush_id = self.logs.checkpoints.begin(self.now_ms)
+        flush_id = self.logs.recovery_points.begin(self.now_ms)
         while flush_id >= 0:
             assert self.disk.complete_flush(flush_id).error == ""
-            flush_id = self.logs.checkpoints.on_flushed(flush_id)
+            flush_id = self.logs.recovery_points.on_flushed(flush_id)
 
     # --- Compaction.
 

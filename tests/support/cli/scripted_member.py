@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tarry.client.sync.keeper import Keeper
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 from tests.support.client.scripted_groups import GroupCluster
 
@@ -21,7 +22,6 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.sync import consumer as consumer_module
 from tarry.client.sync import places as places_module
 from tarry.client.sync.consumer import Consumer
-from tarry.client.sync.keeper import Keeper
 from tarry.protocol import api_keys
 from tarry.protocol.messages.heartbeat import HeartbeatResponse
 from tarry.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember

@@ -18,12 +18,13 @@ from tarry.broker.metadata_writes import MetadataLogOwner
 from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import ClusterState
-from tarry.log import batch_walk, recovery
-from tarry.log.epoch_index import EpochIndex
+from tarry.log import batch_walk
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.log.index.segment_indexes import SegmentIndexes
+from tarry.log.index.sparse_index import SparseIndex
 from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.log.segment_indexes import SegmentIndexes
-from tarry.log.sparse_index import SparseIndex
+from tarry.log.recovery import recovery
 from tarry.partition import producers
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener

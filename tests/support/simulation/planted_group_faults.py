@@ -25,9 +25,9 @@ from tarry.group.records import (
 )
 from tarry.group.state import GroupState, Heartbeat, Round
 from tarry.group.transitions import Draft, Moment
-from tarry.log.batch_compaction import KeepRules
-from tarry.log.key_map import KeyMap
-from tarry.log.record_scan import RecordScan
+from tarry.log.compaction.batch import KeepRules
+from tarry.log.compaction.key_map import KeyMap
+from tarry.log.compaction.record_scan import RecordScan
 from tarry.simulation.run import run_seed
 
 

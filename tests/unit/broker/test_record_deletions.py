@@ -8,7 +8,7 @@ from tests.support.broker.broker_user import ORDERS, User, a_batch, fetched, val
 
 from tarry.base import errors
 from tarry.base.doors import stop_requested
-from tarry.log.flaw import Flaw
+from tarry.log.batch_walk import Flaw
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,

@@ -6,8 +6,8 @@ import pytest
 from tests.support.compaction_scene import CompactionScene
 
 from tarry.base.errors import StorageError
-from tarry.log.compaction import GO_ON
-from tarry.log.effort import Effort
+from tarry.log.compaction.compaction import GO_ON
+from tarry.log.compaction.effort import Effort
 
 
 def swap_under_a_tail(scene, first_append):

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tarry.client.core.connection import Connection
 from tarry.client.core.connections import Connections
-from tarry.client.core.exchange import VERSION_UNLIMITED, Decoder, Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
-from tarry.client.core.tasks import Task
-from tarry.client.errors import BrokerUnreachable, ClientError, timed_out
+from tarry.link.errors import BrokerUnreachable, ClientError, timed_out
+from tarry.link.exchange import VERSION_UNLIMITED, Decoder, Exchange
+from tarry.link.link import Link
+from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 
@@ -28,7 +28,7 @@ class Call:
     # False: a failure ends it, whether it may pass or not; whoever asked decides.
     repeats = True
 
-    def __init__(self, api_key: int, decode: Decoder, target: int = ANYONE) -> None:
+    def __init__(self, api_key: int, decode: Decoder[Any], target: int = ANYONE) -> None:
         self.api_key = api_key
         self.decode = decode
         self.target = target
@@ -75,7 +75,7 @@ class Calls:
     def end(self, attempts: _Attempts) -> None:
         self._under_way.pop(attempts, None)
 
-    def connection_for(self, call: Call, now_ms: int) -> Connection | None:
+    def connection_for(self, call: Call, now_ms: int) -> Link | None:
         """Whom to ask; None while it is not known, and then metadata is asked for."""
         target = self.metadata.controller_id if call.target == CONTROLLER else call.target
         if target == ANYONE and call.target == ANYONE:
@@ -171,7 +171,7 @@ class _Attempts:
         self.owner.end(self)
 
 
-class _CallExchange(Exchange):
+class _CallExchange(Exchange[Any]):
     """One attempt at a call."""
 
     def __init__(self, attempts: _Attempts, timeout_ms: int) -> None:

@@ -15,15 +15,16 @@ from tarry.base.doors import Random
 from tarry.base.limits import STALL_MS
 from tarry.client.core.call import Call, Calls
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import ClientEvent, Output
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Notice, Operations
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
-from tarry.client.core.tasks import Tasks
 from tarry.client.core.topic_query import TopicQuery
-from tarry.client.errors import ClientClosed, ClientError, timed_out
+from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.errors import ClientError, timed_out
+from tarry.link.events import LinkEvent, Output
+from tarry.link.tasks import Tasks
 
 
 class ClientCore:
@@ -44,14 +45,16 @@ class ClientCore:
         self.operations = Operations(self.tasks)
         self.connections = Connections(settings, self.tasks, random)
         self.metadata = Metadata()
-        self.refresh = Refresh(self.connections, self.metadata)
+        self.refresh = Refresh(self.connections, self.metadata, settings.metadata_age_ms_max)
         self.calls = Calls(self.connections, self.metadata, self.refresh)
         self.turned_ms = now_ms
         self._planned_ms = now_ms
         self._reminder = Reminder(self.tasks, self.trouble, self.what_waits)
         self._wants_refresh = False
 
-    def turn(self, events: Sequence[ClientEvent], now_ms: int, now_wall_ms: int) -> list[Output | Notice]:
+    def turn(
+        self, events: Sequence[LinkEvent], now_ms: int, now_wall_ms: int
+    ) -> list[Output | Notice]:
         """Handle the events, run what is due, send what can be sent, give notice of what ended."""
         self._refresh_if_wanted(now_ms)
         self.turned_ms = now_ms

@@ -14,8 +14,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
-from tarry.client.core.tasks import Task, Tasks
-from tarry.client.errors import ClientError
+from tarry.link.errors import ClientError
+from tarry.link.tasks import Task, Tasks
 
 if TYPE_CHECKING:
     from tarry.client.core.group.events import GroupEvent
@@ -128,9 +128,7 @@ class Operations:
         self.set_deadline(operation, timeout_ms, now_ms)
         return operation
 
-    def set_deadline(
-        self, operation: Operation[Any], timeout_ms: int | None, now_ms: int
-    ) -> None:
+    def set_deadline(self, operation: Operation[Any], timeout_ms: int | None, now_ms: int) -> None:
         """Give notice of the operation in `timeout_ms` at the latest."""
         if timeout_ms is not None:
             operation.timeout_ms = timeout_ms

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.errors import ClientError
+from tarry.link.errors import ClientError
 
 # Of topic, milliseconds waited and now.
 TopicErrorOf = Callable[[str, int, int], ClientError]

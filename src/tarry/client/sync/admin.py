@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import SystemRandom
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, TypeVar, Unpack
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.admin.calls import (
@@ -53,13 +53,16 @@ from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.operation import Answer, Operation
-from tarry.client.core.versions import VersionTable
-from tarry.client.errors import BrokerError, ClientError, UnknownTopic
+from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.clock import monotonic_ms
 from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
+from tarry.link.errors import ClientError
+from tarry.link.versions import VersionTable
+
+Asked = TypeVar("Asked")
 
 
 class Admin:
@@ -207,7 +210,8 @@ class Admin:
     ) -> dict[str, GroupDescription | ClientError]:
         """Groups with their members."""
         return self._errand(
-            describe_groups(self._driver.core.connections, names_of("describe_groups", group_ids)), timeout
+            describe_groups(self._driver.core.connections, names_of("describe_groups", group_ids)),
+            timeout,
         )
 
     def delete_groups(
@@ -232,7 +236,9 @@ class Admin:
         """What groups committed: of these partitions, or all of it.  Partitions without a commit
         are left out, and a group that is not there has none."""
         wanted = None if places is None else places_of("group_offsets", places)
-        steps = fetch_offsets(self._driver.core.connections, names_of("group_offsets", group_ids), wanted)
+        steps = fetch_offsets(
+            self._driver.core.connections, names_of("group_offsets", group_ids), wanted
+        )
         return self._errand(steps, timeout)
 
     def commit_group_offsets(

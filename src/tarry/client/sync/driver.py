@@ -13,13 +13,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar
 
 from tarry.client.core.core import ClientCore
-from tarry.client.core.events import ClientEvent
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
 from tarry.client.errors import ClientClosed, ClientForked
 from tarry.client.settings import ClientSettings
 from tarry.client.sync.background import Background
 from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.sockets import Sockets
+from tarry.link.events import LinkEvent
 
 # The longest poll: a core with nothing due is looked at so often.
 POLL_MS_MAX: Final = 500
@@ -153,7 +153,7 @@ class Driver(Generic[Core]):
         try:
             self._is_leave_asked = False
             # What came while nobody drove is read before anything is judged by the time.
-            events: Sequence[ClientEvent] = self._sockets.poll(0)
+            events: Sequence[LinkEvent] = self._sockets.poll(0)
             while not self.is_closed:
                 now_ms = monotonic_ms()
                 with self.lock:

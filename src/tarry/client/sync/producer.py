@@ -32,13 +32,14 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
-from tarry.client.errors import ClientError
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.driver import Driver, Tell
+from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
+
 
 class Receipt(batch.Receipt):
     """What became of one record; `result` waits for it, also when nobody holds the producer."""

@@ -7,12 +7,12 @@ from typing import Any, Final, NamedTuple
 import tarry
 from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.call import ANYONE, CONTROLLER, Call
-from tarry.client.core.connection import SOFTWARE_NAME
 from tarry.client.core.metadata import Broker, Topic, topic_of
 from tarry.client.core.refresh import VERSION_NO_CREATE
-from tarry.client.core.versions import VersionTable, version_table
-from tarry.client.errors import BrokerError, ClientError
-from tarry.client.settings import Address
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
+from tarry.link.events import Address
+from tarry.link.versions import SOFTWARE_NAME, VersionTable, version_table
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import (

@@ -7,7 +7,8 @@ from typing import Any, Final, NamedTuple
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.admin.calls import RESOURCE_BROKER, unknown_topic
 from tarry.client.core.call import ANYONE, Call
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (

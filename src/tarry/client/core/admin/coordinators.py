@@ -20,8 +20,9 @@ from tarry.client.core.admin.errand import Pause, Steps
 from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError, TimedOut
-from tarry.client.settings import Address
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.events import Address
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import (

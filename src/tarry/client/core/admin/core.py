@@ -11,8 +11,9 @@ from tarry.client.core.call import Call
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.errors import ClientClosed, ClientError, TimedOut
+from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.errors import ClientError, TimedOut
 
 
 class AdminCore(ClientCore):

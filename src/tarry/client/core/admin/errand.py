@@ -11,8 +11,8 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from tarry.client.core.call import Call
 from tarry.client.core.core import ClientCore
-from tarry.client.core.tasks import wake_up
-from tarry.client.errors import ClientError, TimedOut
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.tasks import wake_up
 
 Answer = TypeVar("Answer")
 

@@ -17,7 +17,8 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     decode_assignment,
 )
 from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError, UnsupportedVersion
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError, UnsupportedVersion
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import (

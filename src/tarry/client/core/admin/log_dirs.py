@@ -11,7 +11,8 @@ from tarry.client.core.admin.errand import Steps
 from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_log_dirs import (

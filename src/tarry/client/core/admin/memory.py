@@ -18,7 +18,8 @@ from tarry.client.core.admin.errand import Steps
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_configs import (

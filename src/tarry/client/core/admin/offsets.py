@@ -27,7 +27,8 @@ from tarry.client.core.group.offsets import (
     offset_fetch_request,
 )
 from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import decode_offset_commit_response

@@ -21,7 +21,8 @@ from tarry.client.core.call import CONTROLLER, Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
 from tarry.client.core.metadata import NO_LEADER
-from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
+from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.link.errors import ClientError, TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_partitions import (

@@ -7,7 +7,6 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-
 from typing import NamedTuple
 
 from tarry.client.core.consumer.position import PartitionPosition

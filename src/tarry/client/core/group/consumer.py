@@ -22,15 +22,16 @@ from tarry.client.core.group.committed import (
 )
 from tarry.client.core.group.committer import Commit, Committer
 from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED, GroupEvent
+from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.offsets import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.poll import Closing, Poll
 from tarry.client.core.group.topics import Topics
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.core.tasks import Task
-from tarry.client.errors import ClientError, ConcurrentUse, NotSubscribed, TimedOut
+from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.tasks import Task
 
 log = logging.getLogger("tarry.client")
 

@@ -14,13 +14,13 @@ from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import NONE
-from tarry.client.core.connection import READY, Connection
 from tarry.client.core.connections import Connections
-from tarry.client.core.exchange import Decoder, Exchange
 from tarry.client.core.group import reactions
-from tarry.client.core.pauses import Pauses
-from tarry.client.errors import BrokerError, ClientError
-from tarry.client.settings import Address
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
+from tarry.link.events import Address
+from tarry.link.exchange import Decoder, Exchange, R
+from tarry.link.link import READY, Link
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import (
@@ -53,11 +53,11 @@ class Coordinator:
         # Called when a known coordinator is lost, whoever found out.
         self.when_lost: Callable[[str, int], None] | None = None
         self.last_error: ClientError | None = None
-        self._connection: Connection | None = None
+        self._connection: Link | None = None
         self._loss = ""
         self._is_in_flight = False
         self._found_ms = -FOUND_JUST_NOW_MS
-        self._pauses = Pauses(connections)
+        self._pauses = connections.pauses()
 
     @property
     def is_known(self) -> bool:
@@ -72,12 +72,12 @@ class Coordinator:
         self._is_in_flight = True
         self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
 
-    def send(self, exchange: Exchange, now_ms: int) -> None:
+    def send(self, exchange: Exchange[Any], now_ms: int) -> None:
         """On the group's own connection; the coordinator must be known."""
         assert self._connection is not None
         self._connection.send(exchange, now_ms)
 
-    def send_aside(self, exchange: Exchange, now_ms: int) -> None:
+    def send_aside(self, exchange: Exchange[Any], now_ms: int) -> None:
         """To the same broker while the own connection waits for a join or a sync."""
         aside = self.connections.for_broker(self.broker_id)
         if aside is None:
@@ -163,7 +163,7 @@ class Coordinator:
         self._pauses.begin(now_ms)
 
 
-class _FindCoordinator(Exchange):
+class _FindCoordinator(Exchange[FindCoordinatorResponse]):
     def __init__(self, coordinator: Coordinator) -> None:
         timeout_ms = coordinator.connections.settings.request_timeout_ms
         super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, timeout_ms)
@@ -175,8 +175,7 @@ class _FindCoordinator(Exchange):
             return FindCoordinatorRequest(key_type=KEY_TYPE_GROUP, coordinator_keys=[group_id])
         return FindCoordinatorRequest(key=group_id, key_type=KEY_TYPE_GROUP)
 
-    def on_response(self, response: Any, now_ms: int) -> None:
-        assert isinstance(response, FindCoordinatorResponse)
+    def on_response(self, response: FindCoordinatorResponse, now_ms: int) -> None:
         answer: Any = response
         if self.version >= VERSION_WITH_KEYS:
             if not response.coordinators:
@@ -195,15 +194,15 @@ class _FindCoordinator(Exchange):
         self.coordinator.on_failure(error, now_ms)
 
 
-class GroupExchange(Exchange):
+class GroupExchange(Exchange[R]):
     """One request to the coordinator; `when_answered` or `when_failed` hears of it, once."""
 
     def __init__(
         self,
-        api: tuple[int, Decoder],
+        api: tuple[int, Decoder[R]],
         timeout_ms: int,
         build: Callable[[int], Message],
-        when_answered: Callable[[Any, int], None],
+        when_answered: Callable[[R, int], None],
         when_failed: Callable[[ClientError, int], None],
     ) -> None:
         super().__init__(api[0], api[1], timeout_ms)
@@ -214,7 +213,7 @@ class GroupExchange(Exchange):
     def build(self, version: int) -> Message:
         return self._build(version)
 
-    def on_response(self, response: Any, now_ms: int) -> None:
+    def on_response(self, response: R, now_ms: int) -> None:
         self._when_answered(response, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

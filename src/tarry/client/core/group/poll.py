@@ -122,9 +122,7 @@ class Closing(Operation[None]):
                 # One turn sends it, however late it is.
                 return self.wait()
         if not self._core.membership.leaving.is_answered:
-            log.warning(
-                "the coordinator did not answer to the leave within %d ms", self.timeout_ms
-            )
+            log.warning("the coordinator did not answer to the leave within %d ms", self.timeout_ms)
         return Done(None)
 
     def _leave(self, now_ms: int) -> None:

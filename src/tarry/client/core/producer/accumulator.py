@@ -13,9 +13,10 @@ from typing import Final
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
 from tarry.client.core.producer.queue import PartitionQueue
-from tarry.client.core.tasks import Tasks
-from tarry.client.errors import ClientError, RecordTooLarge
+from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
+from tarry.link.tasks import Tasks
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import Headers
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.errors import ClientError, DeliveryTimedOut, TimedOut
+from tarry.client.errors import DeliveryTimedOut
+from tarry.link.errors import ClientError, TimedOut
 from tarry.records.builder import BatchBuilder, Headers
 from tarry.records.record import decode_records
 

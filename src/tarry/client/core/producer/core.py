@@ -16,12 +16,12 @@ from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
     BufferFull,
     ClientClosed,
-    ClientError,
     DeliveryFailed,
     DeliveryTimedOut,
     UnknownTopic,
 )
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
 from tarry.records.builder import Headers
 
 # Topic, partition, timestamp, key, value and headers, as `append` takes them.
@@ -48,9 +48,7 @@ class ProducerCore(ClientCore):
         super().__init__(settings, random, now_ms)
         self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
-        self.accumulator = Accumulator(
-            settings, self.tasks, self.metadata, receipt_type, owner
-        )
+        self.accumulator = Accumulator(settings, self.tasks, self.metadata, receipt_type, owner)
         self.identity = Identity(self.calls, settings.api_timeout_ms)
         self.sender = Sender(
             settings,

@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from tarry.base.errors import NONE
 from tarry.client.core.call import Call, Calls
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.init_producer_id import (

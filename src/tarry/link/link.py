@@ -1,0 +1,339 @@
+"""Link: one broker as seen by the side that asks, over one connection after the other.
+
+    Disconnected -> Resolving -> Connecting -> Negotiating (ApiVersions) -> Ready -> Disconnected
+
+A connection is made when something is to be sent, from the look-up of the broker's name on.
+Requests go out in order and are answered in order.  Invariant: every exchange that was given to
+`send` ends once, by its answer or by a failure; what waits for the connection fails with it.  An
+answer that is late closes the connection, because nothing behind it can be answered either.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.base.errors import UNSUPPORTED_VERSION, ProtocolViolation, error_name
+from tarry.link.errors import (
+    BrokerUnreachable,
+    ClientError,
+    ConnectionLost,
+    InvalidRequest,
+    RequestTimedOut,
+    UnsupportedVersion,
+)
+from tarry.link.events import Address, Close, Connect, Resolve, Send
+from tarry.link.exchange import Exchange
+from tarry.link.frames import FrameSplitter
+from tarry.link.pauses import backoff_ms
+from tarry.link.tasks import Task
+from tarry.link.versions import VersionTable, decode_versions, version_table, versions_request
+from tarry.protocol import api_keys
+from tarry.protocol.frames import encode_request
+from tarry.protocol.headers import decode_response_header
+from tarry.protocol.message import Message
+from tarry.protocol.messages.api_versions import ApiVersionsResponse
+from tarry.wire.reader import Reader
+
+if TYPE_CHECKING:
+    from tarry.link.links import Links
+
+DISCONNECTED: Final = 0
+RESOLVING: Final = 1
+CONNECTING: Final = 2
+NEGOTIATING: Final = 3
+READY: Final = 4
+
+# What an attempt to connect waits for in each state.
+WAITS_FOR: Final = ("", "its name was not looked up", "it took no connection", "no answer came")
+
+# A connection that takes longer is worth telling whoever waits.
+SLOW_MS: Final = 400
+
+
+class Link:
+    """Link to one broker, or to an address whose broker is not known (a negative id)."""
+
+    def __init__(self, owner: Links, broker_id: int, address: Address) -> None:
+        self.owner = owner
+        self.broker_id = broker_id
+        self.address = address
+        self.state = DISCONNECTED
+        self.connection_id = 0
+        self.failures = 0
+        self.versions: VersionTable = {}
+        self.last_error = ""
+        self.last_failure: ClientError | None = None
+        self._began_ms = 0
+        # Called when the connection is gone, after what it owed has failed.
+        self.when_lost: Callable[[int], None] | None = None
+        self._retry_at_ms = 0
+        self._throttled_until_ms = 0
+        self._addresses: list[Address] = []
+        self._waiting: deque[Exchange[Any]] = deque()
+        self._in_flight: deque[Exchange[Any]] = deque()
+        self._frames = FrameSplitter()
+        self._correlation_id = 0
+        self._deadline = Task(self._check_deadlines)
+        self._setup_deadline = Task(self._give_up_connecting)
+        self._resume = Task(self._go_on)
+
+    @property
+    def in_flight(self) -> int:
+        """Requests that were given to this connection and have no answer yet."""
+        return len(self._in_flight) + len(self._waiting)
+
+    def is_in_backoff(self, now_ms: int) -> bool:
+        return self.state == DISCONNECTED and now_ms < self._retry_at_ms
+
+    def __str__(self) -> str:
+        if self.broker_id < 0:
+            return f"bootstrap server {self.address}"
+        return f"broker {self.broker_id} at {self.address}"
+
+    # --- Requests
+
+    def send(self, exchange: Exchange[Any], now_ms: int) -> None:
+        """Send now, or when the connection is there and not throttled."""
+        exchange.deadline_ms = now_ms + exchange.timeout_ms
+        self.owner.tasks.schedule_earlier(self._deadline, exchange.deadline_ms)
+        if self.state == READY and not self._waiting and now_ms >= self._throttled_until_ms:
+            self._transmit(exchange, now_ms)
+            return
+        self._waiting.append(exchange)
+        if self.state == DISCONNECTED:
+            self._begin(now_ms)
+        elif self.state == READY:
+            self.owner.tasks.schedule(self._resume, max(now_ms, self._throttled_until_ms))
+
+    def _transmit(self, exchange: Exchange[Any], now_ms: int) -> None:
+        try:
+            version = self._version_for(exchange)
+            self._write(exchange, version, exchange.build(version))
+        except UnsupportedVersion as error:
+            exchange.on_failure(error, now_ms)
+            return
+        except (TypeError, ValueError, OverflowError) as flaw:
+            # It must not end the turn, which others are in as well.
+            name = api_keys.APIS[exchange.api_key].name
+            exchange.on_failure(InvalidRequest(f"{name} cannot be sent: {flaw}"), now_ms)
+            return
+        if not exchange.has_response:
+            exchange.on_sent(now_ms)
+
+    def _write(self, exchange: Exchange[Any], version: int, message: Message) -> None:
+        correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
+        client_id = self.owner.settings.client_id
+        frame = encode_request(exchange.api_key, version, correlation_id, client_id, message)
+        self._correlation_id = correlation_id
+        exchange.version = version
+        exchange.correlation_id = correlation_id
+        if exchange.has_response:
+            self._in_flight.append(exchange)
+        self.owner.put(Send(self.connection_id, frame))
+
+    def _version_for(self, exchange: Exchange[Any]) -> int:
+        """The newest version that both sides know and that the request can be said in."""
+        ours = api_keys.APIS[exchange.api_key]
+        theirs = self.versions.get(exchange.api_key)
+        if theirs is None:
+            raise UnsupportedVersion(f"{self} does not know the request {ours.name}")
+        newest = min(ours.version_max, theirs[1], exchange.version_max())
+        if newest < max(ours.version_min, theirs[0]):
+            raise UnsupportedVersion(
+                f"{self} takes {ours.name} in versions {theirs[0]} to {theirs[1]}, this client "
+                f"speaks {ours.version_min} to {min(ours.version_max, exchange.version_max())}"
+            )
+        return newest
+
+    # --- The way to Ready
+
+    def _begin(self, now_ms: int) -> None:
+        if now_ms < self._retry_at_ms:
+            self.owner.tasks.schedule(self._resume, self._retry_at_ms)
+            return
+        self.state = RESOLVING
+        self._began_ms = now_ms
+        self.connection_id = self.owner.new_connection_id(self)
+        self.owner.put(Resolve(self.connection_id, self.address))
+        timeout_ms = self.owner.settings.connection_setup_timeout_ms
+        self.owner.tasks.schedule(self._setup_deadline, now_ms + timeout_ms)
+
+    def _go_on(self, now_ms: int) -> None:
+        """A pause is over: connect again, or send what a throttle held back."""
+        if self.state == DISCONNECTED and self._waiting:
+            self._begin(now_ms)
+        elif self.state == READY:
+            self._send_waiting(now_ms)
+
+    def on_resolved(self, addresses: list[Address], error: str, now_ms: int) -> None:
+        if not addresses:
+            self.fail(self._unreachable(error or "no address"), now_ms)
+            return
+        self._addresses = addresses[1:]
+        self.state = CONNECTING
+        self.owner.put(Connect(self.connection_id, addresses[0]))
+
+    def on_connected(self, now_ms: int) -> None:
+        self.state = NEGOTIATING
+        self._negotiate(api_keys.APIS[api_keys.API_VERSIONS].version_max)
+
+    def _negotiate(self, version: int) -> None:
+        timeout_ms = self.owner.settings.connection_setup_timeout_ms
+        exchange = _Negotiation(self, timeout_ms)
+        exchange.deadline_ms = self._setup_deadline.deadline_ms
+        self._write(exchange, version, exchange.build(version))
+
+    def on_api_versions(self, response: ApiVersionsResponse, version: int, now_ms: int) -> None:
+        table = version_table(response)
+        if response.error_code == UNSUPPORTED_VERSION and version > 0:
+            # The answer is in version 0 and names the range; older brokers leave it empty.
+            newest = table.get(api_keys.API_VERSIONS, (0, 0))[1]
+            self._negotiate(min(newest, version - 1))
+            return
+        if response.error_code != 0:
+            name = error_name(response.error_code)
+            self.fail(BrokerUnreachable(f"{self} refuses ApiVersions: {name}"), now_ms)
+            return
+        self.versions = table
+        self.state = READY
+        self.failures = 0
+        self.last_failure = None
+        self.owner.tasks.cancel(self._setup_deadline)
+        self._send_waiting(now_ms)
+
+    def _send_waiting(self, now_ms: int) -> None:
+        while self._waiting and self.state == READY:
+            if now_ms < self._throttled_until_ms:
+                self.owner.tasks.schedule(self._resume, self._throttled_until_ms)
+                return
+            self._transmit(self._waiting.popleft(), now_ms)
+
+    def _give_up_connecting(self, now_ms: int) -> None:
+        waited_ms = self.owner.settings.connection_setup_timeout_ms
+        reason = f"{WAITS_FOR[self.state]} within {waited_ms} ms"
+        self.owner.put(Close(self.connection_id))
+        self.fail(self._unreachable(reason), now_ms)
+
+    def _unreachable(self, reason: str) -> BrokerUnreachable:
+        return BrokerUnreachable(
+            f"cannot connect to {self.address}{self.owner.origin_of(self)}: {reason}"
+        )
+
+    def waits_for(self, now_ms: int) -> str:
+        """Return the trouble of an attempt to connect that lasts; empty if there is none."""
+        waited_ms = now_ms - self._began_ms
+        if not RESOLVING <= self.state <= NEGOTIATING or waited_ms < SLOW_MS:
+            return ""
+        return str(self._unreachable(f"{WAITS_FOR[self.state]} for {waited_ms} ms"))
+
+    # --- Answers
+
+    def on_received(self, data: bytes, now_ms: int) -> None:
+        try:
+            for frame in self._frames.feed(data):
+                self._on_frame(frame, now_ms)
+                if self.state < NEGOTIATING:
+                    return
+        except ProtocolViolation as violation:
+            self.owner.put(Close(self.connection_id))
+            self.fail(ConnectionLost(f"{self}: {violation}"), now_ms)
+
+    def _on_frame(self, frame: bytes, now_ms: int) -> None:
+        if not self._in_flight:
+            raise ProtocolViolation("the broker answered what nobody asked")
+        exchange = self._in_flight[0]
+        reader = Reader(frame)
+        correlation_id = decode_response_header(reader, exchange.api_key, exchange.version)
+        if correlation_id != exchange.correlation_id:
+            raise ProtocolViolation(
+                f"answer {correlation_id} came where {exchange.correlation_id} was due"
+            )
+        response = exchange.decode(reader, exchange.version)
+        self._in_flight.popleft()
+        throttle_ms = getattr(response, "throttle_time_ms", 0)
+        if throttle_ms > 0:
+            # KIP-219: the broker answers at once and leaves the pause to the client.
+            self._throttled_until_ms = max(self._throttled_until_ms, now_ms + throttle_ms)
+        exchange.on_response(response, now_ms)
+
+    # --- The end
+
+    def on_disconnected(self, error: str, now_ms: int) -> None:
+        if self.state == CONNECTING and self._addresses:
+            self.owner.put(Connect(self.connection_id, self._addresses.pop(0)))
+            return
+        reason = error or "the broker closed the connection"
+        if self.state == READY:
+            self.fail(ConnectionLost(f"{self}: {reason}"), now_ms)
+        else:
+            self.fail(self._unreachable(reason), now_ms)
+
+    def close(self, error: ClientError, now_ms: int) -> None:
+        """Close on our side; quiet if there is nothing to close."""
+        if self.state != DISCONNECTED:
+            self.owner.put(Close(self.connection_id))
+        self.fail(error, now_ms)
+
+    def fail(self, error: ClientError, now_ms: int) -> None:
+        """The connection is gone: everything that it owed fails, oldest first."""
+        was_ready = self.state == READY
+        self.state = DISCONNECTED
+        self.last_error = str(error)
+        self.last_failure = error
+        self.failures += 1
+        settings = self.owner.settings
+        self._retry_at_ms = now_ms + backoff_ms(
+            settings.reconnect_backoff_ms,
+            settings.reconnect_backoff_ms_max,
+            self.failures,
+            self.owner.random,
+        )
+        self._frames = FrameSplitter()
+        for task in (self._deadline, self._setup_deadline, self._resume):
+            self.owner.tasks.cancel(task)
+        in_flight, waiting = self._in_flight, self._waiting
+        self._in_flight, self._waiting = deque(), deque()
+        self.owner.forget(self.connection_id)
+        for exchange in in_flight:
+            exchange.on_failure(error, now_ms)
+        unsent = BrokerUnreachable(str(error)) if was_ready else error
+        for exchange in waiting:
+            exchange.on_failure(unsent, now_ms)
+        self.owner.on_lost(self, now_ms)
+
+    def _check_deadlines(self, now_ms: int) -> None:
+        """Only the earliest deadline is armed; the others are looked at when it is due."""
+        for exchange in self._in_flight:
+            if exchange.deadline_ms <= now_ms:
+                name = api_keys.APIS[exchange.api_key].name
+                reason = f"{self} did not answer {name} within {exchange.timeout_ms} ms"
+                self.close(RequestTimedOut(reason), now_ms)
+                return
+        late = [one for one in self._waiting if one.deadline_ms <= now_ms]
+        for exchange in late:
+            # Never sent, so the connection owes nobody anything.
+            self._waiting.remove(exchange)
+            reason = f"{self}: {self.last_error or 'no connection'} for {exchange.timeout_ms} ms"
+            exchange.on_failure(BrokerUnreachable(reason), now_ms)
+        deadlines = [one.deadline_ms for one in (*self._in_flight, *self._waiting)]
+        if deadlines:
+            self.owner.tasks.schedule(self._deadline, min(deadlines))
+
+
+class _Negotiation(Exchange[ApiVersionsResponse]):
+    """Question which versions the broker takes."""
+
+    def __init__(self, link: Link, timeout_ms: int) -> None:
+        super().__init__(api_keys.API_VERSIONS, decode_versions, timeout_ms)
+        self.link = link
+
+    def build(self, version: int) -> Message:
+        return versions_request()
+
+    def on_response(self, response: ApiVersionsResponse, now_ms: int) -> None:
+        self.link.on_api_versions(response, self.version, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        """Do nothing: the link has failed, and tells those who wait for it."""
