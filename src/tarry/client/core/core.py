@@ -10,18 +10,20 @@ Producers, consumers and admin clients are this and their own parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tarry.base.doors import Random
 from tarry.base.limits import STALL_MS
-from tarry.client.core.call import Call, Calls
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Notice, Operations
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
+from tarry.client.core.routing import Routing
 from tarry.client.core.topic_query import TopicQuery
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.errand import Call, Errands
 from tarry.link.errors import ClientError, timed_out
 from tarry.link.events import LinkEvent, Output
 from tarry.link.tasks import Tasks
@@ -46,7 +48,8 @@ class ClientCore:
         self.connections = Connections(settings, self.tasks, random)
         self.metadata = Metadata()
         self.refresh = Refresh(self.connections, self.metadata, settings.metadata_age_ms_max)
-        self.calls = Calls(self.connections, self.metadata, self.refresh)
+        routing = Routing(self.connections, self.metadata, self.refresh)
+        self.errands = Errands(self.connections, routing)
         self.turned_ms = now_ms
         self._planned_ms = now_ms
         self._reminder = Reminder(self.tasks, self.trouble, self.what_waits)
@@ -80,9 +83,9 @@ class ClientCore:
         """When to turn at the latest, without any event; None: no time is known."""
         return self.tasks.next_due_ms()
 
-    def begin_call(self, call: Call, timeout_ms: int, now_ms: int) -> None:
+    def begin_call(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:
         """Ask something of the cluster; ends as `call.is_done`."""
-        self.calls.begin(call, timeout_ms, now_ms)
+        self.errands.ask(call, timeout_ms, now_ms)
 
     def begin_topic_query(self, topic: str, timeout_ms: int, now_ms: int) -> TopicQuery:
         """Learn the partitions of a topic."""
@@ -114,7 +117,7 @@ class ClientCore:
     @property
     def is_waiting(self) -> bool:
         """Somebody wants something of the cluster, so trouble with it is worth a warning."""
-        return self.calls.are_under_way
+        return self.errands.are_waiting
 
     def trouble(self, now_ms: int) -> str:
         """Return why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
@@ -142,6 +145,6 @@ class ClientCore:
         self.is_closed = True
         self._reminder.stop()
         error = ClientClosed("the client was closed")
-        self.calls.fail_all(error)
+        self.errands.fail_all(error)
         self.connections.close(error, now_ms)
         self.operations.fail_all(error)

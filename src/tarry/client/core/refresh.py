@@ -7,6 +7,7 @@ missing, whatever the number of askers; without need it is asked again after
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from tarry.client.core.connections import Connections
@@ -25,6 +26,20 @@ from tarry.protocol.messages.metadata import (
 
 # From this version on a request can say that a topic must not be made.
 VERSION_NO_CREATE: Final = 4
+
+
+def metadata_request(
+    names: Sequence[str] | None, version: int, *, may_create: bool = False
+) -> MetadataRequest:
+    """Ask for topics by name; None: for all of them."""
+    if names is None:
+        # In version 0 an empty list asks for all; null came with version 1.
+        return MetadataRequest(topics=[] if version == 0 else None)
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names],
+        # Older requests cannot forbid it.
+        allow_auto_topic_creation=may_create or version < VERSION_NO_CREATE,
+    )
 
 
 class Refresh:
@@ -101,15 +116,8 @@ class _MetadataExchange(Exchange[MetadataResponse]):
 
     def build(self, version: int) -> Message:
         metadata = self.refresh.metadata
-        if metadata.wants_all:
-            # In version 0 an empty list asks for all; null came with version 1.
-            return MetadataRequest(topics=[] if version == 0 else None)
-        names = metadata.tracked
-        return MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in names],
-            # Older requests cannot forbid it.
-            allow_auto_topic_creation=self.refresh.may_create or version < VERSION_NO_CREATE,
-        )
+        names = None if metadata.wants_all else metadata.tracked
+        return metadata_request(names, version, may_create=self.refresh.may_create)
 
     def on_response(self, response: MetadataResponse, now_ms: int) -> None:
         self.refresh.on_answer(response, self.source, now_ms)

@@ -27,8 +27,7 @@ from tarry.client.core.admin.calls import (
     TopicOutcome,
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
-from tarry.client.core.admin.core import AdminCore
-from tarry.client.core.admin.errand import Steps
+from tarry.client.core.admin.core import AdminCore, one_call
 from tarry.client.core.admin.groups import (
     GroupDescription,
     GroupOutcome,
@@ -47,7 +46,6 @@ from tarry.client.core.admin.offsets import (
 )
 from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.arguments import check_settings, names_of, offsets_of, places_of
-from tarry.client.core.call import Call
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets import CommittedOffset
@@ -59,6 +57,7 @@ from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.clock import monotonic_ms
 from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
+from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
 
@@ -305,9 +304,9 @@ class Admin:
     def _errand(self, steps: Steps[Answer], timeout: float | None) -> Answer:
         return self._perform(AdminCore.begin_errand, steps, timeout)
 
-    # What comes out belongs to the class of the call.
-    def _call(self, call: Call, timeout: float | None) -> Any:
-        return self._perform(AdminCore.begin_request, call, timeout)
+    # Any: what comes out belongs to the class of the call.
+    def _call(self, call: Call[Any, Any], timeout: float | None) -> Any:
+        return self._errand(one_call(call), timeout)
 
     def close(self) -> None:
         self._driver.close()

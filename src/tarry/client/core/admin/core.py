@@ -6,13 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from tarry.base.doors import Random
-from tarry.client.core.admin.errand import Answer, Errand, Errands, Steps
-from tarry.client.core.call import Call
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation, Operations
-from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.errand import A, Call, Errand, Steps
 from tarry.link.errors import ClientError, TimedOut
 
 
@@ -22,17 +20,8 @@ class AdminCore(ClientCore):
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
-        self.errands = Errands(self)
 
-    # Any: each call has an answer of its own class.
-    def begin_request(self, call: Call, timeout_ms: int, now_ms: int) -> Operation[Any]:
-        """Make one call."""
-        self.begin_call(call, timeout_ms, now_ms)
-        return self.operations.begin(CallOperation(self.operations, call), None, now_ms)
-
-    def begin_errand(
-        self, steps: Steps[Answer], timeout_ms: int, now_ms: int
-    ) -> ErrandOperation[Answer]:
+    def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
         """Make several calls for one answer."""
         errand = Errand(steps)
         self.errands.begin(errand, timeout_ms, now_ms)
@@ -51,10 +40,6 @@ class AdminCore(ClientCore):
         self.errands.work(now_ms)
         self.lookup.work(now_ms)
 
-    def close(self, now_ms: int) -> None:
-        self.errands.fail_all(ClientClosed("the client was closed"))
-        super().close(now_ms)
-
 
 class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]):
     """An error in place of an offset where the leader refused, TimedOut where nobody answered."""
@@ -67,34 +52,26 @@ class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]
         return {place: self.answers.get(place, late) for place in self.wanted}
 
 
-class CallOperation(Operation[Any]):
-    """The wait for one call, which gives up by itself in time."""
-
-    def __init__(self, operations: Operations, call: Call) -> None:
-        super().__init__(operations)
-        self._call = call
-
-    def look(self, now_ms: int) -> bool:
-        return self._call.is_done
-
-    def answer(self, now_ms: int) -> Any:
-        call = self._call
-        if call.error is not None:
-            raise call.error
-        if isinstance(call.result, ClientError):
-            raise call.result
-        return call.result
-
-
-class ErrandOperation(Operation[Answer]):
+class ErrandOperation(Operation[A]):
     """The wait for one errand, whose calls give up by themselves in time."""
 
-    def __init__(self, operations: Operations, errand: Errand[Answer]) -> None:
+    def __init__(self, operations: Operations, errand: Errand[A]) -> None:
         super().__init__(operations)
         self._errand = errand
 
     def look(self, now_ms: int) -> bool:
         return self._errand.is_done
 
-    def answer(self, now_ms: int) -> Answer:
+    def answer(self, now_ms: int) -> A:
         return self._errand.take()
+
+
+# Any: what comes out belongs to the class of the call.
+def one_call(call: Call[Any, Any]) -> Steps[Any]:
+    """Return the steps of an errand of one call, whose result may be an error."""
+    yield [call]
+    if call.error is not None:
+        raise call.error
+    if isinstance(call.result, ClientError):
+        raise call.result
+    return call.result

@@ -441,7 +441,7 @@ class Membership:
         text = refusal_text(self.settings, code, names, self.round.others_have)
         self.failure = GroupFailed(code, text)
 
-    def _on_unfound(self, code: int, message: str, now_ms: int) -> None:
+    def _on_unfound(self, code: int, now_ms: int) -> None:
         """No broker names a coordinator, and none ever will."""
         if reactions.reaction_to(code) == reactions.FATAL:
             self._fail(code, "FindCoordinator", now_ms)

@@ -49,7 +49,7 @@ class ProducerCore(ClientCore):
         self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
         self.accumulator = Accumulator(settings, self.tasks, self.metadata, receipt_type, owner)
-        self.identity = Identity(self.calls, settings.api_timeout_ms)
+        self.identity = Identity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
             self.accumulator,
