@@ -43,30 +43,33 @@ _REFUSALS: Final[dict[int, str]] = {
 class OffsetsTopicWrite(MetadataWrite):
     """Waits until `__consumer_offsets` is there, then answers."""
 
-    def __init__(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
-        super().__init__(context.broker.now_ms + CREATE_TIMEOUT_MS)
+    def __init__(
+        self, broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    ) -> None:
+        super().__init__(context.now_ms + CREATE_TIMEOUT_MS)
+        self.broker = broker
         self.context = context
         self.request = request
 
     def on_complete(self) -> None:
         self.tell_changes()
-        self.context.respond(_response(self.context.broker, self.context, self.request))
+        self.context.respond(_response(self.broker, self.context, self.request))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> Message | None:
     """Answer with this broker, once the topic that keeps the groups is there."""
-    assert isinstance(request, FindCoordinatorRequest)
     if request.key_type != GROUP or OFFSETS_TOPIC in broker.topics:
         return _response(broker, context, request)
-    write = OffsetsTopicWrite(context, request)
+    write = OffsetsTopicWrite(broker, context, request)
     context.operation = write
-    create_offsets_topic(context, write)
+    create_offsets_topic(broker, context, write)
     return None
 
 
-def create_offsets_topic(context: RequestContext, write: MetadataWrite) -> None:
+def create_offsets_topic(broker: Broker, context: RequestContext, write: MetadataWrite) -> None:
     """Make `__consumer_offsets`; if it is being made already, wait for that."""
-    broker = context.broker
     settings = broker.settings
     brokers = len(broker.store.latest.broker_ids)
     wanted = TopicWanted(
@@ -81,7 +84,7 @@ def create_offsets_topic(context: RequestContext, write: MetadataWrite) -> None:
         ],
     )
     decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
-    write.note_changes(context, decision.records)
+    write.note_changes(broker.store.latest, context, decision.records)
     propose_or_wait(broker, decision.records, write)
 
 

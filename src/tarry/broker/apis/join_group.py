@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.base.doors import Random
+from tarry.broker.coordinator.coordinator import Asked, Coordinator
 from tarry.broker.request import RequestContext
 from tarry.group.decision import Answer, JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
@@ -14,9 +15,6 @@ from tarry.protocol.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # KIP-394: from here on a new member gets its id first and comes back with it.
 VERSION_OF_KNOWN_IDS: Final = 4
@@ -34,10 +32,10 @@ class AskedJoin(Asked):
         self.context.respond(response_of(answer, self.context.api_version))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: Coordinator, random: Random, context: RequestContext, request: JoinGroupRequest
+) -> Message | None:
     """Decide now; the answer comes when the join phase ends, or at once."""
-    assert isinstance(request, JoinGroupRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         refusal = JoinAnswer(0, error_code, member_id=request.member_id)
@@ -61,7 +59,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         reason=kept_reason(request.reason),
     )
     group = shard.group(request.group_id)
-    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), broker.random))
+    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), random))
     return None
 
 
