@@ -15,7 +15,6 @@ from tarry.broker.housekeeping import begin_duties
 from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
-from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
 from tarry.partition.topic import HostedTopic
@@ -60,9 +59,8 @@ def start_broker(
     logs.settle()
     for partition in broker.topics.partitions():
         partition.begin_after_recovery()
-    offsets = broker.topics.get(OFFSETS_TOPIC)
-    if offsets is not None:
-        broker.coordinator.on_hosted(offsets)
+    for hosted in broker.topics.all():
+        broker.coordinators.on_hosted(hosted)
     begin_duties(broker)
     _tell_recovery(logs)
     return broker

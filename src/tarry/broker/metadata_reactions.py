@@ -24,7 +24,7 @@ from tarry.cluster.records import (
     TopicRemoved,
 )
 from tarry.cluster.state import DeletedTopic, TopicState
-from tarry.cluster.topic_names import OFFSETS_TOPIC, is_internal
+from tarry.cluster.topic_names import is_internal
 from tarry.cluster.topic_settings import log_config, topic_value
 from tarry.log.config import LogConfig
 from tarry.partition.producers import ProducerStates
@@ -171,8 +171,7 @@ class MetadataReactions:
         """Make the logs of a new topic; what the disk refuses is tried again."""
         try:
             self.host(topic, hosted)
-            if topic.name == OFFSETS_TOPIC:
-                self.broker.coordinator.on_hosted(hosted)
+            self.broker.coordinators.on_hosted(hosted)
         except FlushFailed:
             raise
         except StorageError as error:
@@ -273,7 +272,7 @@ class MetadataReactions:
                 partition.is_closed = True
                 broker.logs.forget(partition.log)
                 broker.record_deletions.on_start_moved(partition)
-            broker.coordinator.on_given_up(hosted)
+            broker.coordinators.on_given_up(hosted)
         self.remove_directories(deleted)
 
     def remove_leftovers(self) -> None:

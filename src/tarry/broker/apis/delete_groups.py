@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked, Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
 from tarry.group.decision import Answer
 from tarry.group.offsets import decide_delete_group
@@ -31,7 +32,7 @@ class Deletion:
             self.context.respond(DeleteGroupsResponse(results=self.results))
 
 
-class AskedDeletion(Asked):
+class AskedDeletion(Asked[Answer]):
     """One group of the request."""
 
     def __init__(self, context: RequestContext, deletion: Deletion, index: int) -> None:
@@ -47,7 +48,7 @@ class AskedDeletion(Asked):
 
 
 def handle(
-    coordinator: Coordinator, context: RequestContext, request: DeleteGroupsRequest
+    coordinator: GroupCoordinator, context: RequestContext, request: DeleteGroupsRequest
 ) -> Message | None:
     """Each group is decided on its own; a name given twice is deleted once."""
     group_ids = list(dict.fromkeys(request.groups_names))

@@ -15,7 +15,7 @@ from tarry.broker.config_writes import (
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from tarry.broker.coordinator.memory import note_entries
+from tarry.broker.coordinator.groups.memory import note_entries
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import ConfigRefusal
 from tarry.cluster.config_decisions import broker_named
@@ -82,7 +82,7 @@ def _entries(broker: Broker, resource_type: int, name: str) -> list[ConfigEntry]
     if resource_type == RESOURCE_GROUP:
         if not name:
             raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
-        return group_entries(note_entries(broker, name))
+        return group_entries(note_entries(broker.coordinator, name))
     if resource_type == RESOURCE_CLIENT_METRICS:
         if not name:
             raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics must be named")

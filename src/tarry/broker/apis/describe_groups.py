@@ -6,7 +6,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.broker.cluster_answers import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
-from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
 from tarry.group.views import described
 from tarry.protocol.message import Message
@@ -23,7 +23,7 @@ DEAD: Final = "Dead"
 
 
 def handle(
-    coordinator: Coordinator, context: RequestContext, request: DescribeGroupsRequest
+    coordinator: GroupCoordinator, context: RequestContext, request: DescribeGroupsRequest
 ) -> Message | None:
     """Always answered at once."""
     operations = OPERATIONS_NOT_ASKED
@@ -38,7 +38,7 @@ def handle(
     return DescribeGroupsResponse(groups=answers)
 
 
-def _described(coordinator: Coordinator, context: RequestContext, group_id: str) -> DescribedGroup:
+def _described(coordinator: GroupCoordinator, context: RequestContext, group_id: str) -> DescribedGroup:
     shard, error_code = coordinator.find(group_id)
     if shard is None:
         return DescribedGroup(error_code=error_code, group_id=group_id)

@@ -6,17 +6,17 @@ end the client's question at once, and clients differ: see `_refusal_code`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base import errors
 from tarry.broker.cluster_answers import address_for
+from tarry.broker.coordinator.coordinator import Coordinator
 from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
 from tarry.broker.request import RequestContext
-from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
-from tarry.cluster.topic_names import OFFSETS_TOPIC
+from tarry.cluster.topic_decisions import decide_create_topics
 from tarry.protocol.message import Message
+from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
-    Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
@@ -24,14 +24,11 @@ from tarry.protocol.messages.find_coordinator import (
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
-GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 
 # KIP-699: from here on several keys in a request.
 VERSION_OF_BATCHES: Final = 4
-# What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
-SEGMENT_BYTES_MIN: Final = 1024 * 1024
 CREATE_TIMEOUT_MS: Final = 30_000
 
 _REFUSALS: Final[dict[int, str]] = {
@@ -40,8 +37,8 @@ _REFUSALS: Final[dict[int, str]] = {
 }
 
 
-class OffsetsTopicWrite(MetadataWrite):
-    """Waits until `__consumer_offsets` is there, then answers."""
+class InternalTopicWrite(MetadataWrite):
+    """Waits until the internal topic is there, then answers."""
 
     def __init__(
         self, broker: Broker, context: RequestContext, request: FindCoordinatorRequest
@@ -60,29 +57,24 @@ def handle(
     broker: Broker, context: RequestContext, request: FindCoordinatorRequest
 ) -> Message | None:
     """Answer with this broker, once the topic that keeps the groups is there."""
-    if request.key_type != GROUP or OFFSETS_TOPIC in broker.topics:
+    coordinator = broker.coordinators.of_key_type(request.key_type)
+    if coordinator is None or coordinator.topic in broker.topics:
         return _response(broker, context, request)
-    write = OffsetsTopicWrite(broker, context, request)
+    write = InternalTopicWrite(broker, context, request)
     context.operation = write
-    create_offsets_topic(broker, context, write)
+    create_internal_topic(broker, context, coordinator, write)
     return None
 
 
-def create_offsets_topic(broker: Broker, context: RequestContext, write: MetadataWrite) -> None:
-    """Make `__consumer_offsets`; if it is being made already, wait for that."""
+def create_internal_topic(
+    broker: Broker,
+    context: RequestContext,
+    coordinator: Coordinator[Any],
+    write: MetadataWrite,
+) -> None:
+    """Make the topic that keeps a coordinator; if it is being made already, wait for that."""
     settings = broker.settings
-    brokers = len(broker.store.latest.broker_ids)
-    wanted = TopicWanted(
-        OFFSETS_TOPIC,
-        settings.offsets_topic_num_partitions,
-        min(settings.offsets_topic_replication_factor, brokers),
-        [],
-        [
-            ("cleanup.policy", "compact"),
-            ("compression.type", "producer"),
-            ("segment.bytes", str(max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN))),
-        ],
-    )
+    wanted = coordinator.topic_wanted(settings, len(broker.store.latest.broker_ids))
     decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
     write.note_changes(broker.store.latest, context, decision.records)
     propose_or_wait(broker, decision.records, write)
@@ -108,8 +100,11 @@ def _response(
     )
 
 
-def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: int) -> Coordinator:
-    if key_type != GROUP:
+def _coordinator(
+    broker: Broker, context: RequestContext, key: str, key_type: int
+) -> messages.Coordinator:
+    coordinator = broker.coordinators.of_key_type(key_type)
+    if coordinator is None:
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
         )
@@ -118,14 +113,15 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    if broker.coordinator.shard_of(key) is None:
+    if coordinator.shard_of(key) is None:
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,
-            f"{OFFSETS_TOPIC} is not there yet; ask again, and see the broker's log if it stays so",
+            f"{coordinator.topic} is not there yet; ask again, and see the broker's log if it "
+            "stays so",
         )
     host, port = address_for(broker, context)
-    return Coordinator(
+    return messages.Coordinator(
         key=key, node_id=broker.broker_id, host=host, port=port, error_code=errors.NONE
     )
 
@@ -141,7 +137,7 @@ def _refusal_code(context: RequestContext, key_type: int) -> int:
     return errors.INVALID_REQUEST
 
 
-def _none(key: str, error_code: int, sentence: str) -> Coordinator:
-    return Coordinator(
+def _none(key: str, error_code: int, sentence: str) -> messages.Coordinator:
+    return messages.Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=error_code, error_message=sentence
     )

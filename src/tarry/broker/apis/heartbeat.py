@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
 from tarry.group.decision import HeartbeatRequest
 from tarry.group.membership import decide_heartbeat
@@ -12,7 +12,7 @@ from tarry.protocol.messages import heartbeat
 
 
 def handle(
-    coordinator: Coordinator, context: RequestContext, request: heartbeat.HeartbeatRequest
+    coordinator: GroupCoordinator, context: RequestContext, request: heartbeat.HeartbeatRequest
 ) -> Message | None:
     """Always answered at once."""
     shard, error_code = coordinator.find_named(request.group_id)

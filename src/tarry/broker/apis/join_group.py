@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.doors import Random
-from tarry.broker.coordinator.coordinator import Asked, Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, JoinAnswer, JoinRequest, kept_reason
+from tarry.group.decision import JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
@@ -24,16 +25,15 @@ VERSION_OF_NO_PROTOCOL: Final = 7
 VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
 
 
-class AskedJoin(Asked):
+class AskedJoin(Asked[JoinAnswer]):
     """A JoinGroup that waits for its round."""
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, JoinAnswer)
+    def answer(self, answer: JoinAnswer) -> None:
         self.context.respond(response_of(answer, self.context.api_version))
 
 
 def handle(
-    coordinator: Coordinator, random: Random, context: RequestContext, request: JoinGroupRequest
+    coordinator: GroupCoordinator, random: Random, context: RequestContext, request: JoinGroupRequest
 ) -> Message | None:
     """Decide now; the answer comes when the join phase ends, or at once."""
     shard, error_code = coordinator.find_named(request.group_id)

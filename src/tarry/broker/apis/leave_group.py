@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked, Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
+from tarry.group.decision import LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
 from tarry.group.membership import decide_leave
 from tarry.protocol.message import Message
 from tarry.protocol.messages.leave_group import (
@@ -20,15 +21,14 @@ from tarry.protocol.messages.leave_group import (
 VERSION_OF_BATCHES: Final = 3
 
 
-class AskedLeave(Asked):
+class AskedLeave(Asked[LeaveAnswer]):
     """A LeaveGroup; answered at once, whatever it causes."""
 
     def __init__(self, context: RequestContext, members: tuple[LeavingMember, ...]) -> None:
         super().__init__(context)
         self.members = members
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, LeaveAnswer)
+    def answer(self, answer: LeaveAnswer) -> None:
         codes = answer.member_error_codes
         if self.context.api_version < VERSION_OF_BATCHES:
             error_code = answer.error_code or (codes[0] if codes else errors.NONE)
@@ -40,7 +40,7 @@ class AskedLeave(Asked):
 
 
 def handle(
-    coordinator: Coordinator, context: RequestContext, request: LeaveGroupRequest
+    coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
 ) -> Message | None:
     """Every member has an answer of its own."""
     shard, error_code = coordinator.find_named(request.group_id)

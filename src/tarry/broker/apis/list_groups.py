@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
 from tarry.group.views import GROUP_TYPE, listed
 from tarry.protocol.message import Message
@@ -15,13 +15,13 @@ from tarry.protocol.messages.list_groups import (
 
 
 def handle(
-    coordinator: Coordinator, context: RequestContext, request: ListGroupsRequest
+    coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
 ) -> Message | None:
     """While some are being loaded the answer says so, and has none: half a list would mislead."""
     if coordinator.is_loading():
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
     response = ListGroupsResponse()
-    for shard in coordinator.shards:
+    for shard in coordinator.shards.values():
         for each in listed(shard.groups, request.states_filter, request.types_filter):
             response.groups.append(
                 ListedGroup(

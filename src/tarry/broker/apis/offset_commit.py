@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked, Coordinator
-from tarry.broker.request import RequestContext
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.topics import Topics
-from tarry.group.decision import Answer, CommitAnswer, CommitPartition, CommitRequest
+from tarry.broker.coordinator.tickets import Asked
+from tarry.broker.request import RequestContext
+from tarry.group.decision import CommitAnswer, CommitPartition, CommitRequest
 from tarry.group.offsets import decide_commit
 from tarry.group.records import NO_TOPIC_ID
 from tarry.protocol.message import Message
@@ -23,15 +24,14 @@ from tarry.protocol.messages.offset_commit import (
 VERSION_OF_GROUP_NOT_FOUND: Final = 9
 
 
-class AskedCommit(Asked):
+class AskedCommit(Asked[CommitAnswer]):
     """An OffsetCommit that waits for its records."""
 
     def __init__(self, context: RequestContext, request: OffsetCommitRequest) -> None:
         super().__init__(context)
         self.request = request
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, CommitAnswer)
+    def answer(self, answer: CommitAnswer) -> None:
         self.context.respond(_response(self.request, list(answer.partition_error_codes)))
 
     def time_out(self) -> None:
@@ -39,7 +39,7 @@ class AskedCommit(Asked):
 
 
 def handle(
-    coordinator: Coordinator,
+    coordinator: GroupCoordinator,
     topics: Topics,
     context: RequestContext,
     request: OffsetCommitRequest,

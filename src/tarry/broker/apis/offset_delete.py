@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked, Coordinator
-from tarry.broker.request import RequestContext
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.topics import Topics
-from tarry.group.decision import Answer, CommitPartition, DeleteAnswer
+from tarry.broker.coordinator.tickets import Asked
+from tarry.broker.request import RequestContext
+from tarry.group.decision import CommitPartition, DeleteAnswer
 from tarry.group.offsets import decide_delete_offsets
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_delete import (
@@ -17,15 +18,14 @@ from tarry.protocol.messages.offset_delete import (
 )
 
 
-class AskedOffsetDelete(Asked):
+class AskedOffsetDelete(Asked[DeleteAnswer]):
     """An OffsetDelete that waits for its tombstones."""
 
     def __init__(self, context: RequestContext, request: OffsetDeleteRequest) -> None:
         super().__init__(context)
         self.request = request
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, DeleteAnswer)
+    def answer(self, answer: DeleteAnswer) -> None:
         if answer.error_code != errors.NONE:
             self.context.respond(OffsetDeleteResponse(error_code=answer.error_code))
             return
@@ -52,7 +52,7 @@ class AskedOffsetDelete(Asked):
 
 
 def handle(
-    coordinator: Coordinator, topics: Topics, context: RequestContext, request: OffsetDeleteRequest
+    coordinator: GroupCoordinator, topics: Topics, context: RequestContext, request: OffsetDeleteRequest
 ) -> Message | None:
     """Partitions that are not there are refused singly."""
     shard, error_code = coordinator.find_named(request.group_id)

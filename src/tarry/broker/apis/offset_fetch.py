@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.group.offsets import all_offsets, fetched_offsets
@@ -36,7 +36,7 @@ Fetched = list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]
 
 
 def handle(
-    coordinator: Coordinator, known: Topics, context: RequestContext, request: OffsetFetchRequest
+    coordinator: GroupCoordinator, known: Topics, context: RequestContext, request: OffsetFetchRequest
 ) -> Message | None:
     """Always answered at once."""
     if context.api_version >= VERSION_OF_BATCHES:
@@ -55,7 +55,7 @@ def handle(
 
 
 def _fetch(
-    coordinator: Coordinator, known: Topics, group_id: str, wanted: Wanted
+    coordinator: GroupCoordinator, known: Topics, group_id: str, wanted: Wanted
 ) -> tuple[Fetched, int]:
     shard, error_code = coordinator.find(group_id)
     if shard is None:
@@ -87,7 +87,7 @@ def _of_topics_that_are(known: Topics, fetched: Fetched) -> Fetched:
 
 
 def _group(
-    coordinator: Coordinator, known: Topics, group_id: str, wanted: Wanted
+    coordinator: GroupCoordinator, known: Topics, group_id: str, wanted: Wanted
 ) -> OffsetFetchResponseGroup:
     fetched, error_code = _fetch(coordinator, known, group_id, wanted)
     topics = [
@@ -110,7 +110,7 @@ def _group(
 
 
 def _single(
-    coordinator: Coordinator, known: Topics, context: RequestContext, group_id: str, wanted: Wanted
+    coordinator: GroupCoordinator, known: Topics, context: RequestContext, group_id: str, wanted: Wanted
 ) -> OffsetFetchResponse:
     fetched, error_code = _fetch(coordinator, known, group_id, wanted)
     if error_code != errors.NONE and context.api_version < VERSION_OF_GROUP_ERRORS:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked, Coordinator
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, SyncAnswer, SyncRequest
+from tarry.group.decision import SyncAnswer, SyncRequest
 from tarry.group.membership import decide_sync
 from tarry.protocol.message import Message
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -16,11 +17,10 @@ from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupRespon
 VERSION_OF_PROTOCOLS: Final = 5
 
 
-class AskedSync(Asked):
+class AskedSync(Asked[SyncAnswer]):
     """A SyncGroup that waits for the leader's assignment."""
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, SyncAnswer)
+    def answer(self, answer: SyncAnswer) -> None:
         self.context.respond(
             SyncGroupResponse(
                 error_code=answer.error_code,
@@ -32,7 +32,7 @@ class AskedSync(Asked):
 
 
 def handle(
-    coordinator: Coordinator, context: RequestContext, request: SyncGroupRequest
+    coordinator: GroupCoordinator, context: RequestContext, request: SyncGroupRequest
 ) -> Message | None:
     """Decide now; the answer comes when the assignment is durable."""
     shard, error_code = coordinator.find_named(request.group_id)

@@ -15,8 +15,8 @@ from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets import CommittedOffset, offset_fetch_request
-from tarry.client.core.pauses import Pauses
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_fetch import (
@@ -47,7 +47,7 @@ class CommittedOffsets:
         self._timeout_ms = timeout_ms
         self._questions: dict[OffsetQuestion, None] = {}
         self._is_in_flight = False
-        self._pauses = Pauses(coordinator.connections)
+        self._pauses = coordinator.connections.pauses()
 
     def ask(self, place: Place, answer: When) -> OffsetQuestion:
         """`answer` is called once, unless the question is cancelled before."""

@@ -20,9 +20,9 @@ from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
 from tarry.client.core.group.offsets import CommittedOffset, commit_request
-from tarry.client.core.pauses import Pauses
-from tarry.client.core.tasks import Task
-from tarry.client.errors import BrokerError, ClientError, CommitFailed, TimedOut
+from tarry.client.errors import BrokerError, CommitFailed
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
@@ -61,7 +61,7 @@ class Committer:
         self._under_way: dict[Commit, int] = {}
         self._waiting: dict[Commit, int] = {}
         self._is_in_flight = False
-        self._pauses = Pauses(coordinator.connections)
+        self._pauses = coordinator.connections.pauses()
         self._deadline = Task(self._give_up)
 
     @property

@@ -12,9 +12,9 @@ from typing import Any, Final, Protocol
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.requests import heartbeat_request
-from tarry.client.core.tasks import Task
-from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.heartbeat import decode_heartbeat_response

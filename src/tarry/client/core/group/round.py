@@ -8,10 +8,9 @@ counts for nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from tarry.base import errors
-from tarry.client.core.exchange import Decoder
 from tarry.client.core.group import requests
 from tarry.client.core.group.assignment.assignors import ASSIGNORS
 from tarry.client.core.group.assignment.consumer_protocol import (
@@ -23,8 +22,9 @@ from tarry.client.core.group.assignment.consumer_protocol import (
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.topics import Topics
-from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.exchange import Decoder, R
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_groups import (
@@ -127,15 +127,15 @@ class Round:
 
     def _send(
         self,
-        api: tuple[int, Decoder],
+        api: tuple[int, Decoder[R]],
         build: Callable[[int], Message],
-        answer: Callable[[Any, int], None],
+        answer: Callable[[R, int], None],
         now_ms: int,
     ) -> None:
         self.abandon()
         attempt = self._attempt
 
-        def when_answered(response: Any, now_ms: int) -> None:
+        def when_answered(response: R, now_ms: int) -> None:
             if attempt == self._attempt:
                 answer(response, now_ms)
 
@@ -178,8 +178,7 @@ class Round:
             if attempt == self._attempt:
                 self.owner.on_refused("JoinGroup", errors.INCONSISTENT_GROUP_PROTOCOL, now_ms)
 
-        def when_answered(response: Any, now_ms: int) -> None:
-            assert isinstance(response, DescribeGroupsResponse)
+        def when_answered(response: DescribeGroupsResponse, now_ms: int) -> None:
             for group in response.groups:
                 if group.error_code == errors.NONE and group.members:
                     protocol = group.protocol_data or "none yet"
