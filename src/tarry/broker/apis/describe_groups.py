@@ -38,7 +38,9 @@ def handle(
     return DescribeGroupsResponse(groups=answers)
 
 
-def _described(coordinator: GroupCoordinator, context: RequestContext, group_id: str) -> DescribedGroup:
+def _described(
+    coordinator: GroupCoordinator, context: RequestContext, group_id: str
+) -> DescribedGroup:
     shard, error_code = coordinator.find(group_id)
     if shard is None:
         return DescribedGroup(error_code=error_code, group_id=group_id)

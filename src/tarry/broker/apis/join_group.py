@@ -33,7 +33,10 @@ class AskedJoin(Asked[JoinAnswer]):
 
 
 def handle(
-    coordinator: GroupCoordinator, random: Random, context: RequestContext, request: JoinGroupRequest
+    coordinator: GroupCoordinator,
+    random: Random,
+    context: RequestContext,
+    request: JoinGroupRequest,
 ) -> Message | None:
     """Decide now; the answer comes when the join phase ends, or at once."""
     shard, error_code = coordinator.find_named(request.group_id)

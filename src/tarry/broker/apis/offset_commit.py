@@ -6,9 +6,9 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
-from tarry.broker.topics import Topics
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.group.decision import CommitAnswer, CommitPartition, CommitRequest
 from tarry.group.offsets import decide_commit
 from tarry.group.records import NO_TOPIC_ID

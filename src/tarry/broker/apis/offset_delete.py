@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
-from tarry.broker.topics import Topics
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.group.decision import CommitPartition, DeleteAnswer
 from tarry.group.offsets import decide_delete_offsets
 from tarry.protocol.message import Message
@@ -52,7 +52,10 @@ class AskedOffsetDelete(Asked[DeleteAnswer]):
 
 
 def handle(
-    coordinator: GroupCoordinator, topics: Topics, context: RequestContext, request: OffsetDeleteRequest
+    coordinator: GroupCoordinator,
+    topics: Topics,
+    context: RequestContext,
+    request: OffsetDeleteRequest,
 ) -> Message | None:
     """Partitions that are not there are refused singly."""
     shard, error_code = coordinator.find_named(request.group_id)

@@ -36,7 +36,10 @@ Fetched = list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]
 
 
 def handle(
-    coordinator: GroupCoordinator, known: Topics, context: RequestContext, request: OffsetFetchRequest
+    coordinator: GroupCoordinator,
+    known: Topics,
+    context: RequestContext,
+    request: OffsetFetchRequest,
 ) -> Message | None:
     """Always answered at once."""
     if context.api_version >= VERSION_OF_BATCHES:
@@ -110,7 +113,11 @@ def _group(
 
 
 def _single(
-    coordinator: GroupCoordinator, known: Topics, context: RequestContext, group_id: str, wanted: Wanted
+    coordinator: GroupCoordinator,
+    known: Topics,
+    context: RequestContext,
+    group_id: str,
+    wanted: Wanted,
 ) -> OffsetFetchResponse:
     fetched, error_code = _fetch(coordinator, known, group_id, wanted)
     if error_code != errors.NONE and context.api_version < VERSION_OF_GROUP_ERRORS:
