@@ -5,6 +5,7 @@ A test sends exchanges, lets time pass, and answers requests in the order that i
 
 from __future__ import annotations
 
+from collections import deque
 from random import Random
 from typing import Any
 
@@ -103,8 +104,7 @@ class LinkScene:
     def __init__(self) -> None:
         self.now_ms = 1_000
         self.tasks = Tasks(self.now_ms)
-        self.outputs: list[Output] = []
-        self.links = Links(SETTINGS, self.tasks, Random(7), self.outputs.append)
+        self.links = Links(SETTINGS, self.tasks, Random(7))
         self.links.set_brokers(ADDRESSES, "", self.now_ms)
         self.errands = Errands(self.links, self)
         # What the brokers say to ApiVersions; None: nothing.
@@ -118,6 +118,7 @@ class LinkScene:
         # Requests that have no answer yet, but for ApiVersions.
         self.requests: list[Request] = []
         self.failures_told = 0
+        self._outputs: deque[Output] = deque()
 
     def link(self, broker_id: int = 1) -> Link:
         link = self.links.for_broker(broker_id)
@@ -152,8 +153,9 @@ class LinkScene:
 
     def perform(self) -> None:
         """Do what the links ask for, until they ask for nothing."""
-        while self.outputs:
-            output = self.outputs.pop(0)
+        self._outputs.extend(self.links.take_outputs())
+        while self._outputs:
+            output = self._outputs.popleft()
             if isinstance(output, Resolve):
                 self.handle(Resolved(output.connection_id, [output.address]))
             elif isinstance(output, Connect):

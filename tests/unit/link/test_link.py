@@ -60,6 +60,7 @@ def test_no_common_version_ends_the_exchange_and_not_the_connection(scene: LinkS
 
     assert isinstance(beat.error, UnsupportedVersion)
     assert "90 to 99" in str(beat.error)
+    assert "0 to 4" in str(beat.error)
     assert scene.link().state == READY
 
 
