@@ -12,6 +12,7 @@ from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker, Doors
 from tarry.broker.housekeeping import begin_duties
+from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.log.logs import Logs
@@ -46,6 +47,7 @@ def start_broker(
     take_over_changes(settings, store.state)
     doors = Doors(disk, transport, random, probe)
     broker = Broker(doors, settings, logs, store, now_ms, now_wall_ms)
+    broker.routes.update(make_routes(broker))
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     # Deletions that a crash interrupted come first, so that no directory has two owners.
