@@ -14,8 +14,8 @@ from tarry.broker.apis import produce
 from tarry.broker.broker import Broker
 from tarry.broker.connection import Connection
 from tarry.broker.delayed.fetch import DelayedFetch
+from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.metadata_writes import MetadataLogOwner
-from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import ClusterState
 from tarry.log import batch_walk, retention
