@@ -146,13 +146,10 @@ class EmbeddedStore:
         """Append the whole state; when it is durable, the log begins with it."""
         assert not self._pending, "a snapshot says what is durable"
         # In a segment of its own, so that those before it can go.
-        segment_bytes = self.log.config.segment_bytes
-        self.log.config.segment_bytes = 0
-        try:
-            size_before = self.log.size_bytes
-            batch = self._append_batch(self.state.snapshot(), now_wall_ms)
-        finally:
-            self.log.config.segment_bytes = segment_bytes
+        if self.log.active.size > 0:
+            self.log.roll()
+        size_before = self.log.size_bytes
+        batch = self._append_batch(self.state.snapshot(), now_wall_ms)
         batch.records = []
         batch.snapshot_bytes = self.log.size_bytes - size_before
 
@@ -218,9 +215,7 @@ def open_store(
 
     `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
     """
-    config = LogConfig()
-    config.retention_ms = -1
-    log = logs.open(METADATA_DIRECTORY, b"", config, None)
+    log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention_ms": -1}), None)
     logs.settle()
     store = EmbeddedStore(log, snapshot_bytes_min)
     store.replay()

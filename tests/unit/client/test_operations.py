@@ -18,7 +18,7 @@ from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import WAIT, Done
 from tarry.client.core.producer.batch import Receipt
 from tarry.client.core.producer.core import ProducerCore
@@ -275,7 +275,8 @@ def test_what_is_lost_is_told_before_records_come() -> None:
 @pytest.mark.parametrize("silent", [api_keys.OFFSET_COMMIT, api_keys.LEAVE_GROUP])
 def test_a_close_whose_coordinator_is_silent_ends_in_time(silent: int) -> None:
     scene = reading()
-    scene.cluster.rule(silent, lambda cluster, seen: SILENCE)
+    for key in (silent, api_keys.HEARTBEAT):
+        scene.cluster.rule(key, lambda cluster, seen: SILENCE)
     began_ms = scene.cluster.now_ms
 
     perform(scene.cluster, closing(scene.core, scene.cluster, 300))

@@ -28,7 +28,7 @@ from tarry.client.core.admin.partitions import DeletedRecords
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
 from tarry.client.setting_arguments import ClientArguments
