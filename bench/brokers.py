@@ -24,9 +24,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "interop"))
+sys.path.insert(0, str(ROOT))
 
-from kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
+from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
 
 TARRY = ROOT / ".venv" / "bin" / "tarry"
 # Written and freed before each measurement: hosts that take free memory back make the first

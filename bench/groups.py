@@ -26,11 +26,11 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "interop"))
+sys.path.insert(0, str(ROOT))
 
-from group_members import MemberProcess, owned  # noqa: E402
-from group_scene_of_clients import Scene  # noqa: E402
-from kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
+from tests.support.interop.group_members import MemberProcess, owned  # noqa: E402
+from tests.support.interop.group_scene_of_clients import Scene  # noqa: E402
+from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
 
 TARRY: Final = ROOT / ".venv" / "bin" / "tarry"
 

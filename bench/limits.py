@@ -25,7 +25,7 @@ import time
 from contextlib import ExitStack
 from pathlib import Path
 
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.producer import Producer
 from tarry.protocol.api_keys import METADATA

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "tests" / "interop"))
+sys.path.insert(0, str(ROOT))
 
-from kafka_server import KafkaUnavailable, class_path  # noqa: E402
+from tests.support.interop.kafka_server import KafkaUnavailable, class_path  # noqa: E402
 
 JAVA: Final = Path(__file__).resolve().parent / "java"
 

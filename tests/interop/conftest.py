@@ -4,27 +4,21 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from aiokafka_face import AiokafkaFace
-from client_face import ClientFace, ClientMissing
-from confluent_face import ConfluentFace
-from group_broker import GroupBroker, start_group_broker
-from java_face import JavaFace, JavaProgram
-from java_groups import JavaGroups
-from kafka_python_face import KafkaPythonFace
-from kafka_server import KafkaServer, KafkaUnavailable, free_port
-from kcat_face import KcatFace
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.aiokafka_face import AiokafkaFace
+from tests.support.interop.client_face import ClientFace, ClientMissing
+from tests.support.interop.confluent_face import ConfluentFace
+from tests.support.interop.group_broker import GroupBroker, start_group_broker
+from tests.support.interop.java_face import JavaFace, JavaProgram
+from tests.support.interop.java_groups import JavaGroups
+from tests.support.interop.kafka_python_face import KafkaPythonFace
+from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port
+from tests.support.interop.kcat_face import KcatFace
 
 BROKER_TEXTS = {"num.partitions": "1", "auto.create.topics.enable": "true"}
 

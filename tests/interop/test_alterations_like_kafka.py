@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from both_brokers import RUN, Ask, Both, KafkaConnection
+from tests.support.interop.both_brokers import RUN, Ask, Both, KafkaConnection
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kafka_server import KafkaUnavailable, java_command
+from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 
 SOURCE = Path(__file__).parent / "java" / "Assignors.java"
 GOLDEN = Path(__file__).parents[1] / "unit" / "client" / "golden" / "assignors.jsonl"

@@ -12,8 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
 
 ANSWER_SECONDS_MAX = 60
 

@@ -8,8 +8,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from client_face import CODECS, STEP_SECONDS_MAX, ClientFace
-from records_sent import (
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.client_face import CODECS, STEP_SECONDS_MAX, ClientFace
+from tests.support.interop.records_sent import (
     LARGEST_VALUE,
     START_MS,
     ReadRecord,
@@ -18,7 +19,6 @@ from records_sent import (
     without_times,
 )
 
-from broker_process import BrokerProcess
 from tarry.records.batch import decode_batch_header
 
 CLIENTS_WITH_ADMIN = ("confluent-kafka", "kafka-python", "aiokafka", "java")

@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from client_face import ClientFace
-from records_sent import SentRecord
+from tests.support.broker_process import BrokerProcess, wait_until
+from tests.support.interop.client_face import ClientFace
+from tests.support.interop.records_sent import SentRecord
 
-from broker_process import BrokerProcess, wait_until
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.producer import Producer

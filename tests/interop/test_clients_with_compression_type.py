@@ -6,10 +6,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from client_face import CODECS, ClientFace
-from records_sent import SentRecord, numbered
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.client_face import CODECS, ClientFace
+from tests.support.interop.records_sent import SentRecord, numbered
 
-from broker_process import BrokerProcess
 from tarry.records.batch import decode_batch_header
 
 CLIENTS = ("confluent-kafka", "kafka-python", "aiokafka", "java", "kcat")

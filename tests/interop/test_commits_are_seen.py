@@ -9,12 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from confluent_face import confluent_kafka, missing
-from group_broker import GroupBroker
-from group_scene_of_clients import Scene
-from java_groups import JavaGroups
 from kafka import KafkaConsumer, TopicPartition
 from kafka.structs import OffsetAndMetadata
+from tests.support.interop.confluent_face import confluent_kafka, missing
+from tests.support.interop.group_broker import GroupBroker
+from tests.support.interop.group_scene_of_clients import Scene
+from tests.support.interop.java_groups import JavaGroups
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),

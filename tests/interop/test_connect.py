@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_face import confluent_admin, confluent_kafka, missing
-from connect_worker import CONNECT_POM, DISTRIBUTED, ConnectWorker
-from group_admin_faces import KafkaPythonGroupAdmin
-from group_broker import GroupBroker
-from kafka_server import KafkaUnavailable, class_path
+from tests.support.interop.confluent_face import confluent_admin, confluent_kafka, missing
+from tests.support.interop.connect_worker import CONNECT_POM, DISTRIBUTED, ConnectWorker
+from tests.support.interop.group_admin_faces import KafkaPythonGroupAdmin
+from tests.support.interop.group_broker import GroupBroker
+from tests.support.interop.kafka_server import KafkaUnavailable, class_path
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),

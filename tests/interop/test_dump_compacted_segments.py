@@ -7,9 +7,8 @@ import re
 from pathlib import Path
 
 import pytest
-from test_dump_log_segments import dump
-
-from compaction_scene import DIRECTORY, CompactionScene
+from tests.interop.test_dump_log_segments import dump
+from tests.support.compaction_scene import DIRECTORY, CompactionScene
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from kafka_server import KafkaUnavailable, java_command
+from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 
 from tarry.cli.log_dump import dump_command
 from tarry.log.config import LogConfig

@@ -18,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
 
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.

@@ -6,10 +6,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from client_face import ClientMissing
-from foreign_clients import BUILD_SECONDS_MAX, CLIENTS, ask_client
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.client_face import ClientMissing
+from tests.support.interop.foreign_clients import BUILD_SECONDS_MAX, CLIENTS, ask_client
 
 RECORDS = 100
 

@@ -6,11 +6,17 @@ import contextlib
 from collections.abc import Iterator
 
 import pytest
-from confluent_face import confluent_kafka, missing
-from group_admin_faces import FACES, Described, GroupAdminFace, JavaGroupAdmin, Refused
-from group_broker import GroupBroker
-from group_members import HEARTBEAT_MS, SESSION_MS, MemberProcess
-from group_scene_of_clients import Scene
+from tests.support.interop.confluent_face import confluent_kafka, missing
+from tests.support.interop.group_admin_faces import (
+    FACES,
+    Described,
+    GroupAdminFace,
+    JavaGroupAdmin,
+    Refused,
+)
+from tests.support.interop.group_broker import GroupBroker
+from tests.support.interop.group_members import HEARTBEAT_MS, SESSION_MS, MemberProcess
+from tests.support.interop.group_scene_of_clients import Scene
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),

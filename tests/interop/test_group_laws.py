@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from group_laws import History, offences
-from group_members import Event
+from tests.support.interop.group_laws import History, offences
+from tests.support.interop.group_members import Event
 
 
 class WrittenMember:

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_face import confluent_kafka, missing
-from group_broker import GROUP_TEXTS, GroupBroker
-from group_members import HEARTBEAT_MS, SESSION_MS, MemberProcess
-from group_scene_of_clients import Scene
-from java_groups import JavaGroups
+from tests.support.interop.confluent_face import confluent_kafka, missing
+from tests.support.interop.group_broker import GROUP_TEXTS, GroupBroker
+from tests.support.interop.group_members import HEARTBEAT_MS, SESSION_MS, MemberProcess
+from tests.support.interop.group_scene_of_clients import Scene
+from tests.support.interop.java_groups import JavaGroups
 
 pytestmark = pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}")
 

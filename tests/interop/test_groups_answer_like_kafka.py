@@ -14,10 +14,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from both_brokers import RUN
+from tests.support.broker_process import wait_until
+from tests.support.interop.both_brokers import RUN
+from tests.support.raw_client import RawClient
 
-from broker_process import wait_until
-from raw_client import RawClient
 from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from test_cli_against_kafka import Cli, read_line
+from tests.interop.test_cli_against_kafka import Cli, read_line
+from tests.support.broker_process import BrokerProcess
 
-from broker_process import BrokerProcess
 from tarry.cli.main import tarry
 
 ANSWER_SECONDS_MAX = 60

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from test_groups_command_against_kafka import GroupCli, numbers
-
-from broker_process import BrokerProcess
+from tests.interop.test_groups_command_against_kafka import GroupCli, numbers
+from tests.support.broker_process import BrokerProcess
 
 
 @pytest.fixture

@@ -6,18 +6,18 @@ import shutil
 from collections.abc import Callable, Iterator
 
 import pytest
-from confluent_face import confluent_kafka, missing
-from group_broker import GroupBroker
-from group_laws import offences
-from group_members import (
+from tests.support.interop.confluent_face import confluent_kafka, missing
+from tests.support.interop.group_broker import GroupBroker
+from tests.support.interop.group_laws import offences
+from tests.support.interop.group_members import (
     HEARTBEAT_MS,
     SESSION_MS,
     KcatMember,
     Member,
     MemberProcess,
 )
-from group_scene_of_clients import Scene
-from java_groups import JavaGroups, JavaMember
+from tests.support.interop.group_scene_of_clients import Scene
+from tests.support.interop.java_groups import JavaGroups, JavaMember
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),

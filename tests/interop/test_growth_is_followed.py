@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Protocol
 
 import pytest
-from confluent_face import confluent_kafka, missing
-from group_broker import GroupBroker
+from tests.support.interop.confluent_face import confluent_kafka, missing
+from tests.support.interop.group_broker import GroupBroker
 
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 

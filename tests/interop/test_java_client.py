@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from java_face import JavaError, JavaFace, JavaProgram
-from kafka_server import free_port
-from records_sent import START_MS, SentRecord, numbered
-from request_recorder import RequestRecorder
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.java_face import JavaError, JavaFace, JavaProgram
+from tests.support.interop.kafka_server import free_port
+from tests.support.interop.records_sent import START_MS, SentRecord, numbered
+from tests.support.interop.request_recorder import RequestRecorder
 
-from broker_process import BrokerProcess
 from tarry.protocol import api_keys
 
 # The newest that the client of Kafka 4.1 has and we serve.

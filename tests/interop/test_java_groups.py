@@ -6,17 +6,17 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from confluent_face import confluent_kafka, missing
-from group_broker import GROUP_TEXTS, IS_KAFKA, GroupBroker
-from group_laws import value_of
-from group_members import HEARTBEAT_MS, SESSION_MS
-from group_scene_of_clients import Scene
-from java_face import JavaError
-from java_groups import JavaGroups, JavaMember
-from kafka_server import free_port
-from request_recorder import RequestRecorder
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.confluent_face import confluent_kafka, missing
+from tests.support.interop.group_broker import GROUP_TEXTS, IS_KAFKA, GroupBroker
+from tests.support.interop.group_laws import value_of
+from tests.support.interop.group_members import HEARTBEAT_MS, SESSION_MS
+from tests.support.interop.group_scene_of_clients import Scene
+from tests.support.interop.java_face import JavaError
+from tests.support.interop.java_groups import JavaGroups, JavaMember
+from tests.support.interop.kafka_server import free_port
+from tests.support.interop.request_recorder import RequestRecorder
 
-from broker_process import BrokerProcess
 from tarry.protocol import api_keys
 
 pytestmark = pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}")

@@ -7,10 +7,9 @@ import subprocess
 from collections.abc import Callable
 
 import pytest
-from kafka_server import TOOLS_POM, KafkaUnavailable, java_command
-
-from broker_process import BrokerProcess
-from raw_client import RawClient, one_batch
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, java_command
+from tests.support.raw_client import RawClient, one_batch
 
 RunTool = Callable[..., str]
 

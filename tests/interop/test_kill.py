@@ -9,9 +9,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from confluent_face import PRODUCER_SETTINGS, confluent_kafka, missing
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.confluent_face import PRODUCER_SETTINGS, confluent_kafka, missing
 
 pytestmark = pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}")
 

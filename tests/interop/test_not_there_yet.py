@@ -7,10 +7,9 @@ import time
 from typing import Any
 
 import pytest
-from confluent_face import confluent_kafka
-from java_face import JavaError, JavaFace, JavaProgram
-
-from broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess
+from tests.support.interop.confluent_face import confluent_kafka
+from tests.support.interop.java_face import JavaError, JavaFace, JavaProgram
 
 NO_TRANSACTIONS = "this broker has no transactions yet"
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from both_brokers import RUN, Ask, Both, KafkaConnection
+from tests.support.interop.both_brokers import RUN, Ask, Both, KafkaConnection
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -194,7 +194,10 @@ def describe(resource_type: int, name: str, keys: list[str] | None = None) -> Me
 
 
 @pytest.mark.parametrize(
-    ("resource_type", "name"), [(32, f"{RUN}-nobody"), (32, ""), (16, f"{RUN}-metrics"), (16, "")]
+    ("resource_type", "name"),
+    [(32, f"{RUN}-nobody"), (32, ""), (16, f"{RUN}-metrics"), (16, "")],
+    # The names differ from process to process, and all workers must collect the same tests.
+    ids=["group", "group without a name", "client metrics", "client metrics without a name"],
 )
 def test_groups_and_client_metrics_that_nobody_knows_have_settings_alike(
     both: Both, resource_type: int, name: str

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from kafka_server import KafkaUnavailable, java_command
+from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 
 from tarry.base.setting import value_text
 from tarry.cluster.topic_settings import TOPIC_SETTINGS

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tarry.client.core.group.assignors import ASSIGNORS
-from tarry.client.core.group.consumer_protocol import GroupMember, Place, Subscription
+from tarry.client.core.group.assignment.assignors import ASSIGNORS
+from tarry.client.core.group.assignment.consumer_protocol import GroupMember, Place, Subscription
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 TOPICS = ["t0", "t1", "t2"]

@@ -6,16 +6,10 @@ key, nothing twice below the cleaned offset, the producers that the log must sti
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from compaction_scene import CompactionScene, KeyValue
+from tests.support.compaction_scene import CompactionScene, KeyValue
 
 KEYS = st.one_of(
     st.none(), st.integers(0, 5).map(lambda number: b"k%d" % number), st.just(b"k" * 50)

@@ -7,16 +7,11 @@ in exactly one place; and once nobody asks any more, everybody is answered and n
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.support.group_scene import BOTH, RANGE, Scene, replayed
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from group_scene import BOTH, RANGE, Scene, replayed
 from tarry.base import errors
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
 from tarry.group.decision import (

@@ -6,13 +6,12 @@ beside it goes on; memory stays bounded by what was sent; and the log is sound a
 
 from __future__ import annotations
 
-import sys
 import tracemalloc
-from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tests.support.sound_requests import fetch_request, produce_request, request_of
 
 from tarry.base import errors
 from tarry.base.doors import disconnected
@@ -26,10 +25,6 @@ from tarry.protocol.messages.produce import ProduceResponse
 from tarry.records import BatchBuilder, decode_records
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand, ClientByHand
 from tarry.wire.reader import Window
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from sound_requests import fetch_request, produce_request, request_of
 
 # What handling one frame may allocate at its peak, whatever the frame claims.
 PEAK_BYTES_MAX = 8 << 20

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from tests.support.purgatory_faces import Face, PureFace, ThreadedFace
 
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from purgatory_faces import Face, PureFace, ThreadedFace
 from tarry.purgatory import DelayedOperation
 
 KEYS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=4)

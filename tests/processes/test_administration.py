@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from broker_process import BrokerProcess
-from raw_client import RawClient, one_batch
+from tests.support.broker_process import BrokerProcess
+from tests.support.raw_client import RawClient, one_batch
+
 from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_partitions import (

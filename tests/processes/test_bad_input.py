@@ -12,9 +12,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-
-from broker_process import BrokerProcess
-from raw_client import (
+from tests.support.broker_process import BrokerProcess
+from tests.support.raw_client import (
     FETCH_VERSION,
     PRODUCE_VERSION,
     RawClient,
@@ -23,6 +22,7 @@ from raw_client import (
     produce_request,
     record_bytes,
 )
+
 from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse

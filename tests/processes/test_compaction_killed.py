@@ -6,10 +6,10 @@ import random
 from pathlib import Path
 
 import pytest
+from tests.support.broker_process import BrokerProcess, wait_until
 
-from broker_process import BrokerProcess, wait_until
-from tarry.client.core.admin_calls import NewTopic
-from tarry.client.core.lookup import LATEST, FoundOffset
+from tarry.client.core.admin.calls import NewTopic
+from tarry.client.core.consumer.lookup import LATEST, FoundOffset
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.producer import Producer

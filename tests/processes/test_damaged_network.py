@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.broker_process import BrokerProcess
+from tests.support.damaging_proxy import DamagingProxy
 
-from broker_process import BrokerProcess
-from damaging_proxy import DamagingProxy
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.producer import Producer

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.support.broker_process import BrokerProcess
 
-from broker_process import BrokerProcess
 from tarry.base.listeners import host_and_port
 from tarry.protocol.api_keys import METADATA
 from tarry.protocol.frames import encode_request

@@ -13,8 +13,8 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from tests.support.broker_process import START_S_MAX, BrokerProcess, wait_until
 
-from broker_process import START_S_MAX, BrokerProcess, wait_until
 from tarry.client.sync.admin import Admin
 
 MakeBroker = Callable[[], BrokerProcess]

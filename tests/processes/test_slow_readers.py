@@ -8,9 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from tests.support.broker_process import BrokerProcess, wait_until
+from tests.support.raw_client import (
+    FETCH_VERSION,
+    RawClient,
+    fetch_request,
+    one_batch,
+    record_bytes,
+)
 
-from broker_process import BrokerProcess, wait_until
-from raw_client import FETCH_VERSION, RawClient, fetch_request, one_batch, record_bytes
 from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import FetchResponse

@@ -6,9 +6,9 @@ import signal
 import time
 
 import pytest
+from tests.support.broker_process import BrokerProcess, wait_until
+from tests.support.raw_client import RawClient, one_batch
 
-from broker_process import BrokerProcess, wait_until
-from raw_client import RawClient, one_batch
 from tarry.base import errors
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_groups import (

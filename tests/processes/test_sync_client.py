@@ -12,9 +12,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.broker_process import BrokerProcess, wait_until
 
-from broker_process import BrokerProcess, wait_until
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.errors import (
     BufferFull,
     ClientClosed,

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.broker_process import BrokerProcess, wait_until
 
-from broker_process import BrokerProcess, wait_until
-from tarry.client.core.admin_calls import NewTopic
+from tarry.client.core.admin.calls import NewTopic
 from tarry.client.errors import (
     CommitFailed,
     ConcurrentUse,

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from group_client_laws import offences
-from group_client_world import Member, World
+from tests.support.simulation.group_client_laws import offences
+from tests.support.simulation.group_client_world import Member, World
 
+from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.lookup import LATEST
 
 # A planted mistake is to be found within so many seeds.
 SEEDS_MAX = 30

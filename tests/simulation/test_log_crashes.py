@@ -11,10 +11,10 @@ import random
 import pytest
 
 from tarry.base.errors import StorageError
-from tarry.log import checkpoint_writer
 from tarry.log.config import LogConfig
 from tarry.log.log import Log, LogListener
 from tarry.log.logs import Logs
+from tarry.log.recovery import point_writer
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
@@ -296,7 +296,7 @@ def test_a_log_keeps_what_was_flushed_over_any_crash(
     first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A minute between recovery points is too long for so short lives.
-    monkeypatch.setattr(checkpoint_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "CHECKPOINT_AGE_MS", 10)
     for seed in range(first, first + BLOCK):
         run = Run(seed)
         for _ in range(10 + run.random.randrange(110)):

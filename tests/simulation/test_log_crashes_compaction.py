@@ -9,19 +9,13 @@ turn, and by seeds at any time of a longer life.
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from tests.support.compaction_scene import DIRECTORY, CompactionScene
 
-from tarry.log import checkpoint_writer
-from tarry.log.compaction import DONE, Compaction
-from tarry.log.effort import Effort
+from tarry.log.compaction.compaction import DONE, Compaction
+from tarry.log.compaction.effort import Effort
+from tarry.log.recovery import point_writer
 from tarry.simulation.disk import PowerLoss
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
-from compaction_scene import DIRECTORY, CompactionScene
 
 SEEDS = 160
 BLOCK = 40
@@ -29,7 +23,7 @@ AGING_SEEDS = 40
 
 
 class Life(CompactionScene):
-    """A scene that crashes and starts again, and knows what is durable."""
+    """A scenario that crashes and starts again, and knows what is durable."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -286,6 +280,6 @@ def test_tombstones_go_at_last_however_often_a_log_is_compacted(first):
 @pytest.mark.interpreted
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
 def test_a_compacted_log_keeps_every_last_value_over_any_crash(first, monkeypatch):
-    monkeypatch.setattr(checkpoint_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "CHECKPOINT_AGE_MS", 10)
     for seed in range(first, first + BLOCK):
         live(seed)

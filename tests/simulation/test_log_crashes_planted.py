@@ -3,25 +3,21 @@
 from __future__ import annotations
 
 import itertools
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Final
 
 import pytest
+from tests.simulation.test_log_crashes_compaction import age, live
 
 from tarry.base.errors import TarryError
-from tarry.log import batch_compaction, checkpoint_writer, cleanable, compaction, recovery
-from tarry.log.batch_compaction import BatchCompaction
-from tarry.log.compaction import GO_ON, Compaction
-from tarry.log.compaction_checkpoint import CompactionCheckpoint, FoundCompaction
-from tarry.log.key_map import KeyMap
+from tarry.log.compaction import batch, cleanable, compaction
+from tarry.log.compaction.batch import BatchCompaction
+from tarry.log.compaction.checkpoint import CompactionCheckpoint, FoundCompaction
+from tarry.log.compaction.compaction import GO_ON, Compaction
+from tarry.log.compaction.key_map import KeyMap
+from tarry.log.recovery import point_writer, recovery
 from tarry.records.rebuild import has_delete_horizon
 from tarry.simulation.disk import SimulatedDisk
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from test_log_crashes_compaction import age, live
 
 SEEDS = 150
 
@@ -157,7 +153,7 @@ def every_pass_begins_the_time_of_tombstones_anew(patch: pytest.MonkeyPatch) -> 
     """Whoever asks whether tombstones may go learns of a horizon, who would begin one does not."""
     asked = itertools.count(1)
     patch.setattr(
-        batch_compaction,
+        batch,
         "has_delete_horizon",
         lambda header: next(asked) % 2 == 1 and has_delete_horizon(header),
     )
@@ -192,7 +188,7 @@ PLANTS: Final[list[Plant]] = [
 @pytest.mark.interpreted
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.__name__ for plant in PLANTS])
 def test_a_planted_mistake_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "CHECKPOINT_AGE_MS", 10)
     plant(monkeypatch)
     found = -1
 

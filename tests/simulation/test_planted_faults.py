@@ -79,11 +79,11 @@ FAULTS = [*(("records", name) for name in RECORDS), *(("groups", name) for name 
 pytestmark = [pytest.mark.interpreted, pytest.mark.process, pytest.mark.slow]
 
 
-def search(play: str, name: str) -> str:
+def search(workload: str, name: str) -> str:
     """The seed and the sentence that the search prints."""
-    program = Path(__file__).with_name(PROGRAMS[play])
+    program = Path(__file__).with_name(PROGRAMS[workload])
     done = subprocess.run(
-        [sys.executable, str(program), name, str(SEEDS[play])],
+        [sys.executable, str(program), name, str(SEEDS[workload])],
         env={**os.environ, "TARRY_PURE": "1"},
         capture_output=True,
         text=True,
@@ -96,13 +96,17 @@ def search(play: str, name: str) -> str:
 @pytest.fixture(scope="module")
 def searches() -> Iterator[dict[str, Future[str]]]:
     with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(search, play, name) for play, name in FAULTS}
+        yield {name: pool.submit(search, workload, name) for workload, name in FAULTS}
 
 
-@pytest.mark.parametrize(("play", "name"), FAULTS)
-def test_a_planted_fault_is_found(play: str, name: str, searches: dict[str, Future[str]]) -> None:
+@pytest.mark.parametrize(("workload", "name"), FAULTS)
+def test_a_planted_fault_is_found(
+    workload: str, name: str, searches: dict[str, Future[str]]
+) -> None:
     seed, _, sentence = searches[name].result().partition(" ")
 
-    assert int(seed) >= 1, f"{SEEDS[play]} seeds do not find it"
+    assert int(seed) >= 1, f"{SEEDS[workload]} seeds do not find it"
     assert sentence
-    assert run_seed(int(seed), play=play).failure == "", "the seed fails without the fault as well"
+    assert run_seed(int(seed), workload=workload).failure == "", (
+        "the seed fails without the fault as well"
+    )

@@ -13,21 +13,21 @@ from tarry.simulation.run import run_seed
 SEEDS = {"records": 200, "groups": 300}
 BLOCK = 20
 
-BLOCKS = [(play, first) for play in SEEDS for first in range(1, SEEDS[play] + 1, BLOCK)]
+BLOCKS = [(workload, first) for workload in SEEDS for first in range(1, SEEDS[workload] + 1, BLOCK)]
 
 DIGESTS = """
 from tarry.simulation.run import run_seed
 for seed in range(1, 5):
-    print(seed, run_seed(seed).digest, run_seed(seed, play="groups").digest)
+    print(seed, run_seed(seed).digest, run_seed(seed, workload="groups").digest)
 """
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("play", "first"), BLOCKS)
-def test_nothing_is_wrong_in_any_seed(play: str, first: int) -> None:
+@pytest.mark.parametrize(("workload", "first"), BLOCKS)
+def test_nothing_is_wrong_in_any_seed(workload: str, first: int) -> None:
     failures = {}
     for seed in range(first, first + BLOCK):
-        outcome = run_seed(seed, play=play)
+        outcome = run_seed(seed, workload=workload)
         if outcome.failure:
             failures[seed] = outcome.failure
 

@@ -30,12 +30,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from client_coordinator import ClientCoordinator, places_text
-from scripted_cluster import ScriptedCluster, seeded_random
+from tests.support.client.client_coordinator import ClientCoordinator, places_text
+from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
+from tarry.client.core.group.assignment.consumer_protocol import Place, Subscription
 from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.group.consumer_protocol import Place, Subscription
 from tarry.client.core.group.events import EVENT_NAMES, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
 from tarry.client.core.group.offsets import CommittedOffset

@@ -28,8 +28,8 @@ from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
+from tests.support.group_scene import Scene
 
-from group_scene import Scene
 from tarry.base import errors
 from tarry.group.decision import (
     Answer,

@@ -68,7 +68,7 @@ logger = logging.getLogger("tarry.broker")
 STOP_MS_MAX: Final = 3_500
 
 
-class World:
+class Doors:
     """The doors of one broker, and who listens to what happens in it."""
 
     def __init__(
@@ -88,17 +88,17 @@ class Broker:
 
     def __init__(
         self,
-        world: World,
+        doors: Doors,
         settings: Settings,
         logs: Logs,
         store: EmbeddedStore,
         now_ms: int,
         now_wall_ms: int,
     ) -> None:
-        self.disk: Disk = world.disk
-        self.transport: Transport = world.transport
-        self.random: Random = world.random
-        self.probe: Probe = world.probe
+        self.disk: Disk = doors.disk
+        self.transport: Transport = doors.transport
+        self.random: Random = doors.random
+        self.probe: Probe = doors.probe
         self.settings = settings
         self.logs = logs
         self.store = store

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Final
 from tarry.base.errors import StorageError
 from tarry.broker.calendar import CalendarWatch
 from tarry.broker.flush_rounds import FlushListener
-from tarry.log.cleanable import Cleanable, find_cleanable
-from tarry.log.compaction import DONE, Compaction
-from tarry.log.effort import Effort
-from tarry.log.flaw import Flaw
+from tarry.log.batch_walk import Flaw
+from tarry.log.compaction.cleanable import Cleanable, find_cleanable
+from tarry.log.compaction.compaction import DONE, Compaction
+from tarry.log.compaction.effort import Effort
 from tarry.partition.state import Partition
 from tarry.timer.entry import TimerEntry
 

@@ -10,13 +10,13 @@ import logging
 from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
-from tarry.broker.broker import Broker, World
+from tarry.broker.broker import Broker, Doors
 from tarry.broker.housekeeping import begin_duties
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.cluster.topic_names import OFFSETS_TOPIC
-from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.log.logs import Logs
+from tarry.log.recovery.point_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
 from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
@@ -43,8 +43,8 @@ def start_broker(
     logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
     take_over_changes(settings, store.state)
-    world = World(disk, transport, random, probe)
-    broker = Broker(world, settings, logs, store, now_ms, now_wall_ms)
+    doors = Doors(disk, transport, random, probe)
+    broker = Broker(doors, settings, logs, store, now_ms, now_wall_ms)
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     # Deletions that a crash interrupted come first, so that no directory has two owners.

@@ -18,7 +18,7 @@ from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
 from tarry.broker.request import RequestContext
-from tarry.log.effort import STEP_UNITS, Effort
+from tarry.log.compaction.effort import STEP_UNITS, Effort
 from tarry.partition.recompression import Recompression
 from tarry.partition.state import Partition
 from tarry.protocol.message import Message

@@ -63,7 +63,7 @@ class Reset:
 
     def _moves(self, committed: dict[At, int], targets: Mapping[At, Place]) -> list[Move]:
         from tarry.cli.group_look import offsets_at
-        from tarry.client.core.lookup import EARLIEST, LATEST
+        from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 
         begins = offsets_at(self.admin, dict.fromkeys(targets, EARLIEST), self.timeout)
         ends = offsets_at(self.admin, dict.fromkeys(targets, LATEST), self.timeout)

@@ -33,7 +33,7 @@ from tarry.cli.running import (
 from tarry.cli.tables import count_of, print_json, print_table
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin_groups import GroupDescription
+    from tarry.client.core.admin.groups import GroupDescription
     from tarry.client.sync.admin import Admin
 
 At = tuple[str, int]

@@ -12,8 +12,8 @@ from tarry.cli.tables import bad, count_of, good, print_json
 from tarry.cli.units import Size, size_text
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin_calls import ClusterDescription
-    from tarry.client.core.admin_log_dirs import LogDirectory
+    from tarry.client.core.admin.calls import ClusterDescription
+    from tarry.client.core.admin.log_dirs import LogDirectory
     from tarry.client.core.metadata import Topic
     from tarry.client.sync.admin import Admin
 

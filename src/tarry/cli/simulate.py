@@ -23,7 +23,7 @@ Examples:
   tarry simulate --workload groups --seeds 1..300
 """
 
-# What may be played: see tarry.simulation.run, which is not loaded before it is needed.
+# The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
 WORKLOADS = ("records", "groups")
 
 
@@ -90,7 +90,7 @@ def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None
 def _replay(seed: int, workload: str) -> None:
     from tarry.simulation.run import run_seed
 
-    outcome = run_seed(seed, play=workload, keeps_trace=True)
+    outcome = run_seed(seed, workload=workload, keeps_trace=True)
     click.echo("".join(outcome.lines), nl=False)
     click.echo(f"seed {seed}: digest {outcome.digest}: {outcome.failure or 'nothing is wrong'}")
     if outcome.failure:
@@ -110,4 +110,4 @@ def _outcomes(seeds: range, workload: str, jobs: int) -> Iterable[tuple[int, str
 def _run_one(workload: str, seed: int) -> tuple[int, str]:
     from tarry.simulation.run import run_seed
 
-    return seed, run_seed(seed, play=workload).failure
+    return seed, run_seed(seed, workload=workload).failure

@@ -262,7 +262,7 @@ class _Deletion:
     def run(self, wanted: dict[int, Place]) -> None:
         from tarry.cli.group_look import offsets_at
         from tarry.cli.places import TIME
-        from tarry.client.core.lookup import EARLIEST, LATEST
+        from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 
         places = {(self.topic, index): place for index, place in wanted.items()}
         self.begins = offsets_at(self.admin, dict.fromkeys(places, EARLIEST), self.timeout)

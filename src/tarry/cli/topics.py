@@ -40,7 +40,7 @@ from tarry.cli.units import PARTITION_MAX, REPLICAS_MAX, Count, setting_text, si
 
 if TYPE_CHECKING:
     from tarry.cli.topic_sizes import TopicSizes
-    from tarry.client.core.admin_calls import TopicOutcome
+    from tarry.client.core.admin.calls import TopicOutcome
     from tarry.client.core.metadata import Topic
     from tarry.client.sync.admin import Admin
 
@@ -220,7 +220,7 @@ def create_command(
 ) -> None:
     """Create topics."""
     from tarry.base.errors import TOPIC_ALREADY_EXISTS
-    from tarry.client.core.admin_calls import NewTopic
+    from tarry.client.core.admin.calls import NewTopic
 
     brokers = None
     if assignment is not None:

@@ -12,53 +12,53 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin_calls import (
+    from tarry.client.core.admin.calls import (
         ClusterDescription as ClusterDescription,
     )
-    from tarry.client.core.admin_calls import (
+    from tarry.client.core.admin.calls import (
         ConfigEntry as ConfigEntry,
     )
-    from tarry.client.core.admin_calls import (
+    from tarry.client.core.admin.calls import (
         NewTopic as NewTopic,
     )
-    from tarry.client.core.admin_calls import (
+    from tarry.client.core.admin.calls import (
         TopicOutcome as TopicOutcome,
     )
-    from tarry.client.core.admin_configs import (
+    from tarry.client.core.admin.configs import (
         ConfigChange as ConfigChange,
     )
-    from tarry.client.core.admin_groups import (
+    from tarry.client.core.admin.groups import (
         GroupDescription as GroupDescription,
     )
-    from tarry.client.core.admin_groups import (
+    from tarry.client.core.admin.groups import (
         GroupOutcome as GroupOutcome,
     )
-    from tarry.client.core.admin_groups import (
+    from tarry.client.core.admin.groups import (
         ListedGroup as ListedGroup,
     )
-    from tarry.client.core.admin_partitions import (
+    from tarry.client.core.admin.partitions import (
         TO_THE_END as TO_THE_END,
     )
-    from tarry.client.core.consumer import (
+    from tarry.client.core.consumer.core import (
         RecordGroup as RecordGroup,
+    )
+    from tarry.client.core.consumer.lookup import (
+        EARLIEST as EARLIEST,
+    )
+    from tarry.client.core.consumer.lookup import (
+        LATEST as LATEST,
+    )
+    from tarry.client.core.consumer.lookup import (
+        MAX_TIMESTAMP as MAX_TIMESTAMP,
+    )
+    from tarry.client.core.consumer.lookup import (
+        FoundOffset as FoundOffset,
     )
     from tarry.client.core.group.consumer import (
         GroupView as GroupView,
     )
     from tarry.client.core.group.offsets import (
         CommittedOffset as CommittedOffset,
-    )
-    from tarry.client.core.lookup import (
-        EARLIEST as EARLIEST,
-    )
-    from tarry.client.core.lookup import (
-        LATEST as LATEST,
-    )
-    from tarry.client.core.lookup import (
-        MAX_TIMESTAMP as MAX_TIMESTAMP,
-    )
-    from tarry.client.core.lookup import (
-        FoundOffset as FoundOffset,
     )
     from tarry.client.core.metadata import (
         Topic as Topic,
@@ -167,28 +167,28 @@ MODULES: Final = {
     "tarry.client.sync.listener": ("Listener",),
     "tarry.client.sync.handed_out": ("ConsumerRecord",),
     "tarry.client.sync.admin": ("Admin",),
-    "tarry.client.core.consumer": ("RecordGroup",),
+    "tarry.client.core.consumer.core": ("RecordGroup",),
     "tarry.client.core.group.consumer": ("GroupView",),
     "tarry.client.core.group.offsets": ("CommittedOffset",),
-    "tarry.client.core.lookup": (
+    "tarry.client.core.consumer.lookup": (
         "EARLIEST",
         "FoundOffset",
         "LATEST",
         "MAX_TIMESTAMP",
     ),
-    "tarry.client.core.admin_calls": (
+    "tarry.client.core.admin.calls": (
         "ClusterDescription",
         "ConfigEntry",
         "NewTopic",
         "TopicOutcome",
     ),
-    "tarry.client.core.admin_configs": ("ConfigChange",),
-    "tarry.client.core.admin_groups": (
+    "tarry.client.core.admin.configs": ("ConfigChange",),
+    "tarry.client.core.admin.groups": (
         "GroupDescription",
         "GroupOutcome",
         "ListedGroup",
     ),
-    "tarry.client.core.admin_partitions": ("TO_THE_END",),
+    "tarry.client.core.admin.partitions": ("TO_THE_END",),
     "tarry.client.core.metadata": ("Topic",),
     "tarry.client.settings": ("Address",),
     "tarry.client.errors": (

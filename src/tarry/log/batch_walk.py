@@ -14,6 +14,7 @@ from librt.strings import read_i32_be, read_i64_be
 from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
+from tarry.base.errors import CorruptData
 from tarry.records.batch import (
     HEADER_SIZE,
     LAST_OFFSET_DELTA,
@@ -33,6 +34,18 @@ SCAN_BLOCK_BYTES: Final = 1024 * 1024
 
 UNKNOWN_OFFSET: Final = -1
 _OFFSET_MAX: Final = (1 << 62) - 1
+
+
+class Flaw(CorruptData):
+    """Damage: bytes of a segment that were durable and do not mean what they should any more.
+
+    Everything before `offset`, which begins at `position` of the file, is sound.
+    """
+
+    def __init__(self, reason: str, offset: int, position: int) -> None:
+        super().__init__(reason)
+        self.offset = offset
+        self.position = position
 
 
 class BatchWalk:

@@ -11,7 +11,7 @@ import base64
 from typing import Final
 
 from tarry.base.doors import Disk, LogFile
-from tarry.log.checkpoint import read_file
+from tarry.log.small_files import read_file
 from tarry.wire.crc32c import crc32c
 
 IDENTITY_FILE: Final = "partition.metadata"

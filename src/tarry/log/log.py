@@ -18,19 +18,15 @@ from mypy_extensions import i64
 from tarry.base.doors import Disk, FileRegion, LogFile
 from tarry.base.errors import StorageError
 from tarry.log import retention, time_search
-from tarry.log.compaction_state import CompactionState
+from tarry.log.batch_walk import Flaw
 from tarry.log.config import LogConfig
-from tarry.log.epoch_index import EpochIndex
-from tarry.log.flaw import Flaw
-from tarry.log.listener import LogListener
+from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.open_files import OpenFiles
-from tarry.log.position import FlushMark, LogPosition
-from tarry.log.recovery_point import RecoveryPoint
-from tarry.log.recovery_report import RecoveryReport
 from tarry.log.segment import Segment
+from tarry.log.state import CompactionState, LogListener, RecoveryPoint, RecoveryReport
 from tarry.log.tail import Tail, TailMark, TailPart
-from tarry.log.time_search import FoundRecord
-from tarry.log.unflushed import Unflushed
+from tarry.log.time_search import FoundRecord, SearchedPart
+from tarry.log.unflushed import FlushMark, LogPosition, Unflushed
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.wire.reader import Window, window_of
 
@@ -73,7 +69,6 @@ class Log:
         self._tail = Tail()
         self._tail_parts: list[TailPart] = []
         self._mark: TailMark | None = None
-        self._flush_marks: list[FlushMark] = []
         self.unflushed = Unflushed(directory)
         self.recovery_report = RecoveryReport(directory)
         self.recovery_point = RecoveryPoint()
@@ -104,8 +99,7 @@ class Log:
         self.flushed_offset = min(self.flushed_offset, end_offset)
         self.coming_start_offset = min(self.coming_start_offset, end_offset)
         self._flushed_end = LogPosition(-1, -1, -1)
-        self._flush_marks.clear()
-        self.unflushed.cuts += 1
+        self.unflushed.note_cut()
 
     # --- Appending.
 
@@ -139,7 +133,7 @@ class Log:
         if self.flaw_offset >= 0:
             # Met by a reader since the tail began: a write would begin where the flaw does.
             self._undo_tail()
-            raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
+            raise StorageError(self._refusal())
         try:
             for part in self._tail_parts:
                 self._write_part(part)
@@ -155,14 +149,14 @@ class Log:
         self._mark = None
         if self._tail_parts:
             for part in self._tail_parts:
-                part.segment.forget_positions()
+                part.segment.newest.clear()
             self._tail_parts = []
             self.condemn_below_start()
         self.written_end_offset = self.log_end_offset
 
     def _begin_tail(self) -> None:
         if self.flaw_offset >= 0:
-            raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
+            raise StorageError(self._refusal())
         try:
             self.active.prepare_append()
         except Flaw as flaw:
@@ -196,7 +190,7 @@ class Log:
             self.unflushed.names += 1
         segment.append_chunks(part.chunks, part.size)
         self.written_bytes += part.size
-        segment.forget_older_positions()
+        segment.newest.forget_older()
         self.unflushed.add(segment)
 
     def _undo_tail(self) -> None:
@@ -272,20 +266,15 @@ class Log:
 
     def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
         """Add what must be flushed to make everything below the returned offset durable."""
-        self._flush_marks.append(self.unflushed.mark(self.end_position(), files, directories))
+        self.unflushed.begin_flush(self.end_position(), files, directories)
         return self.written_end_offset
 
     def flushed(self, offset: i64) -> None:
         """The flush of what `collect_flush` named is complete."""
-        marks = self._flush_marks
-        found: i64 = 0
-        while found < len(marks) and marks[found].end.offset != offset:
-            found += 1
-        if found == len(marks):
+        mark = self.unflushed.take_mark(offset)
+        if mark is None:
             # Cut off in the meantime.
             return
-        mark = marks[found]
-        del marks[: found + 1]
         self.settle(mark)
         if offset > self.flushed_offset:
             self.flushed_offset = offset
@@ -393,10 +382,7 @@ class Log:
     @property
     def size_bytes(self) -> i64:
         """Bytes of all segments, the tail included."""
-        size: i64 = 0
-        for segment in self.segments:
-            size += segment.size
-        return size
+        return sum([segment.size for segment in self.segments])
 
     def epoch_at(self, offset: i64) -> int:
         """The leader epoch in which the record at `offset` was written, or -1."""
@@ -404,11 +390,24 @@ class Log:
 
     def offset_for_time(self, timestamp: int, end_offset: int) -> FoundRecord | None:
         """(timestamp, offset, epoch) of the first record below `end_offset` that is so late."""
-        return time_search.offset_for_time(self, timestamp, end_offset)
+        return self._search(timestamp, end_offset)
 
     def max_timestamp_offset(self, end_offset: int) -> FoundRecord | None:
         """(timestamp, offset, epoch) of the latest record below `end_offset`."""
-        return time_search.max_timestamp_offset(self, end_offset)
+        return self._search(None, end_offset)
+
+    def _search(self, timestamp: int | None, end_offset: int) -> FoundRecord | None:
+        part = SearchedPart(list(self.segments), self.log_start_offset, end_offset)
+        part.flaw_segment = self._flaw_segment
+        part.flaw_offset = self.flaw_offset
+        part.refusal = self._refusal()
+        try:
+            if timestamp is None:
+                return time_search.max_timestamp_offset(part)
+            return time_search.offset_for_time(part, timestamp)
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise
 
     # --- The beginning.
 
@@ -441,7 +440,8 @@ class Log:
         """
         if self._mark is not None or self.flaw_offset >= 0:
             return 0
-        count = retention.segments_due(self, now_wall_ms, high_watermark)
+        below = retention.segments_below(self.segments, self.written_end_offset, high_watermark)
+        count = retention.segments_due(self.segments, below, self.config, now_wall_ms)
         if count == 0:
             return 0
         if count == len(self.segments):
@@ -493,4 +493,7 @@ class Log:
 
     def _check_flaw(self, offset: i64) -> None:
         if self.has_flaw_before(offset):
-            raise StorageError(f"{self.directory} has a flaw at offset {self.flaw_offset}")
+            raise StorageError(self._refusal())
+
+    def _refusal(self) -> str:
+        return f"{self.directory} has a flaw at offset {self.flaw_offset}"

@@ -13,20 +13,20 @@ from typing import Final
 from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk
 from tarry.base.errors import FlushFailed, StorageError
-from tarry.log.checkpoint import (
+from tarry.log.config import LogConfig
+from tarry.log.identity import IDENTITY_FILE, Identity
+from tarry.log.log import Log, LogListener
+from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
+from tarry.log.recovery.listing import Listing
+from tarry.log.recovery.point_writer import CHECKPOINT_BYTES, CheckpointWriter
+from tarry.log.recovery.points import (
     CHECKPOINT_FILE,
     CLEAN_MARKER,
     LogCheckpoint,
     decode_checkpoints,
-    write_file,
 )
-from tarry.log.checkpoint_writer import CHECKPOINT_BYTES, CheckpointWriter
-from tarry.log.config import LogConfig
-from tarry.log.identity import IDENTITY_FILE, Identity
-from tarry.log.listing import Listing
-from tarry.log.log import Log, LogListener
-from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
-from tarry.log.recovery import recover_log, settle_logs
+from tarry.log.recovery.recovery import recover_log, settle_logs
+from tarry.log.small_files import write_file
 
 logger = logging.getLogger("tarry.log")
 

@@ -8,43 +8,38 @@ nothing at all of a topic whose `cleanup.policy` does not say `delete`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
+from tarry.log.config import LogConfig
 from tarry.log.segment import UNKNOWN_TIMESTAMP, Segment
 
-if TYPE_CHECKING:
-    from tarry.log.log import Log
 
-
-def segments_due(log: Log, now_wall_ms: int, high_watermark: int) -> int:
-    """How many segments may go.  All of them: the active one has to roll first."""
-    if not log.config.has_deletion:
+def segments_due(
+    segments: list[Segment], deletable: int, config: LogConfig, now_wall_ms: int
+) -> int:
+    """Return how many of the oldest segments may go, `deletable` at most."""
+    if not config.has_deletion:
         return 0
-    deletable = _segments_below(log, high_watermark)
     count = 0
-    if log.config.retention_ms >= 0:
-        while count < deletable and _is_expired(
-            log.segments[count], now_wall_ms, log.config.retention_ms
-        ):
+    if config.retention_ms >= 0:
+        while count < deletable and _is_expired(segments[count], now_wall_ms, config.retention_ms):
             count += 1
-    if log.config.retention_bytes >= 0:
-        kept_bytes = sum([segment.size for segment in log.segments[count:]])
+    if config.retention_bytes >= 0:
+        kept_bytes = sum([segment.size for segment in segments[count:]])
         while count < deletable:
-            kept_bytes -= log.segments[count].size
-            if kept_bytes < log.config.retention_bytes:
+            kept_bytes -= segments[count].size
+            if kept_bytes < config.retention_bytes:
                 break
             count += 1
     return count
 
 
-def _segments_below(log: Log, high_watermark: int) -> int:
-    """Segments that end at or below the high watermark; an empty one is not worth a change."""
+def segments_below(segments: list[Segment], written_end_offset: int, high_watermark: int) -> int:
+    """Count segments that end at or below the high watermark, but for an empty last one."""
     count = 0
-    while count + 1 < len(log.segments):
-        if log.segments[count + 1].base_offset > high_watermark:
+    while count + 1 < len(segments):
+        if segments[count + 1].base_offset > high_watermark:
             return count
         count += 1
-    if log.active.size > 0 and log.written_end_offset <= high_watermark:
+    if segments[-1].size > 0 and written_end_offset <= high_watermark:
         count += 1
     return count
 

@@ -16,24 +16,20 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
-from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk
+from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.config import LogConfig
-from tarry.log.flaw import Flaw
-from tarry.log.open_files import FileHolder, OpenFiles
-from tarry.log.segment_indexes import (
+from tarry.log.index.newest_batches import UNKNOWN_POSITION, NewestBatches
+from tarry.log.index.segment_indexes import (
     OFFSET_INDEX_SUFFIX,
     TIME_INDEX_SUFFIX,
     SegmentIndexes,
 )
-from tarry.log.segment_row import SegmentRow
+from tarry.log.open_files import FileHolder, OpenFiles
 from tarry.records.batch import BatchHeader
 
 logger = logging.getLogger("tarry.log")
 
 LOG_SUFFIX: Final = ".log"
-
-# Batches whose positions stay in memory: enough for readers that keep up, 10 KB a log.
-RECENT_BATCHES: Final = 128
 
 UNKNOWN_TIMESTAMP: Final = -2
 NO_TIMESTAMP: Final = -1
@@ -45,6 +41,29 @@ INT32_MAX: Final = 0x7FFFFFFF
 def segment_path(directory: str, base_offset: i64) -> str:
     """Path of a segment's files without the suffix."""
     return f"{directory}/{base_offset:020d}"
+
+
+class SegmentRow:
+    """A segment as far as the recovery point covers it."""
+
+    def __init__(self, numbers: list[int]) -> None:
+        self.base_offset = numbers[0]
+        self.size = numbers[1]
+        self.max_timestamp = numbers[2]
+        self.max_timestamp_offset = numbers[3]
+        self.modified_wall_ms = numbers[4]
+        self.offset_entries = numbers[5]
+        self.time_entries = numbers[6]
+
+    def encode(self) -> str:
+        return (
+            f"{self.base_offset}:{self.size}:{self.max_timestamp}:{self.max_timestamp_offset}:"
+            f"{self.modified_wall_ms}:{self.offset_entries}:{self.time_entries}"
+        )
+
+
+def decode_segment_row(text: str) -> SegmentRow:
+    return SegmentRow([int(number) for number in text.split(":")])
 
 
 class SegmentMark:
@@ -87,8 +106,7 @@ class Segment(FileHolder):
         self.created_wall_ms: i64 = UNKNOWN_TIMESTAMP
         self.modified_wall_ms: i64 = UNKNOWN_TIMESTAMP
         self.unindexed_bytes: i64 = 0
-        self.recent_offsets: list[int] = []
-        self.recent_positions: list[int] = []
+        self.newest = NewestBatches()
         self.indexes = SegmentIndexes(files.disk, self.path, base_offset)
         self._file: LogFile | None = None
 
@@ -169,8 +187,7 @@ class Segment(FileHolder):
             self.first_timestamp = max_timestamp
             self.created_wall_ms = now_wall_ms
         self.modified_wall_ms = now_wall_ms
-        self.recent_offsets.append(base_offset)
-        self.recent_positions.append(position)
+        self.newest.add(base_offset, position)
         self.note_entry(last_offset, max_timestamp, position, size)
         self.size = position + size
 
@@ -207,18 +224,6 @@ class Segment(FileHolder):
         """Bytes of the tail that belong to this segment."""
         return self.size - self.written_size
 
-    def forget_older_positions(self) -> None:
-        """Called after a write: the positions kept in memory are bounded."""
-        surplus: i64 = len(self.recent_offsets) - RECENT_BATCHES
-        if surplus > RECENT_BATCHES:
-            del self.recent_offsets[:surplus]
-            del self.recent_positions[:surplus]
-
-    def forget_positions(self) -> None:
-        """The segment is not the last one any more: few readers are at its end."""
-        self.recent_offsets.clear()
-        self.recent_positions.clear()
-
     def undo(self, mark: SegmentMark) -> None:
         """Be as when `mark` was taken, except for the file."""
         self.size = mark.size
@@ -229,9 +234,7 @@ class Segment(FileHolder):
         self.unindexed_bytes = mark.unindexed_bytes
         self.indexes.cut(mark.offset_entries, mark.time_entries)
         # Not by their number: a part that was written has forgotten older ones.
-        while self.recent_positions and self.recent_positions[-1] >= mark.size:
-            self.recent_offsets.pop()
-            self.recent_positions.pop()
+        self.newest.cut(mark.size)
 
     def cut(self, row: SegmentRow) -> None:
         """Be as the row says: what follows is cut off the file."""
@@ -244,23 +247,14 @@ class Segment(FileHolder):
         self.loaded()
         self.indexes.cut(row.offset_entries, row.time_entries)
         self.unindexed_bytes = self.size - self.indexes.last_position()
-        self.forget_positions()
+        self.newest.clear()
 
     # --- Finding batches.  `end` is a position that no hop passes: what is written, or a flaw.
 
     def find(self, offset: i64, end: i64) -> i64:
         """Position of the batch that contains `offset` or else follows it; `end` if none does."""
-        recent = self.recent_offsets
-        if recent and recent[0] <= offset:
-            low: i64 = 0
-            high: i64 = len(recent)
-            while low < high:
-                middle: i64 = (low + high) >> 1
-                if recent[middle] <= offset:
-                    low = middle + 1
-                else:
-                    high = middle
-            position: i64 = self.recent_positions[low - 1]
+        position = self.newest.position_of(offset)
+        if position != UNKNOWN_POSITION:
             return min(position, end)
         if end == 0:
             return 0
@@ -272,17 +266,8 @@ class Segment(FileHolder):
 
     def boundary_before(self, start: i64, position_max: i64, end: i64) -> i64:
         """The last position in (start, position_max] where a batch ends; `start` if none does."""
-        recent = self.recent_positions
-        if recent and recent[0] <= position_max:
-            low: i64 = 0
-            high: i64 = len(recent)
-            while low < high:
-                middle: i64 = (low + high) >> 1
-                if recent[middle] <= position_max:
-                    low = middle + 1
-                else:
-                    high = middle
-            boundary: i64 = recent[low - 1]
+        boundary = self.newest.boundary_before(position_max)
+        if boundary != UNKNOWN_POSITION:
             return max(boundary, start)
         index = self.loaded().offsets
         entry = index.entry_of_position(position_max)

@@ -12,7 +12,7 @@ from typing import Final
 from librt.strings import BytesWriter, write_i64_be
 from mypy_extensions import i64
 
-from tarry.log.epoch_index import EpochIndex
+from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.segment import Segment, SegmentMark
 from tarry.records.batch import MAGIC, BatchHeader
 from tarry.wire.reader import Window

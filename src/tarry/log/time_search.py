@@ -9,17 +9,13 @@ opened too much, because batches before it claimed later timestamps than they ha
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_walk import BatchWalk
-from tarry.log.flaw import Flaw
 from tarry.log.segment import Segment
 from tarry.records.batch import BatchHeader
 from tarry.records.record import RecordTime, RecordTimes, open_records
-
-if TYPE_CHECKING:
-    from tarry.log.log import Log
 
 # What one search may open, in bytes of unfolded records: 20 ms of a turn.
 SEARCH_BYTES_MAX: Final = 8 * 1024 * 1024
@@ -28,51 +24,54 @@ SEARCH_BYTES_MAX: Final = 8 * 1024 * 1024
 FoundRecord = tuple[int, int, int]
 
 
-def offset_for_time(log: Log, timestamp: int, end_offset: int) -> FoundRecord | None:
-    """The first record below `end_offset` whose timestamp is `timestamp` or later."""
-    budget = Budget()
-    for segment in list(log.segments):
-        if segment.base_offset >= end_offset:
+class SearchedPart:
+    """Records of a log from `start_offset` up to a reader's `end_offset`."""
+
+    def __init__(self, segments: list[Segment], start_offset: int, end_offset: int) -> None:
+        self.segments = segments
+        self.start_offset = start_offset
+        self.end_offset = end_offset
+        # The segment with a flaw, the flaw's offset (-1: none), and the sentence that refuses.
+        self.flaw_segment: Segment | None = None
+        self.flaw_offset = -1
+        self.refusal = ""
+        self.budget = Budget()
+
+    def run(self, search: _Search) -> FoundRecord | None:
+        """Run the search in its segment; `StorageError` where a flaw hides the answer."""
+        found: FoundRecord | None = None
+        if not 0 <= self.flaw_offset <= search.segment.base_offset:
+            found = search.run()
+            if found is not None or search.segment is not self.flaw_segment:
+                return found
+        raise StorageError(self.refusal)
+
+
+def offset_for_time(part: SearchedPart, timestamp: int) -> FoundRecord | None:
+    """Find the first record whose timestamp is `timestamp` or later; `Flaw` for damage."""
+    for segment in part.segments:
+        if segment.base_offset >= part.end_offset:
             return None
         if segment.max_timestamp < timestamp:
             continue
-        search = _FirstFrom(log, segment, end_offset, timestamp)
-        search.budget = budget
-        found = _in_flawed(log, segment, search)
+        found = part.run(_FirstFrom(part, segment, timestamp))
         if found is not None:
             return found
     return None
 
 
-def max_timestamp_offset(log: Log, end_offset: int) -> FoundRecord | None:
-    """The record below `end_offset` with the largest timestamp, the first of several."""
+def max_timestamp_offset(part: SearchedPart) -> FoundRecord | None:
+    """Find the record with the largest timestamp, the first of several; `Flaw` for damage."""
     best: FoundRecord | None = None
-    budget = Budget()
-    for segment in list(log.segments):
-        if segment.base_offset >= end_offset:
+    for segment in part.segments:
+        if segment.base_offset >= part.end_offset:
             break
         if segment.max_timestamp < 0 or (best is not None and segment.max_timestamp <= best[0]):
             continue
-        search = _Latest(log, segment, end_offset)
-        search.budget = budget
-        found = _in_flawed(log, segment, search)
+        found = part.run(_Latest(part, segment))
         if found is not None and (best is None or found[0] > best[0]):
             best = found
     return best
-
-
-def _in_flawed(log: Log, segment: Segment, search: _Search) -> FoundRecord | None:
-    """Run the search; what a flaw hides cannot be answered."""
-    found: FoundRecord | None = None
-    if not 0 <= log.flaw_offset <= segment.base_offset:
-        try:
-            found = search.run()
-        except Flaw as flaw:
-            log.note_flaw(flaw)
-            raise
-        if found is not None or not log.has_flaw_in(segment):
-            return found
-    raise StorageError(f"{log.directory} has a flaw at offset {log.flaw_offset}")
 
 
 class Budget:
@@ -98,12 +97,12 @@ class Budget:
 class _Search:
     """A walk over the headers of one segment, as far as a reader may see."""
 
-    def __init__(self, log: Log, segment: Segment, end_offset: int) -> None:
+    def __init__(self, part: SearchedPart, segment: Segment) -> None:
         self.segment = segment
-        self.start_offset = log.log_start_offset
-        self.end_offset = end_offset
+        self.start_offset = part.start_offset
+        self.end_offset = part.end_offset
         self.limit = segment.written_size
-        self.budget = Budget()
+        self.budget = part.budget
 
     def run(self) -> FoundRecord | None:
         raise NotImplementedError
@@ -133,8 +132,8 @@ class _Search:
 class _FirstFrom(_Search):
     """The first record at or after a time."""
 
-    def __init__(self, log: Log, segment: Segment, end_offset: int, timestamp: int) -> None:
-        super().__init__(log, segment, end_offset)
+    def __init__(self, part: SearchedPart, segment: Segment, timestamp: int) -> None:
+        super().__init__(part, segment)
         self.timestamp = timestamp
 
     def run(self) -> FoundRecord | None:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import logging
 
-from tarry.log.listing import Listing
 from tarry.log.log import Log
-from tarry.log.segment import NO_TIMESTAMP, Segment
-from tarry.log.segment_row import SegmentRow
-from tarry.log.snapshot import read_snapshot, snapshot_path
+from tarry.log.recovery.listing import Listing
+from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
+from tarry.log.segment import NO_TIMESTAMP, Segment, SegmentRow
 
 logger = logging.getLogger("tarry.log")
 

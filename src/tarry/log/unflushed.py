@@ -11,8 +11,28 @@ from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
 from tarry.log.identity import Identity
-from tarry.log.position import FlushMark, LogPosition
 from tarry.log.segment import Segment
+
+
+class LogPosition:
+    """Where a batch begins, or where the written bytes end."""
+
+    def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
+        self.offset: i64 = offset
+        self.segment_base_offset: i64 = segment_base_offset
+        self.position: i64 = position
+
+
+class FlushMark:
+    """Bytes and names that a flush covers, as they are when it begins."""
+
+    def __init__(self, end: LogPosition, names: i64, cuts: i64) -> None:
+        self.end = end
+        # Of the log then: a flush that began before a cut does not cover what came after.
+        self.cuts: i64 = cuts
+        self.names: i64 = names
+        self.segments: list[Segment] = []
+        self.sizes: list[int] = []
 
 
 class Unflushed:
@@ -29,6 +49,8 @@ class Unflushed:
         # Times that written bytes were cut off again.
         self.cuts: i64 = 0
         self.identity = Identity(directory, b"")
+        # Of the flushes under way, in the order of their ends.
+        self._marks: list[FlushMark] = []
 
     @property
     def is_empty(self) -> bool:
@@ -62,6 +84,27 @@ class Unflushed:
             if self.is_directory_new:
                 directories[self.directory.rpartition("/")[0]] = None
         return mark
+
+    def begin_flush(
+        self, end: LogPosition, files: list[LogFile], directories: dict[str, None]
+    ) -> None:
+        """Name what has to be flushed, and keep the mark until `take_mark`."""
+        self._marks.append(self.mark(end, files, directories))
+
+    def take_mark(self, end_offset: i64) -> FlushMark | None:
+        """Return the mark of the flush up to `end_offset`, or None if a cut took it back."""
+        marks = self._marks
+        for place in range(len(marks)):
+            mark = marks[place]
+            if mark.end.offset == end_offset:
+                del marks[: place + 1]
+                return mark
+        return None
+
+    def note_cut(self) -> None:
+        """Forget all marks: the log has a new end."""
+        self._marks.clear()
+        self.cuts += 1
 
     def settle(self, mark: FlushMark) -> None:
         """The flush that a mark was taken for is complete."""

@@ -15,7 +15,7 @@ from mypy_extensions import i64
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.limits import OPENED_BATCH_BYTES_MAX, OPENED_BATCHES_PER_TURN_MAX
-from tarry.log.effort import OPENED_KIB_UNITS, RECORD_UNITS, STEP_UNITS, Effort
+from tarry.log.compaction.effort import OPENED_KIB_UNITS, RECORD_UNITS, STEP_UNITS, Effort
 from tarry.partition.leader import (
     AppendResult,
     Clock,

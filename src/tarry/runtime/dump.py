@@ -18,14 +18,14 @@ from tarry.base.errors import CorruptData, TarryError
 from tarry.cluster.records import decode_record as decode_metadata_record
 from tarry.group.records import decode_record as decode_group_record
 from tarry.log.batch_walk import SCAN_BLOCK_BYTES, UNKNOWN_OFFSET, BatchWalk
-from tarry.log.checkpoint import CHECKPOINT_FILE, decode_checkpoints
-from tarry.log.compaction_checkpoint import COMPACTION_FILE, decode_compaction
-from tarry.log.epoch_index import EPOCH_FILE, decode_epochs
+from tarry.log.compaction.checkpoint import COMPACTION_FILE, decode_compaction
 from tarry.log.identity import IDENTITY_FILE
-from tarry.log.offset_index import OffsetIndex
-from tarry.log.segment_row import SegmentRow
-from tarry.log.time_index import TimeIndex
-from tarry.log.verification import BATCH_BYTES_MAX
+from tarry.log.index.epoch_index import EPOCH_FILE, decode_epochs
+from tarry.log.index.offset_index import OffsetIndex
+from tarry.log.index.time_index import TimeIndex
+from tarry.log.recovery.points import CHECKPOINT_FILE, decode_checkpoints
+from tarry.log.recovery.verification import BATCH_BYTES_MAX
+from tarry.log.segment import SegmentRow
 from tarry.partition.producers import ProducerStates
 from tarry.records.batch import DELETE_HORIZON_BIT, BatchHeader, has_valid_crc
 from tarry.records.record import Record, decode_records

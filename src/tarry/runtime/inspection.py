@@ -14,14 +14,14 @@ from types import TracebackType
 from typing import Final, Self
 
 from tarry.base.errors import StorageError, TarryError
-from tarry.log.checkpoint import (
+from tarry.log.recovery.points import (
     CHECKPOINT_FILE,
     CLEAN_MARKER,
     LogCheckpoint,
     decode_checkpoints,
-    read_file,
 )
-from tarry.log.verification import Finding, VerifiedLog, verify_log
+from tarry.log.recovery.verification import Finding, VerifiedLog, verify_log
+from tarry.log.small_files import read_file
 from tarry.runtime.directory import FORMAT, FORMAT_NAME, LOCK_NAME
 from tarry.runtime.files import OsLogFile, ReadOnlyDisk
 from tarry.runtime.refusal import reason_of

@@ -1,6 +1,6 @@
 """A broker driven by hand: one turn at a time, frames in, answers out, no network, no chance.
 
-For tests that ask one question of the broker.  The disk is the simulated one, so flushes end when
+For tests that ask one query of the broker.  The disk is the simulated one, so flushes end when
 the test says so and a crash loses what was not flushed.
 """
 

@@ -20,7 +20,7 @@ from tarry.base.doors import (
 )
 from tarry.base.errors import StorageError
 from tarry.protocol.api_keys import PRODUCE
-from tarry.simulation.exchange import AnswerCounter, Exchange
+from tarry.simulation.exchange import AnswerCounter, ObservedExchange
 
 if TYPE_CHECKING:
     from tarry.simulation.network import SimulatedNetwork
@@ -30,8 +30,8 @@ _REGION_READ_BYTES: Final = 65_536
 _CLOSE_MS_MAX: Final = 1_000
 
 
-class Peer(Protocol):
-    """Who owns a client socket."""
+class SocketOwner(Protocol):
+    """Owner of a client socket."""
 
     def on_connected(self) -> None: ...
 
@@ -43,7 +43,7 @@ class Peer(Protocol):
 class ClientSocket:
     """One connection, with both its directions."""
 
-    def __init__(self, network: SimulatedNetwork, peer: Peer, listener: str) -> None:
+    def __init__(self, network: SimulatedNetwork, peer: SocketOwner, listener: str) -> None:
         self.listener = listener
         self.connection_id = 0
         # The broker answered more often than it was asked.
@@ -56,8 +56,8 @@ class ClientSocket:
         self._is_reading = True
         self._bytes_sent = 0
         self._bytes_delivered = 0
-        self._undelivered: deque[Exchange] = deque()
-        self._unanswered: deque[Exchange] = deque()
+        self._undelivered: deque[ObservedExchange] = deque()
+        self._unanswered: deque[ObservedExchange] = deque()
         self._answers = AnswerCounter()
         self._to_broker: deque[bytes] = deque()
         self._to_broker_due_ms = 0
@@ -76,11 +76,11 @@ class ClientSocket:
 
     # --- The client's side.
 
-    def send(self, frame: bytes, exchange: Exchange | None = None) -> None:
+    def send(self, frame: bytes, exchange: ObservedExchange | None = None) -> None:
         """Send bytes; with an exchange they are one whole request."""
         self.send_together([(frame, exchange)])
 
-    def send_together(self, frames: list[tuple[bytes, Exchange | None]]) -> None:
+    def send_together(self, frames: list[tuple[bytes, ObservedExchange | None]]) -> None:
         """Send several of them in one write."""
         if self.is_gone_for_client or self._is_cut:
             return
@@ -134,7 +134,7 @@ class ClientSocket:
     def is_open(self) -> bool:
         return self.is_connected and not self.is_gone_for_broker and not self.is_gone_for_client
 
-    def head(self) -> Exchange | None:
+    def head(self) -> ObservedExchange | None:
         """The oldest request that is to be answered and is not."""
         return self._unanswered[0] if self._unanswered else None
 

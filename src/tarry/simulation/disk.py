@@ -87,14 +87,14 @@ class _Fault:
         self.count = count
         self.path_part = path_part
 
-    def strikes(self, path: str) -> bool:
+    def hits(self, path: str) -> bool:
         if self.count == 0 or self.path_part not in path:
             return False
         self.count -= 1
         return True
 
 
-class _Flush:
+class _FlushUnderWay:
     """A flush under way: what it covers, as it was when it began."""
 
     __slots__ = ("directories", "files", "paths")
@@ -115,7 +115,7 @@ class SimulatedDisk:
         self.defers_removals = False
         self._random: Random = chance.Random(0) if random is None else random
         self._root = DirectoryNode()
-        self._flushes: dict[int, _Flush] = {}
+        self._flushes: dict[int, _FlushUnderWay] = {}
         self._flush_id = 0
         # The directory that was meant, whatever it is called later, and the name in it.
         self._removals: list[tuple[DirectoryNode, str]] = []
@@ -191,7 +191,7 @@ class SimulatedDisk:
 
     def begin_flush(self, files: list[LogFile], directories: list[str]) -> int:
         self.step("")
-        flush = _Flush()
+        flush = _FlushUnderWay()
         for file in files:
             assert isinstance(file, SimulatedFile)
             file._check_alive()
@@ -232,7 +232,7 @@ class SimulatedDisk:
         """End one flush; the event goes into a turn."""
         flush = self._flushes.pop(flush_id)
         for path in flush.paths:
-            if _strikes(self._flush_faults, path):
+            if _hits_any(self._flush_faults, path):
                 for node, mark in flush.files:
                     node.poison(mark, self._random)
                 return flushed(flush_id, f"{path}: the device failed to flush (EIO)")
@@ -256,7 +256,7 @@ class SimulatedDisk:
         return len(removals)
 
     def content(self, path: str) -> bytes:
-        """What a reader would get of a file, no fault in the way; nothing if it is not there."""
+        """Return the bytes of a file without any fault; nothing if it is not there."""
         node = self._find(path)
         return bytes(node.content) if isinstance(node, FileNode) else b""
 
@@ -299,7 +299,7 @@ class SimulatedDisk:
         node.flip_bit(position, bit)
 
     def lose_file(self, path: str) -> None:
-        """Somebody has removed a file while nobody looked, durably."""
+        """Remove a file from outside of the broker, durably."""
         directory, name = self._parent(path)
         directory.lose(name)
 
@@ -325,14 +325,14 @@ class SimulatedDisk:
             raise PowerLoss
 
     def room_for_write(self, path: str, size: int) -> int:
-        """How many of `size` bytes the device takes now."""
+        """Return how many of `size` bytes the device takes now."""
         room = min(size, self.free_bytes())
-        if size and _strikes(self._write_faults, path):
+        if size and _hits_any(self._write_faults, path):
             return self._random.randrange(size)
         return room
 
     def check_read(self, path: str) -> None:
-        if _strikes(self._read_faults, path):
+        if _hits_any(self._read_faults, path):
             raise StorageError(f"{path}: the device failed to read (EIO)")
 
     # --- Names.
@@ -364,8 +364,8 @@ class SimulatedDisk:
         return self._directory(parent), name
 
 
-def _strikes(faults: list[_Fault], path: str) -> bool:
-    return any(fault.strikes(path) for fault in faults)
+def _hits_any(faults: list[_Fault], path: str) -> bool:
+    return any(fault.hits(path) for fault in faults)
 
 
 def _size_of(node: FileNode | DirectoryNode) -> int:

@@ -16,7 +16,7 @@ _LENGTH_BYTES: Final = 4
 SLACK_MS: Final = 1_500
 
 
-class Exchange:
+class ObservedExchange:
     """A request under way.  -1: not yet."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
@@ -48,7 +48,7 @@ class AnswerCounter:
         self._left = 0
 
     def take(self, chunks: list[Chunk]) -> int:
-        """How many answers these chunks complete."""
+        """Return how many answers these chunks complete."""
         completed = 0
         for chunk in chunks:
             position = 0

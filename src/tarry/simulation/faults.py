@@ -1,4 +1,4 @@
-"""What goes wrong in a run, and when: drawn from the seed before the run begins.
+"""Faults of a run and their times: drawn from the seed before the run begins.
 
 Each seed has some kinds of faults and not others, so that every combination comes up and none
 hides another; some seeds have none at all.
@@ -9,7 +9,7 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from tarry.log.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.simulation.disk import SimulatedDisk
 
 # How a life of the broker ends before its time.

@@ -1,4 +1,4 @@
-"""What a device holds: files and directories, each with a cached and a durable side.
+"""Files and directories of a device, each with a cached and a durable side.
 
 `content` and `entries` are what a process sees (the page cache).  `pending` are the operations
 since the last completed flush, in order.  A crash of the machine leaves the durable side plus any
@@ -55,7 +55,7 @@ class FileNode:
         del self.content[size:]
 
     def mark(self) -> int:
-        """What a flush that begins now will cover."""
+        """Mark up to where a flush that begins now covers."""
         return self._settled + len(self._pending)
 
     def settle(self, mark: int) -> None:

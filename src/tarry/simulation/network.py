@@ -12,8 +12,8 @@ import itertools
 from tarry.base.doors import Chunk, Event, Random, connected, disconnected
 from tarry.records.batch import CRC, HEADER_SIZE, decode_batch_header
 from tarry.simulation.clock import Action, SimulatedClock
-from tarry.simulation.connection import ClientSocket, Peer
-from tarry.simulation.exchange import Exchange
+from tarry.simulation.connection import ClientSocket, SocketOwner
+from tarry.simulation.exchange import ObservedExchange
 
 
 class Conditions:
@@ -85,7 +85,7 @@ class SimulatedNetwork:
 
     # --- The clients.
 
-    def connect(self, peer: Peer, listener: str = "PLAINTEXT") -> ClientSocket:
+    def connect(self, peer: SocketOwner, listener: str = "PLAINTEXT") -> ClientSocket:
         """Begin a connection; it ends as `on_connected` or `on_closed` of the peer."""
         socket = ClientSocket(self, peer, listener)
         self.plan(0, socket.arrive)
@@ -107,7 +107,7 @@ class SimulatedNetwork:
         self._inbox = []
         return events
 
-    def waited_ms(self, exchange: Exchange) -> int:
+    def waited_ms(self, exchange: ObservedExchange) -> int:
         """How long the running broker took from seeing a request to answering it."""
         times = self.turn_times_ms
         return times[exchange.answered_turn] - times[exchange.delivered_turn]

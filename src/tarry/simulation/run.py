@@ -6,18 +6,18 @@ import logging
 import traceback
 from typing import Final
 
-from tarry.simulation.groups_play import GroupsPlay
-from tarry.simulation.play import MakePlay
-from tarry.simulation.records_play import RecordsPlay
+from tarry.simulation.groups.workload import GroupsWorkload
+from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.trace import Trace
+from tarry.simulation.workload import MakeWorkload
 from tarry.simulation.world import World
 
-# What may be put on, by name.
-PLAYS: Final[dict[str, MakePlay]] = {"records": RecordsPlay, "groups": GroupsPlay}
+# By the name that `run_seed` takes.
+WORKLOADS: Final[dict[str, MakeWorkload]] = {"records": RecordsWorkload, "groups": GroupsWorkload}
 
 
-class Outcome:
-    """What became of one seed."""
+class SeedOutcome:
+    """Result of one seed."""
 
     def __init__(self, seed: int, failure: str, digest: str, lines: list[str]) -> None:
         self.seed = seed
@@ -38,10 +38,10 @@ class _TraceHandler(logging.Handler):
         self._world.trace.remark(self._world.clock.now_ms, f"log: {record.getMessage()}")
 
 
-def run_seed(seed: int, *, play: str = "records", keeps_trace: bool = False) -> Outcome:
+def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False) -> SeedOutcome:
     """Run one seed to its end, or to the first thing that is wrong."""
     trace = Trace(keeps_lines=keeps_trace)
-    world = World(seed, trace, make_play=PLAYS[play])
+    world = World(seed, trace, make_workload=WORKLOADS[workload])
     logger = logging.getLogger("tarry")
     handler = _TraceHandler(world)
     before = (logger.level, logger.propagate)
@@ -59,4 +59,4 @@ def run_seed(seed: int, *, play: str = "records", keeps_trace: bool = False) -> 
         logger.setLevel(before[0])
         logger.propagate = before[1]
     trace.lines += [f"wrong: {sentence}\n" for sentence in sentences]
-    return Outcome(seed, sentences[0] if sentences else "", trace.digest(), trace.lines)
+    return SeedOutcome(seed, sentences[0] if sentences else "", trace.digest(), trace.lines)

@@ -1,4 +1,4 @@
-"""The world of one seed: one broker, its disk, its network, a play, and all that goes wrong.
+"""The world of one seed: one broker, its disk, its network, a workload, and all that goes wrong.
 
 One loop moves the simulated time from one thing that happens to the next and gives the broker its
 turns.  The faults end some time before the run does: then everything heals, what is under way is
@@ -22,15 +22,15 @@ from tarry.broker.lifecycle import start_broker
 from tarry.simulation import faults
 from tarry.simulation.checkers.leaks import LeakChecker
 from tarry.simulation.checkers.liveness import LivenessChecker
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import ScriptedClient
 from tarry.simulation.clock import SimulatedClock
 from tarry.simulation.disk import PowerLoss, SimulatedDisk
 from tarry.simulation.faults import Fault
 from tarry.simulation.network import SimulatedNetwork
-from tarry.simulation.play import MakePlay
-from tarry.simulation.records_play import RecordsPlay
+from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.trace import Trace
-from tarry.simulation.workload.actor import ScriptedActor
-from tarry.simulation.workload.stage import Stage
+from tarry.simulation.workload import MakeWorkload
 
 StartBroker = Callable[[Disk, Transport, RandomDoor, Settings, int, int], Broker]
 
@@ -49,24 +49,24 @@ class World:
         seed: int,
         trace: Trace | None = None,
         start: StartBroker = start_broker,
-        make_play: MakePlay = RecordsPlay,
+        make_workload: MakeWorkload = RecordsWorkload,
     ) -> None:
         self.random = Random(seed)
         self.clock = SimulatedClock()
         self.trace = Trace() if trace is None else trace
-        self.play = make_play(self.random)
-        self.faults = self.play.faults
+        self.workload = make_workload(self.random)
+        self.faults = self.workload.faults
         self.disk = SimulatedDisk(self.random)
         self.disk.defers_removals = self.faults.defers_removals
         self.network = SimulatedNetwork(self.clock, self.random)
         self.network.conditions.delay_ms_max = self.faults.delay_ms_max
         self.network.conditions.pieces_per_mille = self.faults.pieces_per_mille
-        self.stage = Stage(self.clock, self.network, self.random, self.trace)
-        self.play.enter(self.stage, self.disk)
+        self.context = RunContext(self.clock, self.network, self.random, self.trace)
+        self.workload.prepare(self.context, self.disk)
         self.broker: Broker | None = None
         self._start_broker = start
         self._broker_random = Random(seed ^ 0x5EED)
-        self._liveness = LivenessChecker(self.stage.history)
+        self._liveness = LivenessChecker(self.context.history)
         self._leaks = LeakChecker()
         self._planned_flush_id = 0
         self._turn_due_ms = self.clock.now_ms
@@ -83,9 +83,9 @@ class World:
 
     def run(self) -> list[str]:
         """Let it happen."""
-        history = self.stage.history
+        history = self.context.history
         self._begin()
-        end_ms = self.clock.now_ms + self.play.duration_ms
+        end_ms = self.clock.now_ms + self.workload.duration_ms
         self._run_until(end_ms, self._never)
         self._heal()
         self._rest()
@@ -95,20 +95,20 @@ class World:
             self._check_nothing_waits()
             self._end_life_for_the_last_time()
             self._collect()
-        return self.play.check()
+        return self.workload.check()
 
     # --- The phases.
 
     def _begin(self) -> None:
         self._start()
-        self.play.begin()
+        self.workload.begin()
         for fault in self.faults.faults:
-            self.clock.after(fault.at_ms, _Strike(self, fault).happen)
+            self.clock.after(fault.at_ms, _Injection(self, fault).happen)
 
     def _heal(self) -> None:
         """Nothing goes wrong from here on, and nothing new is begun."""
         self._note("all heals")
-        self.stage.is_quiet = True
+        self.context.is_quiet = True
         self._busy_until_ms = self.clock.now_ms
         self._end_in_flush = ""
         self.disk.heal()
@@ -118,25 +118,25 @@ class World:
         conditions = self.network.conditions
         conditions.delay_ms_max = 2
         conditions.window_bytes = 65_536
-        for actor in self.play.actors():
-            if actor.socket is not None:
-                actor.socket.resume_reading()
+        for client in self.workload.clients():
+            if client.socket is not None:
+                client.socket.resume_reading()
         if any(fault.kind == faults.READ_FAULT for fault in self.faults.faults):
             # What could not be read counts as damaged until the next start.
             self.lose_broker(faults.KILL)
 
     def _rest(self) -> None:
         """Until everybody is done; whoever is not is complained of."""
-        history = self.stage.history
-        quiet_ms_max = self.play.quiet_ms_max
+        history = self.context.history
+        quiet_ms_max = self.workload.quiet_ms_max
         self._run_until(self.clock.now_ms + quiet_ms_max, self._is_at_rest)
         if not history.violations and not self._is_at_rest():
-            history.violations += self.play.complaints()
+            history.violations += self.workload.unfinished_sentences()
             history.violate(f"the clients have not come to rest in {quiet_ms_max} ms of quiet")
 
     def _is_at_rest(self) -> bool:
         broker = self.broker
-        return broker is not None and self._end_after_stop == "" and self.play.is_done(broker)
+        return broker is not None and self._end_after_stop == "" and self.workload.is_done(broker)
 
     def _end_life_for_the_last_time(self) -> None:
         kind = self.faults.last_end
@@ -147,25 +147,25 @@ class World:
         self._rest()
 
     def _collect(self) -> None:
-        self.stage.is_still = True
-        for number, collector in enumerate(self.play.collectors()):
+        self.context.is_still = True
+        for number, collector in enumerate(self.workload.collectors()):
             if number > 0:
                 self.lose_broker(faults.POWER if self.faults.may_lose_power else faults.KILL)
             self._run_collector(collector)
 
-    def _run_collector(self, collector: ScriptedActor) -> None:
+    def _run_collector(self, collector: ScriptedClient) -> None:
         collector.start()
         self._run_until(self.clock.now_ms + _COLLECTION_MS_MAX, lambda: collector.is_done)
         if not collector.is_done:
-            self.stage.history.violate(f"not everything could be read in {_COLLECTION_MS_MAX} ms")
+            self.context.history.violate(f"not everything could be read in {_COLLECTION_MS_MAX} ms")
         elif self.broker is not None:
-            self.play.on_collected(self.broker)
+            self.workload.on_collected(self.broker)
 
     # --- The loop.
 
     def _run_until(self, end_ms: int, is_done: Callable[[], bool]) -> None:
         clock = self.clock
-        while clock.now_ms < end_ms and not self.stage.history.violations and not is_done():
+        while clock.now_ms < end_ms and not self.context.history.violations and not is_done():
             due_ms = end_ms
             next_due_ms = clock.next_due_ms()
             if next_due_ms is not None:
@@ -193,7 +193,7 @@ class World:
         if late_ms > STALL_MS:
             clock.stalled_ms += late_ms
             clock.stalls += 1
-            self.play.on_stall(self.network.turn + 1)
+            self.workload.on_stall(self.network.turn + 1)
         events = self.network.take_events()
         self._had_turn = True
         try:
@@ -206,12 +206,12 @@ class World:
         if broker.is_stopped:
             self._on_stopped(broker)
             return
-        self.play.after_turn(broker)
-        self.stage.history.violations += self._leaks.after_turn(broker)
+        self.workload.after_turn(broker)
+        self.context.history.violations += self._leaks.after_turn(broker)
         if not self._end_after_stop:
             self._liveness.after_turn(self.network.sockets(), clock.alive_ms, clock.stalls)
         elif clock.alive_ms > self._stop_deadline_ms:
-            self.stage.history.violate(f"a clean stop took more than {_STOP_MS_MAX} ms")
+            self.context.history.violate(f"a clean stop took more than {_STOP_MS_MAX} ms")
         # A turn takes time; sometimes enough for more events to gather.
         took_ms = self.random.randrange(15) if self.random.randrange(10) == 0 else 0
         self._busy_until_ms = clock.now_ms + took_ms
@@ -238,8 +238,8 @@ class World:
     def _start(self) -> None:
         if self._try_start():
             return
-        if self.stage.is_quiet:
-            self.stage.history.violate("the broker does not start when all is healed")
+        if self.context.is_quiet:
+            self.context.history.violate("the broker does not start when all is healed")
         self._plan_start()
 
     def _try_start(self) -> bool:
@@ -249,9 +249,9 @@ class World:
         while self._index_faults_due > 0:
             self._index_faults_due -= 1
             self._note(faults.spoil_an_index(self.disk, self.random))
-        self.stage.life += 1
+        self.context.life += 1
         self._had_turn = False
-        self.play.on_start()
+        self.workload.on_start()
         is_clean_start = self._is_clean_start
         self._is_clean_start = False
         try:
@@ -259,7 +259,7 @@ class World:
                 self.disk,
                 self.network.new_transport(),
                 self._broker_random,
-                Settings(self.play.settings_of(self.stage.life)),
+                Settings(self.workload.settings_of(self.context.life)),
                 clock.now_ms,
                 clock.now_wall_ms,
             )
@@ -270,13 +270,13 @@ class World:
             self._note(f"the start is refused: {error}")
             self._forget_broker(faults.KILL)
             return False
-        self._note(f"life {self.stage.life} begins")
+        self._note(f"life {self.context.life} begins")
         if is_clean_start:
             self._check_clean_start(broker)
         broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
         self.broker = broker
         self._leaks.on_life_begins(broker)
-        self.play.on_life_begins(broker)
+        self.workload.on_life_begins(broker)
         self._turn_due_ms = clock.now_ms
         self._busy_until_ms = clock.now_ms
         self.network.is_accepting = True
@@ -291,7 +291,7 @@ class World:
                 if partition.name in self._damaged:
                     continue
                 if report.scanned_bytes or report.torn_bytes:
-                    self.stage.history.violate(
+                    self.context.history.violate(
                         f"{report.scanned_bytes} bytes of {partition.name} were scanned after a "
                         "clean stop"
                     )
@@ -301,8 +301,8 @@ class World:
         broker = self.broker
         assert broker is not None
         for purgatory in broker.purgatories:
-            if purgatory.delayed and purgatory.name not in self.play.waits_at_rest:
-                self.stage.history.violate(
+            if purgatory.delayed and purgatory.name not in self.workload.waits_at_rest:
+                self.context.history.violate(
                     f"{purgatory.delayed} operations wait in purgatory {purgatory.name} when "
                     "every client has its answers"
                 )
@@ -320,7 +320,7 @@ class World:
         if broker.stop_reason:
             self._note(f"the broker stopped: {broker.stop_reason}")
             if not self._may_disk_fail:
-                self.stage.history.violate(f"the broker stopped by itself: {broker.stop_reason}")
+                self.context.history.violate(f"the broker stopped by itself: {broker.stop_reason}")
             is_power = self.faults.may_lose_power and self.random.randrange(2) == 0
             self.lose_broker(faults.POWER if is_power else faults.KILL)
             return
@@ -342,14 +342,14 @@ class World:
             return
         # A stop under way may have come to its clean end already.
         if self._had_turn and not self._end_after_stop:
-            self.stage.history.unclean_lives.append(self.stage.life)
+            self.context.history.unclean_lives.append(self.context.life)
         self._forget_broker(kind)
         self._plan_start()
 
     def _forget_broker(self, kind: str) -> None:
-        self._note(f"life {self.stage.life} ends: {kind}")
+        self._note(f"life {self.context.life} ends: {kind}")
         self.broker = None
-        self.play.on_life_ends()
+        self.workload.on_life_ends()
         self._end_after_stop = ""
         self.network.lose_broker()
         if kind in faults.KILLS:
@@ -363,9 +363,9 @@ class World:
 
     # --- What goes wrong.
 
-    def strike(self, fault: Fault) -> None:
+    def inject(self, fault: Fault) -> None:
         """One fault of the plan comes to pass."""
-        if self.stage.is_quiet:
+        if self.context.is_quiet:
             return
         kind = fault.kind
         self._note(f"fault: {kind} {fault.number} {fault.path_part}")
@@ -405,7 +405,7 @@ class World:
         """What a failed write or a killed process leaves behind is at the mercy of the power."""
         if self.faults.may_lose_power and self.random.randrange(2) == 0:
             delay_ms = 50 + self.random.randrange(600)
-            self.clock.after(delay_ms, _Strike(self, Fault(0, faults.POWER)).happen)
+            self.clock.after(delay_ms, _Injection(self, Fault(0, faults.POWER)).happen)
 
     def _cut(self) -> None:
         sockets = self.network.sockets()
@@ -421,10 +421,10 @@ class World:
 
     def _slow_down(self, duration_ms: int) -> None:
         self.network.conditions.window_bytes = 64
-        for actor in self.play.actors():
-            if actor.socket is not None and self.random.randrange(2) == 0:
-                actor.socket.stop_reading()
-                self.clock.after(duration_ms, actor.socket.resume_reading)
+        for client in self.workload.clients():
+            if client.socket is not None and self.random.randrange(2) == 0:
+                client.socket.stop_reading()
+                self.clock.after(duration_ms, client.socket.resume_reading)
 
     def end_flush(self, flush_id: int) -> None:
         """A flush that was under way ends, unless its machine or process is gone."""
@@ -446,7 +446,7 @@ class World:
         self.trace.add(self.clock.now_ms, f"turn {self.network.turn} with {events} events")
 
 
-class _Strike:
+class _Injection:
     """A fault in the agenda."""
 
     def __init__(self, world: World, fault: Fault) -> None:
@@ -454,7 +454,7 @@ class _Strike:
         self._fault = fault
 
     def happen(self) -> None:
-        self._world.strike(self._fault)
+        self._world.inject(self._fault)
 
 
 class _EndOfLife:
@@ -463,10 +463,10 @@ class _EndOfLife:
     def __init__(self, world: World, kind: str) -> None:
         self._world = world
         self._kind = kind
-        self._life = world.stage.life
+        self._life = world.context.life
 
     def happen(self) -> None:
-        if self._world.stage.life == self._life:
+        if self._world.context.life == self._life:
             self._world.lose_broker(self._kind)
 
 

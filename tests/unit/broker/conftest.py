@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -26,7 +24,6 @@ from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand, ClientByHand
 from tarry.wire.reader import window_of
 
 # For `broker_user`, the module beside this one.
-sys.path.insert(0, str(Path(__file__).parent))
 
 
 def make_batch(*values: bytes, producer_id: int = -1, sequence: int = -1, codec: int = 0) -> bytes:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import TOPIC, Operator
-from broker_user import ORDERS, a_batch, records_in
+from tests.support.broker.admin_user import TOPIC, Operator
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 
 from tarry.base import errors
-from tarry.log.effort import STEP_UNITS
+from tarry.log.compaction.effort import STEP_UNITS
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.by_hand import START_WALL_MS, BrokerByHand
 from tarry.simulation.disk import SimulatedDisk

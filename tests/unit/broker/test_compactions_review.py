@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from admin_user import TOPIC
-from broker_user import ORDERS
-from test_compacted_topics import (
+from tests.support.broker.admin_user import TOPIC
+from tests.support.broker.broker_user import ORDERS
+from tests.unit.broker.test_compacted_topics import (
     DAY_MS,
     begin_compaction,
     kept,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import BROKER, TOPIC, Operator
-from broker_user import ORDERS, User, a_batch, produced, records_in, values_in
+from tests.support.broker.admin_user import BROKER, TOPIC, Operator
+from tests.support.broker.broker_user import ORDERS, User, a_batch, produced, records_in, values_in
 
 from tarry.base import errors
 from tarry.base.doors import disconnected, received

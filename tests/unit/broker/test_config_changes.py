@@ -6,7 +6,7 @@ import logging
 from collections.abc import Iterator
 
 import pytest
-from admin_user import (
+from tests.support.broker.admin_user import (
     APPEND,
     BROKER,
     DELETE,
@@ -21,7 +21,7 @@ from admin_user import (
     changed,
     operator,
 )
-from broker_user import ORDERS, a_batch, records_in
+from tests.support.broker.broker_user import ORDERS, a_batch, records_in
 
 from tarry.base import errors
 from tarry.protocol import api_keys

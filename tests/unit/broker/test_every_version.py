@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 from kio.index import load_payload_module
 from kio.serial import entity_reader
 from kio.static.constants import EntityType
+from tests.support.sound_requests import produce_request, request_of
 
 from tarry.base import errors
 from tarry.broker.routes import make_routes
@@ -19,10 +18,6 @@ from tarry.protocol.api_keys import APIS
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tarry.simulation.by_hand import BrokerByHand
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from sound_requests import produce_request, request_of
 
 CASES = [
     pytest.param(key, version, id=f"{APIS[key].name}-v{version}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from broker_user import ORDERS, User, a_batch, fetched, values_in
+from tests.support.broker.broker_user import ORDERS, User, a_batch, fetched, values_in
 
 from tarry.base import errors
 from tarry.protocol import api_keys

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import TOPIC, Operator
-from broker_user import ORDERS, a_batch, produced, values_in
+from tests.support.broker.admin_user import TOPIC, Operator
+from tests.support.broker.broker_user import ORDERS, a_batch, produced, values_in
 
 from tarry.base import errors
 from tarry.cluster.config_changes import DELETE, SET

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from broker_user import ORDERS
-from group_user import (
+from tests.support.broker.broker_user import ORDERS
+from tests.support.broker.group_user import (
     OFFSETS_TOPIC,
     READERS,
     GroupUser,

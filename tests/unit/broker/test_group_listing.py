@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from group_user import (
+from tests.support.broker.group_user import (
     READERS,
     GroupUser,
     Member,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from group_user import (
+from tests.support.broker.group_user import (
     READERS,
     SESSION_MS,
     GroupUser,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from broker_user import ORDERS
-from group_user import (
+from tests.support.broker.broker_user import ORDERS
+from tests.support.broker.group_user import (
     READERS,
     SESSION_MS,
     GroupUser,

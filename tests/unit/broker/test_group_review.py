@@ -3,8 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from broker_user import ORDERS, User
-from group_user import READERS, GroupUser, Member, group_broker, pass_time, stabilize
+from tests.support.broker.broker_user import ORDERS, User
+from tests.support.broker.group_user import (
+    READERS,
+    GroupUser,
+    Member,
+    group_broker,
+    pass_time,
+    stabilize,
+)
 
 from tarry.base import errors
 from tarry.group.decision import AssignmentMissing, MemberRemoved, RebalanceBegan

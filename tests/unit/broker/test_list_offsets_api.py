@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from broker_user import ORDERS, User, a_batch, values_in
+from tests.support.broker.broker_user import ORDERS, User, a_batch, values_in
 
 from tarry.base import errors
 from tarry.protocol.messages.list_offsets import ListOffsetsPartition, ListOffsetsResponse

@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 
 import pytest
-from admin_user import BROKER, LOGGER, SET, TOPIC, Operator
-from admin_user import DELETE as UNSET
-from broker_user import ORDERS, User, a_batch
+from tests.support.broker.admin_user import BROKER, LOGGER, SET, TOPIC, Operator
+from tests.support.broker.admin_user import DELETE as UNSET
+from tests.support.broker.broker_user import ORDERS, User, a_batch
 
 from tarry.base import errors
 from tarry.protocol import api_keys

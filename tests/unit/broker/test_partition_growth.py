@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import Operator, grown, operator
-from broker_user import ORDERS, a_batch, values_in
+from tests.support.broker.admin_user import Operator, grown, operator
+from tests.support.broker.broker_user import ORDERS, a_batch, values_in
 
 from tarry.base import errors
 from tarry.base.errors import StorageError

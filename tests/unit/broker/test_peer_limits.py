@@ -6,7 +6,7 @@ import logging
 import tracemalloc
 
 import pytest
-from broker_user import User, a_batch, produced
+from tests.support.broker.broker_user import User, a_batch, produced
 
 from tarry.base import errors
 from tarry.base.doors import disconnected, drained, received

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import TOPIC, Operator, deleted, operator
-from broker_user import ORDERS, User, a_batch, fetched, values_in
+from tests.support.broker.admin_user import TOPIC, Operator, deleted, operator
+from tests.support.broker.broker_user import ORDERS, User, a_batch, fetched, values_in
 
 from tarry.base import errors
 from tarry.base.doors import stop_requested
-from tarry.log.flaw import Flaw
+from tarry.log.batch_walk import Flaw
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,

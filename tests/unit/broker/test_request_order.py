@@ -6,9 +6,16 @@ Requests are written together, as clients do that pipeline (docs/explanation/pro
 from __future__ import annotations
 
 import pytest
-from admin_user import SET, TOPIC, Operator
-from broker_user import ORDERS, User, a_batch, fetched, produced, values_in
-from group_user import READERS, GroupUser, Member, commit_codes, group_broker, stable_group
+from tests.support.broker.admin_user import SET, TOPIC, Operator
+from tests.support.broker.broker_user import ORDERS, User, a_batch, fetched, produced, values_in
+from tests.support.broker.group_user import (
+    READERS,
+    GroupUser,
+    Member,
+    commit_codes,
+    group_broker,
+    stable_group,
+)
 
 from tarry.base import errors
 from tarry.base.doors import disconnected, drained, received

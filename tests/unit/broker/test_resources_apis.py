@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import GROUP, METRICS
-from broker_user import ORDERS, User, a_batch
-from group_user import READERS, GroupUser
+from tests.support.broker.admin_user import GROUP, METRICS
+from tests.support.broker.broker_user import ORDERS, User, a_batch
+from tests.support.broker.group_user import READERS, GroupUser
 
 from tarry.base import errors
 from tarry.protocol import api_keys

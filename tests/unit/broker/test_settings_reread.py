@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 
 import pytest
-from admin_user import BROKER, LOGGER, Operator
-from broker_user import ORDERS
+from tests.support.broker.admin_user import BROKER, LOGGER, Operator
+from tests.support.broker.broker_user import ORDERS
 
 from tarry.base.settings import Settings
 from tarry.broker.settings_reread import take_over

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from broker_user import ORDERS, a_batch
-from group_user import GroupUser
+from tests.support.broker.broker_user import ORDERS, a_batch
+from tests.support.broker.group_user import GroupUser
 
 from tarry.base import doors, errors
 from tarry.protocol import api_keys

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from command_runner import CommandRunner
-from scripted_groups import TOPIC, GroupCluster
+from tests.support.cli.command_runner import CommandRunner
+from tests.support.client.scripted_groups import TOPIC, GroupCluster
 
 from tarry.cli.configs import parse_changes
-from tarry.client.core.admin_configs import APPEND, DELETE, SET, SUBTRACT
+from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT
 
 
 @pytest.fixture

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
-from scripted_cluster import ScriptedCluster, Seen
-from scripted_member import MemberCluster, serve_members
+from tests.support.cli.scripted_member import MemberCluster, serve_members
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.cli.main import tarry
-from tarry.client.core.lookup import LATEST
+from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.settings import Address
 from tarry.protocol import api_keys
 from tarry.protocol.messages.join_group import JoinGroupResponse

@@ -6,9 +6,9 @@ import re
 from typing import Any
 
 import pytest
-from command_runner import CommandRunner
-from scripted_cluster import ScriptedCluster, Seen
-from scripted_groups import GroupCluster
+from tests.support.cli.command_runner import CommandRunner
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.cli import group_describe

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from command_runner import CommandRunner
-from scripted_groups import GroupCluster
+from tests.support.cli.command_runner import CommandRunner
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.cli.group_files import BadOffsetsFile, offsets_csv, parse_offsets
 

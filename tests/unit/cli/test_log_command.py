@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from command_runner import CommandRunner
-from scripted_groups import GroupCluster
+from tests.support.cli.command_runner import CommandRunner
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.cli.log import log as log_command

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from scripted_member import MemberCluster, serve_members
+from tests.support.cli.scripted_member import MemberCluster, serve_members
 
 from tarry.cli import outlet as outlet_module
 from tarry.cli.formats import PlainRenderer

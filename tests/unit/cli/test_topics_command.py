@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from command_runner import CommandRunner
-from scripted_cluster import WALL_MS
-from scripted_groups import GroupCluster
+from tests.support.cli.command_runner import CommandRunner
+from tests.support.client.scripted_cluster import WALL_MS
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from command_runner import CommandRunner
-from scripted_groups import GroupCluster
+from tests.support.cli.command_runner import CommandRunner
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.cli.topic_description import TopicDescription, topic_json
 from tarry.client.core.metadata import Topic

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_admin import serve_admins
-from scripted_cluster import CUT, ScriptedCluster, Seen
-from scripted_groups import BROKER, TOPIC, GroupCluster
+from tests.support.client.scripted_admin import serve_admins
+from tests.support.client.scripted_cluster import CUT, ScriptedCluster, Seen
+from tests.support.client.scripted_groups import BROKER, TOPIC, GroupCluster
 
 from tarry.base import errors
-from tarry.client.core.admin_configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
-from tarry.client.core.admin_partitions import TO_THE_END
+from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
+from tarry.client.core.admin.partitions import TO_THE_END
 from tarry.client.errors import BrokerError, TimedOut, UnknownTopic
 from tarry.client.sync.admin import Admin
 from tarry.protocol import api_keys

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_admin import serve_admins
-from scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen
-from scripted_groups import GroupCluster
+from tests.support.client.scripted_admin import serve_admins
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
-from tarry.client.core.admin_groups import GroupDescription
+from tarry.client.core.admin.groups import GroupDescription
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnsupportedVersion
 from tarry.client.sync.admin import Admin

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.assignors import ASSIGNORS, parse_assignors
-from tarry.client.core.group.consumer_protocol import (
+from tarry.client.core.group.assignment.assignors import ASSIGNORS, parse_assignors
+from tarry.client.core.group.assignment.consumer_protocol import (
     GroupMember,
     Place,
     Subscription,

@@ -6,11 +6,11 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
-from tarry.client.core.admin import AdminCore
-from tarry.client.core.admin_calls import ApiVersions, DescribeCluster, TopicList
+from tarry.client.core.admin.calls import ApiVersions, DescribeCluster, TopicList
+from tarry.client.core.admin.core import AdminCore
 from tarry.client.core.call import Call
 from tarry.client.errors import ClientClosed, TimedOut, UnsupportedVersion
 from tarry.client.settings import Address, ClientSettings

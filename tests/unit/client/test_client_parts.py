@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from scripted_cluster import seeded_random
+from tests.support.client.scripted_cluster import seeded_random
 
 from tarry.base.errors import InvalidSetting, ProtocolViolation
 from tarry.client.core.backoff import backoff_ms
-from tarry.client.core.batch import ProducerBatch, Receipt, expired
 from tarry.client.core.frames import FrameSplitter
-from tarry.client.core.partitioner import murmur2, partition_for_key
+from tarry.client.core.producer.batch import ProducerBatch, Receipt, expired
+from tarry.client.core.producer.partitioner import murmur2, partition_for_key
 from tarry.client.core.tasks import Task, Tasks
 from tarry.client.errors import BrokerError
 from tarry.client.settings import (

@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from consumer_scene import T0, answer_with, answer_with_bytes, consumer, poll, reading
-from scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen
+from tests.support.client.consumer_scene import (
+    T0,
+    answer_with,
+    answer_with_bytes,
+    consumer,
+    poll,
+    reading,
+)
+from tests.support.client.scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
     BrokerError,

@@ -7,10 +7,18 @@ from random import Random
 from typing import Any
 
 import pytest
-from consumer_scene import T0, answer_with_bytes, by_default, fetched, poll, poll_all, reading
-from scripted_cluster import Log, ScriptedCluster, Seen
+from tests.support.client.consumer_scene import (
+    T0,
+    answer_with_bytes,
+    by_default,
+    fetched,
+    poll,
+    poll_all,
+    reading,
+)
+from tests.support.client.scripted_cluster import Log, ScriptedCluster, Seen
 
-from tarry.client.core.consumer import ConsumerCore
+from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.errors import CorruptRecords
 from tarry.protocol import api_keys
 from tarry.records.batch import ATTRIBUTES, CRC, LAST_OFFSET_DELTA, decode_batch_header

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import pytest
-from group_member import PLACE, GroupScene
+from tests.support.client.group_member import PLACE, GroupScene
 
 from tarry.base import errors
 from tarry.client.core.group.committer import Commit

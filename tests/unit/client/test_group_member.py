@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from group_member import PLACE, GroupScene
-from scripted_cluster import CUT, SILENCE
+from tests.support.client.group_member import PLACE, GroupScene
+from tests.support.client.scripted_cluster import CUT, SILENCE
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from scripted_cluster import CUT, SILENCE, ScriptedCluster, seeded_random
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.core import ClientCore

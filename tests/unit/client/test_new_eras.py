@@ -5,9 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from consumer_scene import T0, answer_with, by_default, fetched, poll, poll_all, reading
-from group_member import PLACE, GroupScene
-from scripted_cluster import Log, ScriptedCluster, Seen
+from tests.support.client.consumer_scene import (
+    T0,
+    answer_with,
+    by_default,
+    fetched,
+    poll,
+    poll_all,
+    reading,
+)
+from tests.support.client.group_member import PLACE, GroupScene
+from tests.support.client.scripted_cluster import Log, ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.client.errors import LogTruncated, TopicRecreated

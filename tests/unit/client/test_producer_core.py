@@ -7,11 +7,11 @@ from random import Random
 from typing import Any
 
 import pytest
-from scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
-from tarry.client.core.batch import Receipt
-from tarry.client.core.producer import ProducerCore
+from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import (
     BrokerError,
     ClientError,

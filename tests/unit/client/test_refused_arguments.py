@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from scripted_cluster import seeded_random
-from scripted_groups import GroupCluster
+from tests.support.client.scripted_cluster import seeded_random
+from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.admin import AdminCore
-from tarry.client.core.admin_calls import CreateTopics, NewTopic
+from tarry.client.core.admin.calls import CreateTopics, NewTopic
+from tarry.client.core.admin.core import AdminCore
 from tarry.client.errors import InvalidRequest, NotSubscribed
 from tarry.client.settings import ClientSettings
 from tarry.client.sync.admin import Admin

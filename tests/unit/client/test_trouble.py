@@ -5,13 +5,13 @@ from __future__ import annotations
 import logging
 
 import pytest
-from consumer_scene import T0, consumer, poll, reading
-from group_member import GroupScene
-from scripted_cluster import SILENCE, ScriptedCluster, seeded_random
+from tests.support.client.consumer_scene import T0, consumer, poll, reading
+from tests.support.client.group_member import GroupScene
+from tests.support.client.scripted_cluster import SILENCE, ScriptedCluster, seeded_random
 
-from tarry.client.core.admin import AdminCore
-from tarry.client.core.admin_calls import TopicList
-from tarry.client.core.producer import ProducerCore
+from tarry.client.core.admin.calls import TopicList
+from tarry.client.core.admin.core import AdminCore
+from tarry.client.core.producer.core import ProducerCore
 from tarry.client.settings import Address, ClientSettings, ProducerSettings
 
 

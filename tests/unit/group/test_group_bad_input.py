@@ -6,8 +6,8 @@ import re
 
 import pytest
 from msgspec.structs import replace
+from tests.support.group_scene import RANGE, Scene
 
-from group_scene import RANGE, Scene
 from tarry.base import errors
 from tarry.group import decision
 from tarry.group.decision import JoinAnswer, LeavingMember, MemberRemoved

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.group_scene import durable_part, replayed
 
-from group_scene import durable_part, replayed
 from tarry.base.errors import CorruptData
 from tarry.group.loading import Loading
 from tarry.group.records import (

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.group_scene import BOTH, RANGE, WALL_MS, Scene
 
-from group_scene import BOTH, RANGE, WALL_MS, Scene
 from tarry.base import errors
 from tarry.group.decision import (
     AppendFailed,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 from msgspec.structs import replace
+from tests.support.group_scene import WALL_MS, Scene
 
-from group_scene import WALL_MS, Scene
 from tarry.base import errors
 from tarry.group.decision import CommitAnswer, CommitPartition, DeleteAnswer
 from tarry.group.offsets import all_offsets, fetched_offsets

@@ -5,8 +5,8 @@ from __future__ import annotations
 from itertools import product
 
 import pytest
+from tests.support.group_scene import RANGE, Scene
 
-from group_scene import RANGE, Scene
 from tarry.group.records import GroupTombstone, OffsetCommitted, OffsetTombstone
 from tarry.group.state import (
     COMPLETING_REBALANCE,

@@ -15,8 +15,8 @@ from itertools import product
 
 import pytest
 from msgspec.structs import replace
+from tests.support.group_scene import BOTH, WALL_MS, Scene
 
-from group_scene import BOTH, WALL_MS, Scene
 from tarry.base import errors
 from tarry.group.decision import LeaveAnswer, LeavingMember
 from tarry.group.records import GroupMetadata, MemberRow, OffsetCommitted, encode_record

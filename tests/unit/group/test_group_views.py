@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from tests.support.group_scene import BOTH, Scene
 
-from group_scene import BOTH, Scene
 from tarry.group.records import OffsetCommitted
 from tarry.group.state import Groups
 from tarry.group.views import DescribedGroup, DescribedMember, ListedGroup, described, listed

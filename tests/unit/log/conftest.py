@@ -6,11 +6,11 @@ import random
 
 import pytest
 
-from tarry.log.checkpoint import LogCheckpoint
 from tarry.log.config import LogConfig
 from tarry.log.log import Log, LogListener
 from tarry.log.logs import Logs
-from tarry.log.recovery import open_log
+from tarry.log.recovery.points import LogCheckpoint
+from tarry.log.recovery.recovery import open_log
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import Record, decode_records

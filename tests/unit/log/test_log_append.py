@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarry.base.errors import StorageError
-from tarry.log.epoch_index import EPOCH_FILE
+from tarry.log.index.epoch_index import EPOCH_FILE
 from tarry.records.batch import decode_batch_header
 from tarry.wire.reader import Window
 
@@ -323,8 +323,10 @@ def describe(log):
                 segment.unindexed_bytes,
                 segment.loaded().offsets.encode_from(0),
                 segment.loaded().times.encode_from(0),
-                list(segment.recent_offsets),
-                list(segment.recent_positions),
+                [
+                    segment.newest.position_of(offset)
+                    for offset in range(segment.base_offset, log.log_end_offset)
+                ],
             )
             for segment in log.segments
         ],

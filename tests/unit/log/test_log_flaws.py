@@ -239,7 +239,7 @@ def test_after_a_clean_stop_damage_past_the_recovery_point_is_no_torn_tail(world
     world.checkpoint_round(100_000)
     world.fill(log, 20)
     world.disk.flip_bit(f"{log.active.path}.log", 50 * (log.active.size // 60) + 16)
-    log.active.forget_positions()
+    log.active.newest.clear()
     with pytest.raises(CorruptData):
         log.read(50, log.end_position(), 1, True)
     world.logs.close_cleanly()

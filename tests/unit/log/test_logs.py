@@ -7,10 +7,10 @@ import random
 import pytest
 
 from tarry.base.errors import StorageError
-from tarry.log.checkpoint import CHECKPOINT_FILE, CLEAN_MARKER, decode_checkpoints
-from tarry.log.checkpoint_writer import CHECKPOINT_AGE_MS, FILES_PER_ROUND_MAX
 from tarry.log.identity import IDENTITY_FILE
 from tarry.log.logs import Logs
+from tarry.log.recovery.point_writer import CHECKPOINT_AGE_MS, FILES_PER_ROUND_MAX
+from tarry.log.recovery.points import CHECKPOINT_FILE, CLEAN_MARKER, decode_checkpoints
 from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"

@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
+from tests.support.compaction_scene import CompactionScene
 
 from tarry.base.errors import StorageError
-from tarry.log.compaction import GO_ON
-from tarry.log.effort import Effort
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from compaction_scene import CompactionScene
+from tarry.log.compaction.compaction import GO_ON
+from tarry.log.compaction.effort import Effort
 
 
 def swap_under_a_tail(scene, first_append):

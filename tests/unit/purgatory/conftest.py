@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
-from purgatory_faces import FACES, Face, PureFace, ThreadedFace
+from tests.support.purgatory_faces import FACES, Face, PureFace, ThreadedFace
 
 
 @pytest.fixture(params=FACES, ids=lambda face: face.name)

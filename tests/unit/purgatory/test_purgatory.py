@@ -12,8 +12,8 @@ from collections.abc import Callable
 from types import MappingProxyType
 
 import pytest
+from tests.support.purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
 
-from purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
 from tarry.purgatory import DelayedOperation, Purgatory, PurgatoryShutDown, ThreadedPurgatory
 from tarry.timer import HeapTimer, TimingWheel
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+from tests.support.purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
 
-from purgatory_faces import FACES, Face, Operation, PureFace, ThreadedFace, watch
 from tarry.purgatory import DelayedOperation, Purgatory, ThreadedPurgatory
 
 AnyPurgatory = Purgatory | ThreadedPurgatory

@@ -15,8 +15,8 @@ from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.purgatory_faces import Operation, ThreadedFace, watch
 
-from purgatory_faces import Operation, ThreadedFace, watch
 from tarry.purgatory import PurgatoryShutDown, ThreadedPurgatory
 from tarry.timer import SystemTimer, TimerShutDown
 

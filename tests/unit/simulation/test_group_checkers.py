@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tarry.base import errors
 from tarry.simulation.checkers.groups import check_groups
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.group_history import (
+from tarry.simulation.exchange import ObservedExchange
+from tarry.simulation.groups.history import (
     ACKNOWLEDGED,
     ALL,
     COMMIT,
@@ -14,8 +14,8 @@ from tarry.simulation.group_history import (
     LEAVE,
     REFUSED,
     SYNC,
-    Asked,
     GroupHistory,
+    MemberRequest,
     OffsetRead,
     OffsetWrite,
 )
@@ -28,8 +28,8 @@ def a_history() -> GroupHistory:
     return GroupHistory([1_000 * turn for turn in range(100)])
 
 
-def exchange(turns: tuple[int, int]) -> Exchange:
-    made = Exchange(11, 9, 1)
+def exchange(turns: tuple[int, int]) -> ObservedExchange:
+    made = ObservedExchange(11, 9, 1)
     made.delivered_turn, made.answered_turn = turns
     return made
 
@@ -47,7 +47,7 @@ def asked(
     token: str = "",
     partitions: tuple[tuple[str, int], ...] = (),
 ) -> None:
-    made = Asked(kind, "g", f"client of {member_id}", member_id)
+    made = MemberRequest(kind, "g", f"client of {member_id}", member_id)
     made.instance_id = instance_id
     made.generation_id = generation_id
     made.given_id = given_id or member_id

@@ -21,10 +21,10 @@ from tarry.protocol.messages.offset_commit import (
 from tarry.simulation.by_hand import BrokerByHand
 from tarry.simulation.checkers.groups.log_replay import LogReplay
 from tarry.simulation.checkers.groups.rounds import wrong_with_round
-from tarry.simulation.group_history import ALL, GroupHistory, OffsetWrite
+from tarry.simulation.groups.history import ALL, GroupHistory, OffsetWrite
 
 
-class Scene:
+class RecordsScenario:
     """A broker with one offset committed for group `g`, and the checker that follows its log."""
 
     def __init__(self) -> None:
@@ -65,37 +65,39 @@ class Scene:
 
 
 @pytest.fixture
-def scene() -> Scene:
-    return Scene()
+def scenario() -> RecordsScenario:
+    return RecordsScenario()
 
 
-def test_groups_that_are_what_their_log_says_have_nothing_wrong(scene: Scene) -> None:
-    assert scene.check() == []
+def test_groups_that_are_what_their_log_says_have_nothing_wrong(scenario: RecordsScenario) -> None:
+    assert scenario.check() == []
 
 
-def test_an_offset_that_the_log_does_not_have_is_found(scene: Scene) -> None:
-    committed = scene.group.offsets.pop("t")
-    gone = scene.check()
-    scene.group.offsets["t"] = committed
-    scene.group.offsets["u"] = committed
+def test_an_offset_that_the_log_does_not_have_is_found(scenario: RecordsScenario) -> None:
+    committed = scenario.group.offsets.pop("t")
+    gone = scenario.check()
+    scenario.group.offsets["t"] = committed
+    scenario.group.offsets["u"] = committed
 
     assert "the log of __consumer_offsets-0 says {'t'" in gone[0]
-    assert "the offsets of group g are {'t'" in scene.check()[0]
+    assert "the offsets of group g are {'t'" in scenario.check()[0]
 
 
-def test_a_tombstone_that_nobody_asked_for_is_found(scene: Scene) -> None:
-    scene.check()
-    scene.remove_offset()
+def test_a_tombstone_that_nobody_asked_for_is_found(scenario: RecordsScenario) -> None:
+    scenario.check()
+    scenario.remove_offset()
 
-    assert "the offset of t-0 of group g was removed 0 ms after its time began" in scene.check()[0]
+    assert (
+        "the offset of t-0 of group g was removed 0 ms after its time began" in scenario.check()[0]
+    )
 
 
 def test_a_tombstone_may_be_asked_for_by_a_deletion_of_the_topic_or_of_the_group() -> None:
-    with_topic = Scene()
+    with_topic = RecordsScenario()
     with_topic.check()
     with_topic.deleted_topics.append("t")
     with_topic.remove_offset()
-    with_group = Scene()
+    with_group = RecordsScenario()
     with_group.check()
     with_group.history.writes.append(OffsetWrite(("g", "", ALL), "", -1))
     with_group.remove_offset()
@@ -104,40 +106,40 @@ def test_a_tombstone_may_be_asked_for_by_a_deletion_of_the_topic_or_of_the_group
     assert with_group.check() == []
 
 
-def test_a_tombstone_that_is_due_explains_itself_to_the_readers(scene: Scene) -> None:
-    scene.history.retention_ms = 60_000
-    scene.check()
-    scene.hand.turn(after_ms=60_000)
-    scene.remove_offset()
+def test_a_tombstone_that_is_due_explains_itself_to_the_readers(scenario: RecordsScenario) -> None:
+    scenario.history.retention_ms = 60_000
+    scenario.check()
+    scenario.hand.turn(after_ms=60_000)
+    scenario.remove_offset()
 
-    assert scene.check() == []
-    assert [(write.is_deletion, write.end_turn) for write in scene.history.writes] == [(True, 1)]
-
-
-def test_a_removed_group_that_keeps_an_offset_is_found(scene: Scene) -> None:
-    scene.check()
-    scene.remove_offset(removes_group=True)
-
-    assert scene.check()[0] == "group g is removed and has offsets"
+    assert scenario.check() == []
+    assert [(write.is_deletion, write.end_turn) for write in scenario.history.writes] == [(True, 1)]
 
 
-def test_a_group_that_ceases_to_exist_is_noted(scene: Scene) -> None:
-    scene.check()
-    scene.history.writes.append(OffsetWrite(("g", "", ALL), "", -1))
-    scene.remove_offset()
-    scene.check()
+def test_a_removed_group_that_keeps_an_offset_is_found(scenario: RecordsScenario) -> None:
+    scenario.check()
+    scenario.remove_offset(removes_group=True)
 
-    assert scene.history.ends == {"g": [1]}
+    assert scenario.check()[0] == "group g is removed and has offsets"
 
 
-def test_after_a_restart_the_whole_log_is_read_again(scene: Scene) -> None:
-    scene.check()
-    scene.hand.crash()
-    scene.replay.on_life_begins()
-    scene.hand.settle()
+def test_a_group_that_ceases_to_exist_is_noted(scenario: RecordsScenario) -> None:
+    scenario.check()
+    scenario.history.writes.append(OffsetWrite(("g", "", ALL), "", -1))
+    scenario.remove_offset()
+    scenario.check()
 
-    assert scene.check() == []
-    assert scene.replay.replays == 2
+    assert scenario.history.ends == {"g": [1]}
+
+
+def test_after_a_restart_the_whole_log_is_read_again(scenario: RecordsScenario) -> None:
+    scenario.check()
+    scenario.hand.crash()
+    scenario.replay.on_life_begins()
+    scenario.hand.settle()
+
+    assert scenario.check() == []
+    assert scenario.replay.replays == 2
 
 
 # -- rounds

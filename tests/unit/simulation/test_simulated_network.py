@@ -17,7 +17,7 @@ from tarry.records.builder import BatchBuilder
 from tarry.simulation.clock import SimulatedClock
 from tarry.simulation.connection import ClientSocket
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.exchange import Exchange
+from tarry.simulation.exchange import ObservedExchange
 from tarry.simulation.network import SimulatedNetwork, SimulatedTransport
 
 
@@ -230,7 +230,7 @@ def test_a_connection_to_a_broker_that_is_down_is_refused() -> None:
 def test_an_exchange_is_delivered_with_its_last_byte_and_answered_with_the_answers_last() -> None:
     setup = Setup()
     connection_id = setup.events[0].connection_id
-    exchange = Exchange(18, 0, 7)
+    exchange = ObservedExchange(18, 0, 7)
     setup.socket.send(frame(b"request"), exchange)
     undelivered = exchange.delivered_ms
     setup.run()

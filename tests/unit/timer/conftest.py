@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
+from tests.support.hand_loop import HandLoop, Recorder
 
 from tarry.timer.asyncio_timer import AsyncioTimer
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from hand_loop import HandLoop, Recorder
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ import weakref
 from itertools import pairwise
 
 import pytest
-from hand_loop import HandLoop, Recorder
+from tests.support.hand_loop import HandLoop, Recorder
 
 from tarry.timer.asyncio_timer import AsyncioTimer
 

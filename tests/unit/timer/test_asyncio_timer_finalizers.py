@@ -14,7 +14,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from hand_loop import HandLoop, Recorder
+from tests.support.hand_loop import HandLoop, Recorder
 
 import tarry.timer.asyncio_rounds
 from tarry.timer.asyncio_rounds import IDLE

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from hand_loop import HandLoop
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.support.hand_loop import HandLoop
 
 from tarry.timer.asyncio_timer import AsyncioTimer
 

@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hand_loop import HandLoop, Recorder
+from tests.support.hand_loop import HandLoop, Recorder
 
 from tarry.timer.asyncio_timer import AsyncioTimer
 from tarry.timer.entry import TimerShutDown

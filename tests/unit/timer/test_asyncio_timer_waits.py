@@ -7,7 +7,7 @@ import contextlib
 from typing import Any
 
 import pytest
-from hand_loop import HandLoop
+from tests.support.hand_loop import HandLoop
 
 from tarry.timer.asyncio_timer import AsyncioTimer
 

@@ -7,7 +7,7 @@ import math
 import random
 
 import pytest
-from hand_loop import HandLoop, Recorder
+from tests.support.hand_loop import HandLoop, Recorder
 
 from tarry.timer.asyncio_timer import AsyncioTimer
 from tarry.timer.asyncio_wake import ceil_ms, floor_ms

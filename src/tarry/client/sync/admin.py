@@ -11,8 +11,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.admin import AdminCore
-from tarry.client.core.admin_calls import (
+from tarry.client.core.admin.calls import (
     RESOURCE_BROKER,
     RESOURCE_TOPIC,
     ApiVersions,
@@ -26,9 +25,10 @@ from tarry.client.core.admin_calls import (
     TopicList,
     TopicOutcome,
 )
-from tarry.client.core.admin_configs import ChangeConfigs, ConfigChange
-from tarry.client.core.admin_errand import Errand, Steps
-from tarry.client.core.admin_groups import (
+from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
+from tarry.client.core.admin.core import AdminCore
+from tarry.client.core.admin.errand import Errand, Steps
+from tarry.client.core.admin.groups import (
     GroupDescription,
     GroupOutcome,
     ListedGroup,
@@ -36,20 +36,20 @@ from tarry.client.core.admin_groups import (
     describe_groups,
     list_groups,
 )
-from tarry.client.core.admin_log_dirs import LogDirectory, describe_log_dirs
-from tarry.client.core.admin_memory import GroupMemory, recall_group
-from tarry.client.core.admin_offsets import (
+from tarry.client.core.admin.log_dirs import LogDirectory, describe_log_dirs
+from tarry.client.core.admin.memory import GroupMemory, recall_group
+from tarry.client.core.admin.offsets import (
     PartitionErrors,
     commit_offsets,
     delete_offsets,
     fetch_offsets,
 )
-from tarry.client.core.admin_partitions import CreatePartitions, DeletedRecords, delete_records
+from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.arguments import check_settings, names_of, offsets_of, places_of
 from tarry.client.core.call import Call
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.consumer.lookup import FoundOffset, OffsetQuery
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets import CommittedOffset
-from tarry.client.core.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.versions import VersionTable
 from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic

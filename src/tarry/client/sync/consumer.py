@@ -31,7 +31,7 @@ from tarry.client.core.arguments import (
     offsets_of,
     places_of,
 )
-from tarry.client.core.consumer import RecordGroup
+from tarry.client.core.consumer.core import RecordGroup
 from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupView
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent

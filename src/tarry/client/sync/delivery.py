@@ -11,8 +11,8 @@ from __future__ import annotations
 import atexit
 import warnings
 
-from tarry.client.core.batch import Receipt
-from tarry.client.core.producer import ProducerCore
+from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import DeliveryTimedOut, TimedOut
 from tarry.client.settings import ProducerSettings
 from tarry.client.sync.driver import Driver, monotonic_ms

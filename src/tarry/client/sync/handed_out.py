@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tarry.client.core.consumer import ConsumerCore, RecordGroup
+from tarry.client.core.consumer.core import ConsumerCore, RecordGroup
 from tarry.client.sync.driver import monotonic_ms
 from tarry.records.record import Record
 

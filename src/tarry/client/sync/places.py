@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 
 from tarry.client.core.arguments import check_offset, place_of, places_of
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
 from tarry.client.core.outgoing import check_timestamp, check_topic
-from tarry.client.core.position import PartitionPosition
 from tarry.client.errors import ClientError, timed_out
 from tarry.client.settings import ConsumerSettings
 from tarry.client.sync.driver import Driver, Tell, monotonic_ms, system_random, wait_telling

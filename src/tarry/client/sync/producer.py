@@ -16,7 +16,6 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import Self, Unpack
 
-from tarry.client.core import batch
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.outgoing import (
     Content,
@@ -27,8 +26,9 @@ from tarry.client.core.outgoing import (
     content_of,
     pairs_of,
 )
-from tarry.client.core.partitioner import ANY_PARTITION
-from tarry.client.core.producer import ProducerCore
+from tarry.client.core.producer import batch
+from tarry.client.core.producer.core import ProducerCore
+from tarry.client.core.producer.partitioner import ANY_PARTITION
 from tarry.client.errors import BufferFull, ClientError, timed_out
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue

@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from tarry.client.core.producer import ProducerCore
+from tarry.client.core.producer.core import ProducerCore
 from tarry.client.sync.driver import Driver, monotonic_ms
 
 # After so long without a record the thread sleeps for good.

@@ -1,11 +1,11 @@
-"""What an operator was told holds: records stay deleted, no others go, and topics stay grown."""
+"""Changes by an operator hold: records stay deleted, no others go, and topics stay grown."""
 
 from __future__ import annotations
 
-from tarry.simulation.history import History, Place, is_before, place_name
+from tarry.simulation.clients.history import Place, RunHistory, is_before, place_name
 
 
-def check_deletions(history: History) -> list[str]:
+def check_deletions(history: RunHistory) -> list[str]:
     """A33: a log begins where an answered deletion says, and not behind all that was asked for."""
     sentences: list[str] = []
     asked: dict[Place, list[int]] = {}
@@ -35,7 +35,7 @@ def check_deletions(history: History) -> list[str]:
     return sentences
 
 
-def check_growth(history: History) -> list[str]:
+def check_growth(history: RunHistory) -> list[str]:
     """An acknowledged growth holds for every later answer about the topic."""
     for growth in history.growths:
         for seen in history.metadata:

@@ -16,9 +16,9 @@ from tarry.simulation.checkers.records import (
 )
 from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.checkers.watermarks import check_acknowledged_ends, check_watermarks
-from tarry.simulation.history import History
+from tarry.simulation.clients.history import RunHistory
 
-Checker = Callable[[History], list[str]]
+Checker = Callable[[RunHistory], list[str]]
 
 CHECKERS: Final[tuple[Checker, ...]] = (
     check_reads,
@@ -38,7 +38,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
 )
 
 
-def check_history(history: History) -> list[str]:
+def check_history(history: RunHistory) -> list[str]:
     """Everything that is wrong with a run; what a client saw at once comes first."""
     sentences = list(history.violations)
     for check in CHECKERS:

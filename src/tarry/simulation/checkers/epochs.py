@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tarry.simulation.history import History, Place, place_name
+from tarry.simulation.clients.history import Place, RunHistory, place_name
 
 
-def check_leader_epochs(history: History) -> list[str]:
+def check_leader_epochs(history: RunHistory) -> list[str]:
     """Newer metadata has no lower epoch, and a higher one once the broker was lost between."""
     sentences: list[str] = []
     last: dict[Place, tuple[int, int]] = {}
@@ -36,7 +36,7 @@ def check_leader_epochs(history: History) -> list[str]:
     return sentences
 
 
-def check_epoch_ends(history: History) -> list[str]:
+def check_epoch_ends(history: RunHistory) -> list[str]:
     """An epoch's end lies behind all records of it, not behind a later one's, and has a record.
 
     Who asks for an epoch in which nothing was written is told of the one before it.

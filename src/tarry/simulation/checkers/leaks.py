@@ -23,7 +23,7 @@ class LeakChecker:
         self._duties = 0
 
     def on_life_begins(self, broker: Broker) -> None:
-        """Nobody is connected yet."""
+        """Count the duties of a broker that has no connection yet."""
         self._duties = len(broker.timer)
 
     def after_turn(self, broker: Broker) -> list[str]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
 
-from tarry.simulation.exchange import Exchange
-from tarry.simulation.history import History, place_name
+from tarry.simulation.clients.history import RunHistory, place_name
+from tarry.simulation.exchange import ObservedExchange
 
 
 class Asking(Protocol):
@@ -19,25 +19,25 @@ class Asking(Protocol):
     connection_id: int
     has_surplus_answer: bool
 
-    def head(self) -> Exchange | None: ...
+    def head(self) -> ObservedExchange | None: ...
 
 
 class LivenessChecker:
     """Remembers since when each connection's oldest request waits."""
 
-    def __init__(self, history: History) -> None:
+    def __init__(self, history: RunHistory) -> None:
         self._history = history
-        self._heads: dict[int, tuple[Exchange, int]] = {}
+        self._heads: dict[int, tuple[ObservedExchange, int]] = {}
         self._stalls = 0
 
     def after_turn(self, sockets: Sequence[Asking], alive_ms: int, stalls: int = 0) -> None:
         """`alive_ms` is time that passes only while the broker runs, stopped `stalls` times."""
         was_stalled = stalls != self._stalls
         self._stalls = stalls
-        heads: dict[int, tuple[Exchange, int]] = {}
+        heads: dict[int, tuple[ObservedExchange, int]] = {}
         for socket in sockets:
             if socket.has_surplus_answer:
-                self._history.violate("a connection got more answers than it has asked questions")
+                self._history.violate("a connection got more answers than it has asked queries")
                 socket.has_surplus_answer = False
             head = socket.head()
             if head is None or head.delivered_ms < 0:
@@ -50,7 +50,7 @@ class LivenessChecker:
             self._check(head, alive_ms - since_ms)
         self._heads = heads
 
-    def _check(self, head: Exchange, waited_ms: int) -> None:
+    def _check(self, head: ObservedExchange, waited_ms: int) -> None:
         if waited_ms > head.wait_ms + head.slack_ms:
             self._history.violate(
                 f"a request with API key {head.api_key} may wait {head.wait_ms} ms and has waited "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tarry.simulation.history import ACKNOWLEDGED, History, Place, SentBatch, place_name
+from tarry.simulation.clients.history import ACKNOWLEDGED, Place, RunHistory, SentBatch, place_name
 
 
-def check_duplicates(history: History) -> list[str]:
+def check_duplicates(history: RunHistory) -> list[str]:
     """A value of an idempotent producer has one offset (A3)."""
     sentences: list[str] = []
     idempotent = {
@@ -30,7 +30,7 @@ def check_duplicates(history: History) -> list[str]:
     return sentences
 
 
-def check_order(history: History) -> list[str]:
+def check_order(history: RunHistory) -> list[str]:
     """Batches of one producer lie in the order in which it made them (A11)."""
     sentences: list[str] = []
     last: dict[tuple[str, Place], SentBatch] = {}
@@ -49,7 +49,7 @@ def check_order(history: History) -> list[str]:
     return sentences
 
 
-def check_producer_ids(history: History) -> list[str]:
+def check_producer_ids(history: RunHistory) -> list[str]:
     """A producer id is given once, over all lives of the broker."""
     sentences: list[str] = []
     owners: dict[int, str] = {}

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tarry.simulation.history import (
+from tarry.simulation.clients.history import (
     ACKNOWLEDGED,
     MAX_TIMESTAMP,
     FinalPartition,
-    History,
     ReadRecord,
+    RunHistory,
     TimeLookup,
     place_name,
 )
 
 
-def check_reads(history: History) -> list[str]:
+def check_reads(history: RunHistory) -> list[str]:
     """No record is read that a later crash takes back (A27, A4); each was sent by somebody."""
     sentences: list[str] = []
     sent = {
@@ -37,7 +37,7 @@ def check_reads(history: History) -> list[str]:
     return sentences
 
 
-def check_acknowledged(history: History) -> list[str]:
+def check_acknowledged(history: RunHistory) -> list[str]:
     """Every acknowledged record is at its offset when all is quiet (A1, A2, A13, A14, A23)."""
     sentences: list[str] = []
     for batch in history.batches:
@@ -65,8 +65,8 @@ def check_acknowledged(history: History) -> list[str]:
     return sentences
 
 
-def check_handed_out(history: History) -> list[str]:
-    """Nobody is handed out a record and not the one before: these topics are not compacted, and no
+def check_handed_out(history: RunHistory) -> list[str]:
+    """Check that no reader misses a record between two: these topics are not compacted, and no
     transaction is aborted."""
     return [
         f"{reader} was handed out offset {end} of {place_name(place)} right after {start - 1}"
@@ -76,7 +76,7 @@ def check_handed_out(history: History) -> list[str]:
     ]
 
 
-def check_times(history: History) -> list[str]:
+def check_times(history: RunHistory) -> list[str]:
     """ListOffsets for a time gives the first record that is not older, or else the newest."""
     sentences: list[str] = []
     for lookup in history.time_lookups:
@@ -102,7 +102,9 @@ def check_times(history: History) -> list[str]:
     return sentences
 
 
-def _first_from(history: History, final: FinalPartition, lookup: TimeLookup) -> ReadRecord | None:
+def _first_from(
+    history: RunHistory, final: FinalPartition, lookup: TimeLookup
+) -> ReadRecord | None:
     reads = history.reads.get(lookup.place, {})
     if lookup.asked == MAX_TIMESTAMP:
         kept = [at for at in sorted(reads) if final.log_start_offset <= at < final.end_offset]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tarry.simulation.history import History, MetadataSeen, TopicChange, is_before
+from tarry.simulation.clients.history import MetadataSeen, RunHistory, TopicChange, is_before
 
 
-def check_topics(history: History) -> list[str]:
+def check_topics(history: RunHistory) -> list[str]:
     """A29: an acknowledged creation or deletion holds for every later answer."""
     for seen in history.metadata:
         there = {topic.topic_id: topic.name for topic in seen.topics}
@@ -22,7 +22,7 @@ def check_topics(history: History) -> list[str]:
 
 
 def _missing(
-    history: History, seen: MetadataSeen, there: dict[bytes, str], change: TopicChange
+    history: RunHistory, seen: MetadataSeen, there: dict[bytes, str], change: TopicChange
 ) -> str:
     for other in history.topic_changes:
         if (

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from tarry.simulation.history import ACKNOWLEDGED, History, Place, Watermarks, place_name
+from tarry.simulation.clients.history import ACKNOWLEDGED, Place, RunHistory, Watermarks, place_name
 
 
-def check_watermarks(history: History) -> list[str]:
-    """Neither goes back from one answer to a question asked after it (A27, A33)."""
+def check_watermarks(history: RunHistory) -> list[str]:
+    """Neither goes back from one answer to a query asked after it (A27, A33)."""
     sentences: list[str] = []
     by_place: dict[Place, list[Watermarks]] = {}
     for watermarks in history.watermarks:
@@ -33,8 +33,8 @@ def check_watermarks(history: History) -> list[str]:
     return sentences
 
 
-def check_acknowledged_ends(history: History) -> list[str]:
-    """A question asked after an acknowledgement finds the high watermark past it."""
+def check_acknowledged_ends(history: RunHistory) -> list[str]:
+    """A query asked after an acknowledgement finds the high watermark past it."""
     sentences: list[str] = []
     facts: dict[Place, list[tuple[int, int, int]]] = {}
     for batch in history.batches:
@@ -57,7 +57,7 @@ def check_acknowledged_ends(history: History) -> list[str]:
 
 
 def _going_back(place: Place, what: str, seen: list[tuple[int, int, int]]) -> list[str]:
-    """`seen`: value, delivered turn (-1: a fact, not a question), answered turn."""
+    """`seen`: value, delivered turn (-1: a fact, not a query), answered turn."""
     by_answer = sorted(seen, key=_answered_turn)
     newest = -1
     index = 0

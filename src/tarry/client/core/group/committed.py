@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
 from tarry.client.core.group import reactions
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets import CommittedOffset, offset_fetch_request

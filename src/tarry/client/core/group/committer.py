@@ -15,7 +15,7 @@ from tarry.base import errors
 from tarry.base.errors import NONE, error_name
 from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.group import reactions
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator, GroupExchange
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership

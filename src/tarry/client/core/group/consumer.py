@@ -12,20 +12,20 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
-from tarry.client.core.consumer import ConsumerCore, RecordGroup
+from tarry.client.core.consumer.core import ConsumerCore, RecordGroup
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.committed import (
     CommittedAnswer,
     CommittedOffsets,
     OffsetQuestion,
 )
 from tarry.client.core.group.committer import Commit, Committer
-from tarry.client.core.group.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.offsets import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.topics import Topics
-from tarry.client.core.position import PartitionPosition
 from tarry.client.core.tasks import Task
 from tarry.client.errors import ClientError, NotSubscribed
 from tarry.client.settings import ConsumerSettings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tarry.client.core.group.consumer_protocol import Place
+from tarry.client.core.group.assignment.consumer_protocol import Place
 
 # Ours from now on.
 ASSIGNED: Final = 1

@@ -17,8 +17,8 @@ from typing import Final
 from tarry.base import errors
 from tarry.base.errors import error_name
 from tarry.client.core.group import reactions, requests
-from tarry.client.core.group.assignors import parse_assignors
-from tarry.client.core.group.consumer_protocol import (
+from tarry.client.core.group.assignment.assignors import parse_assignors
+from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
     Place,
 )

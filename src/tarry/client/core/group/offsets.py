@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from tarry.client.core.group.consumer_protocol import Place, by_topic
+from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
 from tarry.client.core.group.identity import Identity
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (

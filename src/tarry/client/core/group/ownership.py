@@ -6,7 +6,7 @@ comes, and each thing at its time: revoked while it is still ours, lost when it 
 
 from __future__ import annotations
 
-from tarry.client.core.group.consumer_protocol import GENERATION_UNKNOWN, Place
+from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.client.core.group.consumer_protocol import PROTOCOL_TYPE
+from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE
 from tarry.client.settings import ConsumerSettings
 
 

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tarry.client.core.group.assignors import ASSIGNORS, Assignor, subscription_of
-from tarry.client.core.group.consumer_protocol import (
+from tarry.client.core.group.assignment.assignors import ASSIGNORS, Assignor, subscription_of
+from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
     GroupMember,
     Place,

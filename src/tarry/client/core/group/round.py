@@ -13,8 +13,8 @@ from typing import Any, Final, Protocol
 from tarry.base import errors
 from tarry.client.core.exchange import Decoder
 from tarry.client.core.group import requests
-from tarry.client.core.group.assignors import ASSIGNORS
-from tarry.client.core.group.consumer_protocol import (
+from tarry.client.core.group.assignment.assignors import ASSIGNORS
+from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
     GroupMember,
     Place,

@@ -16,7 +16,7 @@ from tarry.simulation.checkers.groups.sessions import (
     check_fencing,
     check_sessions,
 )
-from tarry.simulation.group_history import GroupHistory
+from tarry.simulation.groups.history import GroupHistory
 
 Checker = Callable[[GroupHistory], list[str]]
 

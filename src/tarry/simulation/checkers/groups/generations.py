@@ -6,12 +6,19 @@ told of is durable.  A group that ceased to exist begins anew with its first gen
 
 from __future__ import annotations
 
-from tarry.simulation.group_history import COMMIT, HEARTBEAT, JOIN, SYNC, Asked, GroupHistory
+from tarry.simulation.groups.history import (
+    COMMIT,
+    HEARTBEAT,
+    JOIN,
+    SYNC,
+    GroupHistory,
+    MemberRequest,
+)
 
 
 def check_assignments(history: GroupHistory) -> list[str]:
     """All members of a generation were assigned by one word, no partition to two of them."""
-    rounds: dict[tuple[str, int, int], list[Asked]] = {}
+    rounds: dict[tuple[str, int, int], list[MemberRequest]] = {}
     for sync in history.asked:
         if sync.kind != SYNC or not sync.is_accepted or not sync.token:
             continue
@@ -42,7 +49,7 @@ def check_assignments(history: GroupHistory) -> list[str]:
 class _Evidence:
     """That a generation had begun by the end of a turn."""
 
-    def __init__(self, asked: Asked) -> None:
+    def __init__(self, asked: MemberRequest) -> None:
         self.generation_id = asked.generation_id
         self.turn = asked.answered_turn
         self.is_durable = asked.kind == SYNC
@@ -76,7 +83,7 @@ def _check(history: GroupHistory, kinds: tuple[str, ...], what: str) -> list[str
     return []
 
 
-def _is_older(history: GroupHistory, asked: Asked, seen: _Evidence) -> bool:
+def _is_older(history: GroupHistory, asked: MemberRequest, seen: _Evidence) -> bool:
     turn = asked.delivered_turn
     if asked.generation_id >= seen.generation_id or seen.turn >= turn:
         return False

@@ -29,7 +29,7 @@ from tarry.log.segment import LOG_SUFFIX
 from tarry.records.batch import decode_batch_header
 from tarry.records.record import decode_records
 from tarry.simulation.disk import SimulatedDisk
-from tarry.simulation.group_history import (
+from tarry.simulation.groups.history import (
     REFUSED,
     GroupHistory,
     OffsetWrite,

@@ -6,7 +6,7 @@ A read may then not see anything that had its whole effect before that write was
 
 from __future__ import annotations
 
-from tarry.simulation.group_history import (
+from tarry.simulation.groups.history import (
     ACKNOWLEDGED,
     ALL,
     REFUSED,

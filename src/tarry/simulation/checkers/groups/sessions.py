@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.simulation.group_history import (
+from tarry.simulation.groups.history import (
     ACKNOWLEDGED,
     ALL,
     HEARTBEAT,
     JOIN,
     LEAVE,
     SYNC,
-    Asked,
     GroupHistory,
+    MemberRequest,
 )
 
 # In which order the things of one turn are looked at: what may have removed a member counts before
@@ -25,7 +25,7 @@ _FORGET_AGAIN: Final = 3
 
 _NO_TIMEOUT: Final = 1 << 62
 
-Heard = dict[tuple[str, str], Asked]
+Heard = dict[tuple[str, str], MemberRequest]
 Timeouts = dict[tuple[str, str], tuple[int, int]]
 
 
@@ -37,7 +37,7 @@ def check_sessions(history: GroupHistory) -> list[str]:
     """
     heard: Heard = {}
     timeouts: Timeouts = {}
-    steps: list[tuple[int, int, Asked]] = []
+    steps: list[tuple[int, int, MemberRequest]] = []
     for asked in history.asked:
         _note_timeouts(timeouts, asked)
         if asked.delivered_turn >= 0:
@@ -54,13 +54,13 @@ def check_sessions(history: GroupHistory) -> list[str]:
     return []
 
 
-def _place(step: tuple[int, int, Asked]) -> tuple[int, int]:
+def _place(step: tuple[int, int, MemberRequest]) -> tuple[int, int]:
     return step[0], step[1]
 
 
-def _steps(asked: Asked) -> list[tuple[int, int, Asked]]:
+def _steps(asked: MemberRequest) -> list[tuple[int, int, MemberRequest]]:
     """When to look at it, and how."""
-    steps: list[tuple[int, int, Asked]] = []
+    steps: list[tuple[int, int, MemberRequest]] = []
     turn = asked.answered_turn
     is_unknown = asked.error_code == errors.UNKNOWN_MEMBER_ID
     # A join that waits may end with its member; one that is refused at once changed nothing.
@@ -78,11 +78,11 @@ def _steps(asked: Asked) -> list[tuple[int, int, Asked]]:
     return steps
 
 
-def _is_at_once(asked: Asked) -> bool:
+def _is_at_once(asked: MemberRequest) -> bool:
     return asked.answered_turn == asked.delivered_turn
 
 
-def _note_timeouts(timeouts: Timeouts, asked: Asked) -> None:
+def _note_timeouts(timeouts: Timeouts, asked: MemberRequest) -> None:
     if asked.kind != JOIN:
         return
     for member_id in (asked.member_id, asked.given_id):
@@ -95,7 +95,7 @@ def _note_timeouts(timeouts: Timeouts, asked: Asked) -> None:
             )
 
 
-def _hear(history: GroupHistory, heard: Heard, asked: Asked) -> None:
+def _hear(history: GroupHistory, heard: Heard, asked: MemberRequest) -> None:
     key = (asked.group, asked.given_id if asked.kind == JOIN else asked.member_id)
     if asked.kind == HEARTBEAT:
         # A heartbeat alone may be that of a member that has yet to sync, or was answered before
@@ -108,7 +108,7 @@ def _hear(history: GroupHistory, heard: Heard, asked: Asked) -> None:
     heard[key] = asked
 
 
-def _forget(heard: Heard, asked: Asked) -> None:
+def _forget(heard: Heard, asked: MemberRequest) -> None:
     """It may be gone, or another process of its instance may be there."""
     heard.pop((asked.group, asked.given_id if asked.kind == LEAVE else asked.member_id), None)
     if asked.instance_id is not None:
@@ -118,7 +118,7 @@ def _forget(heard: Heard, asked: Asked) -> None:
 
 
 def _unknown_too_early(
-    history: GroupHistory, asked: Asked, heard: Heard, timeouts: Timeouts
+    history: GroupHistory, asked: MemberRequest, heard: Heard, timeouts: Timeouts
 ) -> str:
     seen = heard.get((asked.group, asked.member_id))
     if seen is None:
@@ -150,7 +150,7 @@ def _unknown_too_early(
     )
 
 
-def _is_group_deleted(history: GroupHistory, seen: Asked, asked: Asked) -> bool:
+def _is_group_deleted(history: GroupHistory, seen: MemberRequest, asked: MemberRequest) -> bool:
     """Whether the group may have been deleted between the two."""
     for write in history.writes:
         exchange = write.exchange
@@ -187,8 +187,8 @@ def check_fencing(history: GroupHistory) -> list[str]:
 
 def _fenced_by(
     history: GroupHistory,
-    asked: Asked,
-    joins: list[Asked],
+    asked: MemberRequest,
+    joins: list[MemberRequest],
     first_turns: dict[tuple[str, str], int],
 ) -> str:
     began = first_turns.get((asked.group, asked.member_id))
@@ -237,7 +237,7 @@ def check_commits_of_nobody(history: GroupHistory) -> list[str]:
 
 
 def _is_member_until(
-    history: GroupHistory, sync: Asked, last_turn: int, timeouts: Timeouts
+    history: GroupHistory, sync: MemberRequest, last_turn: int, timeouts: Timeouts
 ) -> bool:
     """Whether nothing can have removed the member that synced: not its silence, nor a request."""
     known = timeouts.get((sync.group, sync.member_id))

@@ -1,0 +1,65 @@
+"""The calls of an admin client that change settings of topics and brokers."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from tarry.client.core.admin.calls import RESOURCE_BROKER, unknown_topic
+from tarry.client.core.call import ANYONE, Call
+from tarry.client.errors import BrokerError, ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+    decode_incremental_alter_configs_response,
+)
+
+# What can be done to a setting.  APPEND and SUBTRACT are for lists.
+SET: Final = 0
+DELETE: Final = 1
+APPEND: Final = 2
+SUBTRACT: Final = 3
+
+
+class ConfigChange(NamedTuple):
+    """One change of one setting; DELETE has no value, and brings the default back."""
+
+    name: str
+    operation: int
+    value: str | None = None
+
+
+class ChangeConfigs(Call):
+    """Changes settings of one topic or broker, all of them or none; no name: of all brokers.
+
+    Result: nothing, or the error that there is no such topic.  Other refusals are raised.
+    """
+
+    def __init__(
+        self, resource_type: int, name: str, changes: list[ConfigChange], *, validate_only: bool
+    ) -> None:
+        target = int(name) if resource_type == RESOURCE_BROKER and name else ANYONE
+        super().__init__(
+            api_keys.INCREMENTAL_ALTER_CONFIGS, decode_incremental_alter_configs_response, target
+        )
+        self.resource_type = resource_type
+        self.name = name
+        self.changes = changes
+        self.validate_only = validate_only
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        configs = [AlterableConfig(one.name, one.operation, one.value) for one in self.changes]
+        resource = AlterConfigsResource(self.resource_type, self.name, configs)
+        return IncrementalAlterConfigsRequest([resource], self.validate_only)
+
+    def interpret(self, response: Any, version: int) -> ClientError | None:
+        for answer in response.responses:
+            if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+                return unknown_topic(self.name)
+            if answer.error_code != NONE:
+                sentence = answer.error_message or f"the settings of {self.name} stay as they are"
+                raise BrokerError(answer.error_code, sentence.rstrip("."))
+        return None

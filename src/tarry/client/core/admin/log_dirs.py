@@ -1,0 +1,104 @@
+"""The call of an admin client about log directories: how large partitions are, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from tarry.base.errors import NONE
+from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.errand import Steps
+from tarry.client.core.call import Call
+from tarry.client.core.connections import Connections
+from tarry.client.core.group.assignment.consumer_protocol import Place
+from tarry.client.errors import BrokerError, ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.describe_log_dirs import (
+    DescribableLogDirTopic,
+    DescribeLogDirsRequest,
+    decode_describe_log_dirs_response,
+)
+
+
+class ReplicaSize(NamedTuple):
+    """One replica of a partition in a log directory; a future one is moving in."""
+
+    place: Place
+    size_bytes: int
+    offset_lag: int
+    is_future: bool
+
+
+class LogDirectory(NamedTuple):
+    """One log directory of one broker; None for sizes that the broker does not tell."""
+
+    broker_id: int
+    path: str
+    error: ClientError | None
+    total_bytes: int | None
+    usable_bytes: int | None
+    replicas: list[ReplicaSize]
+
+
+class DescribeLogDirs(Call):
+    """Result: the directories of one broker, with the partitions asked for (None: all)."""
+
+    def __init__(self, broker_id: int, topics: Mapping[str, Sequence[int]] | None) -> None:
+        super().__init__(api_keys.DESCRIBE_LOG_DIRS, decode_describe_log_dirs_response, broker_id)
+        self.topics = topics
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        if self.topics is None:
+            return DescribeLogDirsRequest(topics=None)
+        return DescribeLogDirsRequest(
+            topics=[DescribableLogDirTopic(name, [*some]) for name, some in self.topics.items()]
+        )
+
+    def interpret(self, response: Any, version: int) -> list[LogDirectory]:
+        sentence = f"broker {self.target} does not describe its log directories"
+        if response.error_code != NONE:
+            raise BrokerError(response.error_code, sentence)
+        return [
+            LogDirectory(
+                self.target,
+                one.log_dir,
+                None
+                if one.error_code == NONE
+                else BrokerError(
+                    one.error_code,
+                    f"log directory {one.log_dir} of broker {self.target} is offline",
+                ),
+                one.total_bytes if one.total_bytes >= 0 else None,
+                one.usable_bytes if one.usable_bytes >= 0 else None,
+                [
+                    ReplicaSize(
+                        (topic.name, replica.partition_index),
+                        replica.partition_size,
+                        replica.offset_lag,
+                        replica.is_future_key,
+                    )
+                    for topic in one.topics
+                    for replica in topic.partitions
+                ],
+            )
+            for one in response.results
+        ]
+
+
+def describe_log_dirs(
+    connections: Connections, topics: Mapping[str, Sequence[int]] | None
+) -> Steps[list[LogDirectory]]:
+    """The directories of all brokers; fails if one broker does not tell, because sums with holes
+    would look like whole ones."""
+    view = ClusterView([])
+    yield [view]
+    brokers = view.brokers(connections)
+    calls = [DescribeLogDirs(broker_id, topics) for broker_id in sorted(brokers)]
+    yield calls
+    found: list[LogDirectory] = []
+    for call in calls:
+        if call.error is not None:
+            raise call.error
+        found.extend(call.result)
+    return found

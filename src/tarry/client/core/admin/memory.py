@@ -1,0 +1,93 @@
+"""What a coordinator remembers of a group: who came and went, and how long the group stood still.
+
+Kafka has no request for it, so Tarry's broker tells it as settings of the group that nobody can
+set (DescribeConfigs for the resource type GROUP): one that says since when it remembers, and one
+for each note, or one that says why there are none.  Apache Kafka answers the same request without
+them.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tarry.base.errors import GROUP_ID_NOT_FOUND, NONE
+from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
+from tarry.client.core.admin.errand import Steps
+from tarry.client.core.admin.groups import not_found
+from tarry.client.core.connections import Connections
+from tarry.client.core.metadata import Broker
+from tarry.client.errors import BrokerError, ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    decode_describe_configs_response,
+)
+
+RESOURCE_GROUP: Final = 32
+
+SINCE: Final = "tarry.notes.since.ms"
+NOTE_PREFIX: Final = "tarry.note."
+NO_NOTES: Final = "tarry.notes.error.code"
+
+
+class GroupNote(NamedTuple):
+    """One thing that happened: its kind, when (calendar, ms), and what is told of it."""
+
+    kind: str
+    at_ms: int
+    fields: dict[str, Any]
+
+
+class GroupMemory(NamedTuple):
+    """The notes of one group, oldest first, and since when its coordinator takes them."""
+
+    group_id: str
+    since_ms: int
+    notes: list[GroupNote]
+
+
+class RecallGroup(GroupsCall):
+    """Result: the memory of the group, None if the broker keeps none, or an error."""
+
+    def __init__(self, broker_id: int, group_id: str) -> None:
+        decode = decode_describe_configs_response
+        super().__init__(api_keys.DESCRIBE_CONFIGS, decode, broker_id, [group_id])
+        self.group_id = group_id
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        resource = DescribeConfigsResource(RESOURCE_GROUP, self.group_id, None)
+        return DescribeConfigsRequest(resources=[resource])
+
+    def interpret(self, response: Any, version: int) -> dict[str, GroupMemory | ClientError | None]:
+        result = response.results[0]
+        told = {entry.name: entry.value or "" for entry in result.configs}
+        error_code = result.error_code or int(told.get(NO_NOTES, NONE))
+        if error_code == GROUP_ID_NOT_FOUND:
+            return {self.group_id: not_found(self.group_id, None)}
+        if error_code != NONE:
+            sentence = result.error_message or f"group {self.group_id} is not remembered"
+            return {self.group_id: BrokerError(error_code, sentence)}
+        since = told.get(SINCE)
+        if since is None:
+            return {self.group_id: None}
+        notes = [_note(told[name]) for name in sorted(told) if name.startswith(NOTE_PREFIX)]
+        return {self.group_id: GroupMemory(self.group_id, int(since), notes)}
+
+
+def _note(text: str) -> GroupNote:
+    fields = msgspec.json.decode(text, type=dict[str, Any])
+    kind, at_ms = fields.pop("kind"), fields.pop("at_ms")
+    return GroupNote(kind, at_ms, fields)
+
+
+def recall_group(
+    connections: Connections, group_id: str
+) -> Steps[dict[str, GroupMemory | ClientError | None]]:
+    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
+        return [RecallGroup(coordinator.broker_id, group_id)]
+
+    return at_coordinators(connections, [group_id], make)

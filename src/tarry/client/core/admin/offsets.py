@@ -1,0 +1,192 @@
+"""The calls of an admin client about the committed offsets of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from tarry.base.errors import (
+    GROUP_ID_NOT_FOUND,
+    GROUP_SUBSCRIBED_TO_TOPIC,
+    NON_EMPTY_GROUP,
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    UNKNOWN_TOPIC_OR_PARTITION,
+)
+from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinators
+from tarry.client.core.admin.errand import Steps
+from tarry.client.core.admin.groups import not_found
+from tarry.client.core.connections import Connections
+from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
+from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.offsets import (
+    FETCH_VERSION_WITH_GROUPS,
+    NO_OFFSET,
+    CommittedOffset,
+    commit_request,
+    offset_fetch_request,
+)
+from tarry.client.core.metadata import Broker
+from tarry.client.errors import BrokerError, ClientError
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_commit import decode_offset_commit_response
+from tarry.protocol.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+    decode_offset_delete_response,
+)
+from tarry.protocol.messages.offset_fetch import decode_offset_fetch_response
+
+PartitionErrors = dict[Place, ClientError | None]
+
+
+class FetchOffsets(GroupsCall):
+    """Result: what the group committed, by partition; nothing for partitions without a commit."""
+
+    def __init__(self, broker_id: int, group_id: str, places: list[Place] | None) -> None:
+        super().__init__(api_keys.OFFSET_FETCH, decode_offset_fetch_response, broker_id, [group_id])
+        self.group_id = group_id
+        self.places = places
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        places = None if self.places is None else sorted(self.places)
+        return offset_fetch_request(self.group_id, places, version, require_stable=False)
+
+    def interpret(
+        self, response: Any, version: int
+    ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
+        answer = response.groups[0] if version >= FETCH_VERSION_WITH_GROUPS else response
+        if answer.error_code != NONE:
+            sentence = f"the offsets of group {self.group_id} are not told"
+            return {self.group_id: BrokerError(answer.error_code, sentence)}
+        found: dict[Place, CommittedOffset] = {}
+        for topic in answer.topics:
+            for one in topic.partitions:
+                if one.error_code != NONE:
+                    sentence = f"the offset of {topic.name} [{one.partition_index}] is not told"
+                    return {self.group_id: BrokerError(one.error_code, sentence)}
+                if one.committed_offset != NO_OFFSET:
+                    found[topic.name, one.partition_index] = CommittedOffset(
+                        one.committed_offset, one.committed_leader_epoch, one.metadata or ""
+                    )
+        return {self.group_id: dict(sorted(found.items()))}
+
+
+def fetch_offsets(
+    connections: Connections, group_ids: Iterable[str], places: list[Place] | None
+) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
+    """What each group committed for the places, or for all that it committed anything for."""
+
+    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
+        return [FetchOffsets(coordinator.broker_id, group_id, places) for group_id in ids]
+
+    return at_coordinators(connections, group_ids, make)
+
+
+class CommitOffsets(GroupsCall):
+    """Commits from outside the group.  Result: for each partition None or its error."""
+
+    def __init__(self, broker_id: int, group_id: str, offsets: Mapping[Place, int]) -> None:
+        super().__init__(
+            api_keys.OFFSET_COMMIT, decode_offset_commit_response, broker_id, [group_id]
+        )
+        self.group_id = group_id
+        self.offsets = offsets
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        # Of a client that is no member of the group it commits for.
+        nobody = Identity(self.group_id, "", None, GENERATION_UNKNOWN)
+        offsets = {place: CommittedOffset(self.offsets[place]) for place in sorted(self.offsets)}
+        return commit_request(nobody, offsets, version)
+
+    def interpret(self, response: Any, version: int) -> dict[str, PartitionErrors | ClientError]:
+        for topic in response.topics:
+            for one in topic.partitions:
+                if one.error_code in MOVED:
+                    # The answer has no room for an error of the whole group.
+                    sentence = f"the coordinator of group {self.group_id} is not ready"
+                    return {self.group_id: BrokerError(one.error_code, sentence)}
+        return {self.group_id: _partition_errors(response, self._error_of)}
+
+    def _error_of(self, place: Place, code: int) -> ClientError:
+        if code == UNKNOWN_MEMBER_ID:
+            sentence = f"group {self.group_id} has members, and only they commit; stop them first"
+        elif code == UNKNOWN_TOPIC_OR_PARTITION:
+            sentence = f"{place[0]} [{place[1]}] does not exist"
+        else:
+            sentence = f"no offset was committed for {place[0]} [{place[1]}]"
+        return BrokerError(code, sentence)
+
+
+def commit_offsets(
+    connections: Connections, group_id: str, offsets: Mapping[Place, int]
+) -> Steps[dict[str, PartitionErrors | ClientError]]:
+    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
+        return [CommitOffsets(coordinator.broker_id, group_id, offsets)]
+
+    return at_coordinators(connections, [group_id], make)
+
+
+class DeleteOffsets(GroupsCall):
+    """Result: for each partition None or its error, or the error of the group."""
+
+    def __init__(self, broker_id: int, group_id: str, places: list[Place]) -> None:
+        super().__init__(
+            api_keys.OFFSET_DELETE, decode_offset_delete_response, broker_id, [group_id]
+        )
+        self.group_id = group_id
+        self.places = places
+
+    def build(self, version: int, timeout_ms: int) -> Message:
+        topics = [
+            OffsetDeleteRequestTopic(
+                name, [OffsetDeleteRequestPartition(index) for index in indexes]
+            )
+            for name, indexes in by_topic(sorted(self.places)).items()
+        ]
+        return OffsetDeleteRequest(group_id=self.group_id, topics=topics)
+
+    def interpret(self, response: Any, version: int) -> dict[str, PartitionErrors | ClientError]:
+        code = response.error_code
+        if code == GROUP_ID_NOT_FOUND:
+            return {self.group_id: not_found(self.group_id, None)}
+        if code == NON_EMPTY_GROUP:
+            sentence = f"group {self.group_id} has members that are no consumers; stop them first"
+            return {self.group_id: BrokerError(code, sentence)}
+        if code != NONE:
+            sentence = f"the offsets of group {self.group_id} were not deleted"
+            return {self.group_id: BrokerError(code, sentence)}
+        return {self.group_id: _partition_errors(response, self._error_of)}
+
+    def _error_of(self, place: Place, code: int) -> ClientError:
+        if code == GROUP_SUBSCRIBED_TO_TOPIC:
+            sentence = f"group {self.group_id} reads {place[0]}; stop its members first"
+        elif code == UNKNOWN_TOPIC_OR_PARTITION:
+            sentence = f"{place[0]} [{place[1]}] does not exist"
+        else:
+            sentence = f"the offset of {place[0]} [{place[1]}] was not deleted"
+        return BrokerError(code, sentence)
+
+
+def delete_offsets(
+    connections: Connections, group_id: str, places: list[Place]
+) -> Steps[dict[str, PartitionErrors | ClientError]]:
+    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
+        return [DeleteOffsets(coordinator.broker_id, group_id, places)]
+
+    return at_coordinators(connections, [group_id], make)
+
+
+def _partition_errors(response: Any, error_of: Any) -> PartitionErrors:
+    found: PartitionErrors = {}
+    for topic in response.topics:
+        for one in topic.partitions:
+            place = (topic.name, one.partition_index)
+            found[place] = None if one.error_code == NONE else error_of(place, one.error_code)
+    return dict(sorted(found.items(), key=_place_of))
+
+
+def _place_of(item: tuple[Place, Any]) -> Place:
+    return item[0]

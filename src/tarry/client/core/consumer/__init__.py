@@ -1,0 +1,1 @@
+"""Consuming: positions, fetches, look-ups of offsets."""

@@ -1,0 +1,314 @@
+"""The consumer's core for assigned partitions: positions, look-ups, fetches, records out.
+
+Groups come on top of this (`group/consumer`): they decide what `assign` is called with, and where
+reading begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tarry.base.doors import Random
+from tarry.base.errors import CorruptData
+from tarry.client.core.consumer.fetcher import Fetcher
+from tarry.client.core.consumer.lookup import (
+    EARLIEST,
+    LATEST,
+    OFFSET_UNKNOWN,
+    Answer,
+    Lookup,
+    OffsetQuery,
+)
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.core import ClientCore
+from tarry.client.errors import ClientError, NotSubscribed, OffsetOutOfRange, TopicRecreated
+from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
+from tarry.records.record import Record
+
+
+class RecordGroup(NamedTuple):
+    """Records of one partition in the order of their offsets."""
+
+    topic: str
+    partition: int
+    records: list[Record]
+
+
+class ConsumerCore(ClientCore):
+    """`assign` and `seek` between turns; `take` hands out what has come."""
+
+    what_waits = "polls bring nothing"
+
+    def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
+        super().__init__(settings, random, now_ms)
+        self.consumer_settings = settings
+        self.lookup = Lookup(self.connections, self.metadata, self.refresh)
+        self.fetcher = Fetcher(settings, self.connections, self.metadata, self.refresh)
+        self.fetcher.when_reset = self.seek_to
+        self.metadata.when_recreated = self._on_recreated
+        self._is_missing_told = False
+
+    # --- What is read, and from where
+
+    def assign(self, places: list[tuple[str, int]]) -> None:
+        """Read these partitions and no others; those that were read already go on."""
+        old = self.fetcher.positions
+        positions: dict[tuple[str, int], PartitionPosition] = {}
+        for place in places:
+            known = old.pop(place) if place in old else None
+            positions[place] = known or PartitionPosition(*place)
+        for position in old.values():
+            self.fetcher.forget(position)
+            self.cancel(position.question)
+        self.fetcher.positions = positions
+        self.track_only(self.topics_in_use())
+
+    def topics_in_use(self) -> list[str]:
+        """Topics whose metadata is needed; may repeat."""
+        return [topic for topic, _ in self.fetcher.positions]
+
+    def track_only(self, topics: Iterable[str]) -> None:
+        """Have the metadata of these topics asked for, and of no others."""
+        names = dict.fromkeys(topics)
+        for name in self.metadata.tracked:
+            if name not in names:
+                self.metadata.untrack(name)
+        for name in names:
+            self.track(name)
+
+    def cancel(self, question: object) -> None:
+        """Whoever was asked need not answer."""
+        self.lookup.cancel(question)
+
+    def position(self, place: tuple[str, int]) -> PartitionPosition:
+        """Of a partition that is read; NotSubscribed for another."""
+        position = self.fetcher.positions.get(place)
+        if position is None:
+            topic, partition = place
+            raise NotSubscribed(
+                f"{topic} [{partition}] is not read by this consumer: "
+                f"assign([({topic!r}, {partition})]) first, or wait until the group assigns it"
+            )
+        return position
+
+    def check_read(self, places: Iterable[tuple[str, int]]) -> None:
+        """Raise NotSubscribed unless all of them are read, before something happens to one."""
+        for place in places:
+            self.position(place)
+
+    def seek(self, place: tuple[str, int], offset: int) -> None:
+        position = self.position(place)
+        self.fetcher.forget(position)
+        self.cancel(position.question)
+        position.seek(offset)
+
+    def seek_to(self, place: tuple[str, int], timestamp: int) -> None:
+        """To a time, or to EARLIEST or LATEST; a time after the last record is the end."""
+        position = self.position(place)
+        self.fetcher.forget(position)
+        self.cancel(position.question)
+        position.seek(OFFSET_UNKNOWN)
+        position.question = self.lookup.ask(place, timestamp, self._on_found)
+
+    def pause(self, place: tuple[str, int]) -> None:
+        """Read nothing of a partition; what was read ahead is dropped, what is wrong stays."""
+        position = self.position(place)
+        position.is_paused = True
+        self.fetcher.forget(position)
+        position.drop_fetched()
+
+    def resume(self, place: tuple[str, int]) -> None:
+        self.position(place).is_paused = False
+
+    def begin_query(self, query: OffsetQuery) -> None:
+        """Look offsets up without moving there."""
+        for topic, _ in query.wanted:
+            self.track(topic)
+        query.begin(self.lookup)
+
+    def _on_found(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
+        position = self.position(place)
+        if isinstance(answer, ClientError):
+            position.fail(answer)
+        elif answer.offset == OFFSET_UNKNOWN:
+            # No record is that young: what comes next is.
+            self.seek_to(place, LATEST)
+        else:
+            position.seek(answer.offset)
+
+    def _on_recreated(self, topic: str) -> None:
+        for position in self.fetcher.positions.values():
+            if position.topic == topic:
+                position.fail_void(
+                    TopicRecreated(
+                        f"topic {topic} was deleted and made anew; offset {position.position} of "
+                        f"{position} belonged to the old one"
+                    )
+                )
+
+    # --- Turns
+
+    def work(self, now_ms: int) -> None:
+        for place, position in self.fetcher.positions.items():
+            if position.position < 0 and position.question is None and position.error is None:
+                self.begin_at(place, position)
+        self.lookup.work(now_ms)
+        self.fetcher.work(now_ms)
+
+    def begin_at(self, place: tuple[str, int], position: PartitionPosition) -> None:
+        """Nobody said where to begin: find out."""
+        self.reset(place, position)
+
+    def reset(self, place: tuple[str, int], position: PartitionPosition) -> None:
+        """As `auto.offset.reset` says."""
+        reset = self.consumer_settings.offset_reset
+        if reset == RESET_NONE:
+            position.fail(
+                OffsetOutOfRange(
+                    f"nobody said where to begin to read {position}, and auto.offset.reset is none"
+                )
+            )
+        else:
+            self.seek_to(place, EARLIEST if reset == RESET_EARLIEST else LATEST)
+
+    @property
+    def is_waiting(self) -> bool:
+        """A consumer waits for as long as it has something to read, and nothing to hand out."""
+        return bool(self.topics_in_use()) or super().is_waiting
+
+    @property
+    def trouble(self) -> str:
+        """Why records do not come at the moment; empty if nothing seems wrong."""
+        return super().trouble or self._trouble_with_topics()
+
+    def _trouble_with_topics(self) -> str:
+        """A topic that is not there, or a leader that cannot be reached."""
+        for name in dict.fromkeys(self.topics_in_use()):
+            topic = self.metadata.topics.get(name)
+            if topic is not None and topic.needs_refresh:
+                return self.metadata.problem_with(name, self.now_ms)
+        for topic_name, partition in self.fetcher.positions:
+            leader = self.metadata.leader_of(topic_name, partition)
+            failure = None if leader is None else self.connections.failure_of(leader.leader_id)
+            if failure is not None:
+                return str(failure)
+        return ""
+
+    @property
+    def has_records(self) -> bool:
+        """`take` has something to give or to raise."""
+        if self._news() is not None:
+            return True
+        return any(position.has_records for position in self.fetcher.positions.values())
+
+    def _missing_topic(self) -> str | None:
+        """A topic that is read and not there."""
+        for position in self.fetcher.positions.values():
+            if self.metadata.is_missing(position.topic, self.now_ms):
+                return position.topic
+        return None
+
+    def take(self, records_max: int) -> list[RecordGroup]:
+        """At most `records_max` records; the positions move behind them.
+
+        Raises an error that nobody has heard of, once nothing readable of its partition lies
+        before it; others do not have to run dry for that.
+        """
+        self._raise_news()
+        groups: list[RecordGroup] = []
+        count = 0
+        for position in self.fetcher.positions.values():
+            if position.is_paused:
+                continue
+            records = self._take_from(position, records_max - count)
+            if records:
+                groups.append(RecordGroup(position.topic, position.partition, records))
+                count += len(records)
+            if count >= records_max:
+                break
+        if groups:
+            self._rotate()
+        return groups
+
+    def _take_from(self, position: PartitionPosition, records_max: int) -> list[Record]:
+        taken = position.left_over
+        position.left_over = []
+        if taken:
+            position.position = position.left_over_end
+        fetcher = self.fetcher
+        while position.buffered and len(taken) < records_max:
+            fetched = position.buffered[0]
+            size, ends_at = fetched.size, fetched.next_ends_at()
+            try:
+                batch = fetched.take(position.position)
+            except CorruptData as error:
+                fetcher.on_damaged(position, str(error), ends_at, self.now_ms)
+                break
+            position.buffered_bytes -= size - fetched.size
+            fetcher.buffered_bytes -= size - fetched.size
+            if fetched.is_empty:
+                position.buffered.popleft()
+            taken.extend(batch.records)
+            position.position = batch.next_offset
+            position.read_epoch = batch.leader_epoch
+            position.corrupt = 0
+        if len(taken) > records_max:
+            position.left_over = taken[records_max:]
+            position.left_over_end = position.position
+            position.position = position.left_over[0].offset
+            del taken[records_max:]
+        return taken
+
+    def finish_handed_out(self) -> None:
+        """The user is done with everything that he was given."""
+        for position in self.fetcher.positions.values():
+            position.finish(position.position)
+
+    def give_back(self, position: PartitionPosition, records: list[Record]) -> None:
+        """Records that were taken and not used, in front of what is still kept."""
+        if records:
+            if not position.left_over:
+                position.left_over_end = position.position
+            position.left_over = records + position.left_over
+            position.position = records[0].offset
+
+    def _rotate(self) -> None:
+        """The partition that was read first comes last the next time."""
+        positions = self.fetcher.positions
+        if len(positions) > 1:
+            place = next(iter(positions))
+            positions[place] = positions.pop(place)
+
+    def _news(self) -> ClientError | None:
+        """Return the first error of a partition that the user has not heard of."""
+        for position in self.fetcher.positions.values():
+            if not position.is_error_told and not position.has_records and position.error:
+                return position.error
+        missing = self._missing_topic()
+        if missing is None:
+            self._is_missing_told = False
+        elif not self._is_missing_told:
+            return self.metadata.error_of(missing, self.now_ms)
+        return None
+
+    def _raise_news(self) -> None:
+        """An error that nobody has heard of does not wait until other partitions run dry."""
+        news = self._news()
+        if news is None:
+            return
+        for position in self.fetcher.positions.values():
+            if position.error is news:
+                position.is_error_told = True
+                raise news
+        self._is_missing_told = True
+        raise news
+
+    @property
+    def standing_error(self) -> ClientError | None:
+        """Error that was raised and still holds: a poll that brings nothing raises it again."""
+        for position in self.fetcher.positions.values():
+            if position.error is not None:
+                return position.error
+        missing = self._missing_topic()
+        return None if missing is None else self.metadata.error_of(missing, self.now_ms)

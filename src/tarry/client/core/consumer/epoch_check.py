@@ -1,0 +1,158 @@
+"""EpochCheck: whether a new leader's log still holds what was read (KIP-320).
+
+When the leader epoch grows, the new leader is asked where the epoch of the last batch that was
+fetched ends in its log (OffsetForLeaderEpoch).  If that is before the position, records that were
+read are gone: `LogTruncated`, and the user decides where to go on.  Nothing is fetched meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tarry.base.errors import NONE
+from tarry.client.core import reactions
+from tarry.client.core.connections import Connections
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.events import RECORDS_READY, Notice
+from tarry.client.core.exchange import Exchange
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.refresh import Refresh
+from tarry.client.errors import BrokerError, ClientError, LogTruncated, UnsupportedVersion
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_for_leader_epoch import (
+    EpochEndOffset,
+    OffsetForLeaderEpochRequest,
+    OffsetForLeaderEpochResponse,
+    OffsetForLeaderPartition,
+    OffsetForLeaderTopic,
+    decode_offset_for_leader_epoch_response,
+)
+
+CONSUMER_ID: Final = -1
+OFFSET_UNDEFINED: Final = -1
+
+
+class EpochCheck:
+    """Collects positions in `is_needed` and asks for them in `work`."""
+
+    def __init__(self, connections: Connections, metadata: Metadata, refresh: Refresh) -> None:
+        self.connections = connections
+        self.metadata = metadata
+        self.refresh = refresh
+        self._wanted: dict[int, list[PartitionPosition]] = {}
+
+    def is_needed(self, position: PartitionPosition, leader_id: int, leader_epoch: int) -> bool:
+        """Whether this position must be checked before it is fetched from; it is asked then."""
+        if position.fetch_epoch < 0 or leader_epoch <= position.checked_epoch:
+            # Nothing was read yet, or nobody has led since.
+            position.checked_epoch = leader_epoch
+            return False
+        if not position.is_being_checked:
+            position.is_being_checked = True
+            # What is on its way from the leader before may be what the new one does not have.
+            position.era += 1
+            self._wanted.setdefault(leader_id, []).append(position)
+        return True
+
+    def work(self, now_ms: int) -> None:
+        wanted = self._wanted
+        self._wanted = {}
+        for leader_id, positions in wanted.items():
+            connection = self.connections.for_broker(leader_id)
+            assert connection is not None
+            connection.send(_OffsetForLeaderEpoch(self, positions), now_ms)
+
+
+class _Asked(NamedTuple):
+    """A position as it stood when it was asked about."""
+
+    position: PartitionPosition
+    era: int
+    fetch_offset: int
+    fetch_epoch: int
+    leader_epoch: int
+
+
+class _OffsetForLeaderEpoch(Exchange):
+    """The positions whose leader is the same broker."""
+
+    def __init__(self, check: EpochCheck, positions: list[PartitionPosition]) -> None:
+        super().__init__(
+            api_keys.OFFSET_FOR_LEADER_EPOCH,
+            decode_offset_for_leader_epoch_response,
+            check.connections.settings.request_timeout_ms,
+        )
+        self.check = check
+        self._asked = {
+            (one.topic, one.partition): _Asked(
+                one, one.era, one.fetch_offset, one.fetch_epoch, self._epoch_of(one)
+            )
+            for one in positions
+        }
+
+    def _epoch_of(self, position: PartitionPosition) -> int:
+        leader = self.check.metadata.leader_of(position.topic, position.partition)
+        return leader.leader_epoch if leader is not None else -1
+
+    def build(self, version: int) -> Message:
+        topics: dict[str, OffsetForLeaderTopic] = {}
+        for (name, index), asked in self._asked.items():
+            topic = topics.setdefault(name, OffsetForLeaderTopic(name))
+            topic.partitions.append(
+                OffsetForLeaderPartition(index, asked.leader_epoch, asked.fetch_epoch)
+            )
+        return OffsetForLeaderEpochRequest(replica_id=CONSUMER_ID, topics=[*topics.values()])
+
+    def on_response(self, response: Any, now_ms: int) -> None:
+        assert isinstance(response, OffsetForLeaderEpochResponse)
+        for topic in response.topics:
+            for answer in topic.partitions:
+                self._settle(topic.topic, answer, now_ms)
+
+    def _settle(self, topic: str, answer: EpochEndOffset, now_ms: int) -> None:
+        asked = self._asked.get((topic, answer.partition))
+        if asked is None:
+            return
+        position = asked.position
+        position.is_being_checked = False
+        if asked.era != position.era:
+            return
+        if answer.error_code != NONE:
+            self._refused(position, answer.error_code, now_ms)
+        elif answer.end_offset == OFFSET_UNDEFINED or answer.end_offset < asked.fetch_offset:
+            self._truncated(asked, answer.end_offset)
+        else:
+            position.checked_epoch = asked.leader_epoch
+
+    def _truncated(self, asked: _Asked, end_offset: int) -> None:
+        ends = f"ends at {end_offset}" if end_offset >= 0 else "is unknown"
+        asked.position.fail_void(
+            LogTruncated(
+                f"{asked.position} was read up to offset {asked.fetch_offset}, but epoch "
+                f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
+            )
+        )
+        self.check.connections.put(Notice(RECORDS_READY))
+
+    def _refused(self, position: PartitionPosition, code: int, now_ms: int) -> None:
+        reaction = reactions.reaction_to(reactions.LOOKUP, code)
+        if reaction == reactions.FAIL:
+            position.fail(BrokerError(code, f"{position} cannot be checked"))
+            self.check.connections.put(Notice(RECORDS_READY))
+            return
+        if reaction == reactions.REFRESH:
+            self.check.refresh.want(now_ms)
+        position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        for asked in self._asked.values():
+            position = asked.position
+            position.is_being_checked = False
+            if asked.era != position.era:
+                continue
+            if isinstance(error, UnsupportedVersion):
+                # Brokers that old cannot tell, and their clients never asked.
+                position.checked_epoch = asked.leader_epoch
+            else:
+                position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms

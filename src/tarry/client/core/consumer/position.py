@@ -1,0 +1,129 @@
+"""PartitionPosition: where the reading of one partition stands.
+
+Invariant: an answer counts only if `era` is what it was when the question was sent.  Whoever moves
+the position, drops what was fetched or doubts it begins a new era.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from tarry.client.core.consumer.fetched import Fetched
+from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
+from tarry.client.errors import ClientError
+from tarry.records.record import Record
+
+
+class PartitionPosition:
+    """`position` is the next offset for the user, `fetch_offset` the next to ask the broker for.
+
+    Between the two lie the fetched batches.  While they are unknown the leader is being asked
+    for them, and nothing is fetched.
+    """
+
+    def __init__(self, topic: str, partition: int) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.position = OFFSET_UNKNOWN
+        self.fetch_offset = OFFSET_UNKNOWN
+        # The leader epoch of the last batch that was fetched, -1 if there was none, and the
+        # leader's epoch under which that was last found to be in its log.
+        self.fetch_epoch = -1
+        self.checked_epoch = -1
+        # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
+        self.read_epoch = -1
+        self.is_being_checked = False
+        # While the leader, or the group's coordinator, is asked where the position is.
+        self.question: object | None = None
+        # Up to here the user is done; what a commit says.
+        self.finished = OFFSET_UNKNOWN
+        # The log that the position belonged to is gone: it must not be committed.
+        self.is_void = False
+        self.is_paused = False
+        self.buffered: deque[Fetched] = deque()
+        self.buffered_bytes = 0
+        # Decoded records that a poll left over, and the position behind all of them.
+        self.left_over: list[Record] = []
+        self.left_over_end = OFFSET_UNKNOWN
+        self.high_watermark = -1
+        self.log_start_offset = -1
+        self.retry_at_ms = 0
+        self.failures = 0
+        # Corrupt answers in a row: one may be the network's, a second one is the log's.
+        self.corrupt = 0
+        # Offsets that the last answer had no batch for, and whether such a gap was once the same
+        # in two answers: a compaction leaves gaps, and so does a damaged offset.
+        self.gap: tuple[int, int] | None = None
+        self.has_gaps = False
+        # Where an answer was last found to be damaged: no gap may begin there.
+        self.flawed_at = OFFSET_UNKNOWN
+        # Raised by the next poll; the partition is held until it is sought anew.
+        self.error: ClientError | None = None
+        self.is_error_told = False
+        self.era = 0
+
+    def __str__(self) -> str:
+        return f"{self.topic} [{self.partition}]"
+
+    def seek(self, offset: int, leader_epoch: int = -1) -> None:
+        """Read on from this offset; what was fetched is dropped, what was wrong is over."""
+        self.position = offset
+        self.finished = offset
+        self.is_void = False
+        self.read_epoch = leader_epoch
+        self.question = None
+        self.error = None
+        self.is_error_told = False
+        self.flawed_at = OFFSET_UNKNOWN
+        self.corrupt = 0
+        self.failures = 0
+        self.retry_at_ms = 0
+        self.drop_fetched()
+
+    def drop_fetched(self) -> None:
+        """Fetch from the position again, as if nothing had come since it was there."""
+        self.era += 1
+        self.fetch_offset = self.position
+        self.fetch_epoch = self.read_epoch
+        self.buffered.clear()
+        self.buffered_bytes = 0
+        self.left_over = []
+
+    def fail(self, error: ClientError) -> None:
+        """Hold the partition until the user has heard why and sought elsewhere."""
+        self.error = error
+        self.is_error_told = False
+        self.era += 1
+
+    def fail_void(self, error: ClientError) -> None:
+        """The same, and the position belongs to a log that is gone: no commit may name it."""
+        self.fail(error)
+        self.is_void = True
+        self.finished = OFFSET_UNKNOWN
+
+    def finish(self, offset: int) -> None:
+        """The user is done with what lies before this offset."""
+        if not self.is_void:
+            self.finished = offset
+
+    @property
+    def has_unread(self) -> bool:
+        """Records were fetched that the user is not done with; they may come back to us."""
+        return bool(self.buffered or self.left_over) or self.finished != self.position
+
+    @property
+    def has_records(self) -> bool:
+        """Something can be handed out without asking the broker."""
+        return not self.is_paused and bool(self.buffered or self.left_over)
+
+    @property
+    def is_at_end(self) -> bool:
+        """Everything up to the last known high watermark was handed out."""
+        return 0 <= self.high_watermark <= self.position
+
+    @property
+    def lag(self) -> int:
+        """Records between the position and the last known high watermark; -1: not known."""
+        if self.high_watermark < 0 or self.position < 0:
+            return -1
+        return max(self.high_watermark - self.position, 0)

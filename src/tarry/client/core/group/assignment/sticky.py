@@ -1,0 +1,198 @@
+"""The cooperative-sticky assignor: balanced, and as little moved as balance allows.
+
+It assigns twice.  What moves from one living member to another is taken out of the first answer,
+so that the old owner gives it up and rejoins; the second answer hands it out.  Nothing is owned
+twice in between.  A claim of an older generation loses; one that two members make for the same
+generation counts for neither.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tarry.client.core.group.assignment.consumer_protocol import (
+    GENERATION_UNKNOWN,
+    GroupMember,
+    Place,
+)
+from tarry.wire.reader import MalformedData, Reader
+from tarry.wire.writer import Writer
+
+Owned = dict[str, list[Place]]
+
+
+def cooperative_user_data(generation_id: int) -> bytes:
+    """The generation, for clients that read no newer subscription than version 1."""
+    writer = Writer()
+    writer.i32(generation_id)
+    return writer.joined()
+
+
+def claimed_generation(member: GroupMember) -> int:
+    """The generation in which a member was given what it says it owns."""
+    said = member.subscription
+    if said.generation_id != GENERATION_UNKNOWN or said.user_data is None:
+        return said.generation_id
+    try:
+        return int(Reader(said.user_data).i32())
+    except MalformedData:
+        return GENERATION_UNKNOWN
+
+
+def assign_cooperatively(
+    members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+) -> dict[str, list[Place]]:
+    """What each member may read as soon as it hears of it."""
+    claims = _Claims(members, partition_counts)
+    wanted = [sorted(member.subscription.topics) for member in members]
+    if all(topics == wanted[0] for topics in wanted):
+        assignment = _assign_alike(claims, partition_counts)
+    else:
+        assignment = _assign_mixed(claims, members, partition_counts)
+    return {
+        member_id: [place for place in places if claims.is_free_for(member_id, place)]
+        for member_id, places in assignment.items()
+    }
+
+
+class _Claims:
+    """What the members own, as far as it can be believed."""
+
+    def __init__(self, members: Sequence[GroupMember], counts: Mapping[str, int]) -> None:
+        # In the order of the ids, so that every leader comes to the same.
+        self.owned: Owned = {
+            member.member_id: [] for member in sorted(members, key=lambda one: one.member_id)
+        }
+        self._holders: dict[Place, tuple[int, str]] = {}
+        self._disputed: dict[Place, None] = {}
+        wanted = {member.member_id: member.subscription.topics for member in members}
+        for member in members:
+            self._hear(member)
+        for place, (_, member_id) in self._holders.items():
+            topic, index = place
+            is_there = index < counts.get(topic, 0) and topic in wanted[member_id]
+            if is_there and place not in self._disputed:
+                self.owned[member_id].append(place)
+        for places in self.owned.values():
+            places.sort(key=_by_partition)
+
+    def _hear(self, member: GroupMember) -> None:
+        generation_id = claimed_generation(member)
+        for place in member.subscription.owned:
+            best = self._holders.get(place)
+            if best is None or generation_id > best[0]:
+                self._holders[place] = (generation_id, member.member_id)
+                self._disputed.pop(place, None)
+            elif generation_id == best[0]:
+                self._disputed[place] = None
+
+    def is_free_for(self, member_id: str, place: Place) -> bool:
+        """Nobody else may still be reading it."""
+        holder = self._holders.get(place)
+        return holder is None or (holder[1] == member_id and place not in self._disputed)
+
+
+def _by_partition(place: Place) -> tuple[int, str]:
+    return place[1], place[0]
+
+
+def _all_places(counts: Mapping[str, int]) -> list[Place]:
+    return [(topic, index) for topic in sorted(counts) for index in range(counts[topic])]
+
+
+def _assign_alike(claims: _Claims, counts: Mapping[str, int]) -> dict[str, list[Place]]:
+    """All members want the same topics: each gets the smaller share, some one more."""
+    places = _all_places(counts)
+    share, larger_count = divmod(len(places), len(claims.owned))
+    assignment: dict[str, list[Place]] = {}
+    below: list[str] = []
+    at_share: list[str] = []
+    larger = 0
+    for member_id, owned in claims.owned.items():
+        kept = owned[:share]
+        if len(owned) > share and larger < larger_count:
+            kept = owned[: share + 1]
+            larger += 1
+        elif len(owned) < share:
+            below.append(member_id)
+        else:
+            at_share.append(member_id)
+        assignment[member_id] = kept
+    taken = {place for kept in assignment.values() for place in kept}
+    _deal(assignment, [place for place in places if place not in taken], (below, at_share), share)
+    return assignment
+
+
+def _deal(
+    assignment: dict[str, list[Place]],
+    free: list[Place],
+    groups: tuple[list[str], list[str]],
+    share: int,
+) -> None:
+    """In turn to those below the share; when all have it, one more to each in order."""
+    below, at_share = groups
+    turn = 0
+    for place in free:
+        if not below:
+            assignment[at_share.pop(0)].append(place)
+            continue
+        turn %= len(below)
+        member_id = below[turn]
+        assignment[member_id].append(place)
+        if len(assignment[member_id]) == share:
+            del below[turn]
+            at_share.append(member_id)
+        else:
+            turn += 1
+
+
+# One move brings two members closer; no group needs more rounds than it has partitions, and this
+# bounds what a mistake could cost.
+ROUNDS_MAX: Final = 1_000
+
+
+def _assign_mixed(
+    claims: _Claims, members: Sequence[GroupMember], counts: Mapping[str, int]
+) -> dict[str, list[Place]]:
+    """Members want different topics: what is free goes to the least loaded of those who want it,
+    those partitions first that fewest want; then single partitions move while it helps."""
+    topics = {member.member_id: member.subscription.topics for member in members}
+    assignment = {member_id: list(owned) for member_id, owned in claims.owned.items()}
+    wanting = {
+        topic: [member_id for member_id in assignment if topic in topics[member_id]]
+        for topic in counts
+    }
+    owner = {place: member_id for member_id, owned in assignment.items() for place in owned}
+    places = _all_places(counts)
+    places.sort(key=lambda place: (len(wanting[place[0]]), place))
+    for place in places:
+        if place not in owner and wanting[place[0]]:
+            member_id = min(wanting[place[0]], key=lambda one: (len(assignment[one]), one))
+            assignment[member_id].append(place)
+            owner[place] = member_id
+    for _ in range(ROUNDS_MAX):
+        if not _balance_once(assignment, owner, wanting, places):
+            break
+    return assignment
+
+
+def _balance_once(
+    assignment: dict[str, list[Place]],
+    owner: dict[Place, str],
+    wanting: Mapping[str, list[str]],
+    places: Sequence[Place],
+) -> bool:
+    """Move each partition that a member with two less would take; whether any moved."""
+    has_moved = False
+    for place in places:
+        holder = owner.get(place)
+        if holder is None:
+            continue
+        least = min(wanting[place[0]], key=lambda one: (len(assignment[one]), one))
+        if len(assignment[least]) + 1 < len(assignment[holder]):
+            assignment[holder].remove(place)
+            assignment[least].append(place)
+            owner[place] = least
+            has_moved = True
+    return has_moved

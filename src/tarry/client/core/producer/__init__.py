@@ -1,0 +1,1 @@
+"""Producing: records gathered into batches, and the batches brought to their leaders."""

@@ -1,0 +1,232 @@
+"""Accumulator: records become batches, batches wait for their time.
+
+A batch is closed when it is full, when it has lingered, or when somebody waits for it.
+`buffer.memory` bounds everything that is not done; whoever finds no room waits outside.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from tarry.client.core.connections import Connections
+from tarry.client.core.events import BATCH_DONE, Notice
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
+from tarry.client.core.producer.queue import PartitionQueue
+from tarry.client.errors import ClientError, RecordTooLarge
+from tarry.client.settings import ProducerSettings
+from tarry.records.batch import HEADER_SIZE
+from tarry.records.builder import Headers
+
+# Failed batches that `flush` reports one by one; of older ones only the number is kept.
+FAILED_BATCHES_MAX: Final = 1_000
+
+
+def record_size(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
+    """The most that a record can take in a batch."""
+    size = RECORD_OVERHEAD
+    if key is not None:
+        size += len(key)
+    if value is not None:
+        size += len(value)
+    if headers:
+        for name, content in headers:
+            # Five bytes at most for each of the two lengths, four at most for each character.
+            size += 10 + 4 * len(name) + (len(content) if content is not None else 0)
+    return size
+
+
+class Accumulator:
+    """All queues of one producer, and which of them have something to send."""
+
+    def __init__(
+        self, settings: ProducerSettings, connections: Connections, metadata: Metadata
+    ) -> None:
+        self.settings = settings
+        self.record_bytes_max = min(settings.request_bytes_max - HEADER_SIZE, settings.buffer_bytes)
+        # When the records that are appended now come.
+        self.now_ms = 0
+        self.buffered_bytes = 0
+        # Queues with batches to send, as an ordered set: those served go to the end.
+        self.ready: dict[PartitionQueue, None] = {}
+        self.failed: list[ProducerBatch] = []
+        self.failed_before = 0
+        self.batches_closed = 0
+        # Records that a broker has taken.
+        self.acknowledged = 0
+        # The last batch that ended ended by its deadline.
+        self.has_expired = False
+        # What a face makes of it: its own kind of receipt, which knows the face by the batch.
+        self.receipt_type: type[Receipt] = Receipt
+        self.owner: object = None
+        # Called with topic and partition when a batch is closed.
+        self.when_closed: Callable[[str, int], None] | None = None
+        self._connections = connections
+        self._metadata = metadata
+        self._tasks = connections.tasks
+        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._has_notice = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Every record that was appended is done."""
+        return self.buffered_bytes == 0
+
+    def has_room(self, size: int) -> bool:
+        """A record always fits an empty buffer, so that none waits for ever."""
+        return self.buffered_bytes == 0 or (
+            self.buffered_bytes + size <= self.settings.buffer_bytes
+        )
+
+    def fits(self, queue: PartitionQueue, size: int) -> bool:
+        """Whether the open batch takes a record of this size; a new batch takes any."""
+        batch = queue.open
+        if batch is None:
+            return True
+        # The sum of what records take at most is at hand; the exact size only decides at the end.
+        batch_bytes = self.settings.batch_bytes
+        return batch.payload_bytes + size <= batch_bytes or batch.size + size <= batch_bytes
+
+    def append(
+        self,
+        queue: PartitionQueue,
+        timestamp: int,
+        key: bytes | None,
+        value: bytes | None,
+        headers: Headers | None,
+        size: int,
+    ) -> Receipt:
+        """Add a record of at most `size` bytes to the open batch; a batch that it does not fit is
+        closed before.  A record that is larger than a batch gets one of its own."""
+        if not self.fits(queue, size):
+            self.close(queue)
+        batch = queue.open
+        if batch is None:
+            batch = self._open(queue, self.now_ms)
+        place = batch.append(timestamp, key, value, headers)
+        batch.payload_bytes += size
+        self.buffered_bytes += size
+        if size >= self.settings.batch_bytes:
+            self.close(queue)
+        return self.receipt_type(batch, place, timestamp)
+
+    def queue(self, topic: str, partition: int) -> PartitionQueue:
+        queue = self._queues.get((topic, partition))
+        if queue is None:
+            queue = PartitionQueue(topic, partition, self.close, self.expire)
+            self._queues[topic, partition] = queue
+        return queue
+
+    def _open(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
+        deadline_ms = now_ms + self.settings.delivery_timeout_ms
+        batch = ProducerBatch(queue.topic, queue.partition, (queue.batches_made,), deadline_ms)
+        batch.owner = self.owner
+        queue.batches_made += 1
+        queue.open = batch
+        self._tasks.schedule(queue.linger, now_ms + self.settings.linger_ms)
+        self._tasks.schedule_earlier(queue.expiry, deadline_ms)
+        return batch
+
+    def close(self, queue: PartitionQueue) -> None:
+        """Close the open batch, so that it is sent as soon as possible."""
+        if queue.close_open():
+            self._tasks.cancel(queue.linger)
+            self.ready[queue] = None
+            self.batches_closed += 1
+            if self.when_closed is not None:
+                self.when_closed(queue.topic, queue.partition)
+
+    def put_back(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
+        """A batch, or a piece of one, that has to be sent again."""
+        queue.put_back(batch)
+        self.ready[queue] = None
+
+    def close_all(self) -> None:
+        for queue in self._queues.values():
+            self.close(queue)
+
+    def refuse_size(self, size: int) -> None:
+        """Say why a record of more than `record_bytes_max` is not taken."""
+        if size + HEADER_SIZE > self.settings.request_bytes_max:
+            raise RecordTooLarge(
+                f"a record of {size} bytes; max.request.size is {self.settings.request_bytes_max}"
+            )
+        raise RecordTooLarge(
+            f"a record of {size} bytes; buffer.memory is {self.settings.buffer_bytes}"
+        )
+
+    # --- The end of batches
+
+    def expire(self, queue: PartitionQueue, now_ms: int) -> None:
+        """Fail what is not done after `delivery.timeout.ms`; what is under way keeps its place in
+        `in_flight`, because its answer still counts for those behind it."""
+        if queue.open is not None and queue.open.deadline_ms <= now_ms:
+            self.close(queue)
+        for batch in [*queue.in_flight, *queue.waiting]:
+            if not batch.is_done and batch.deadline_ms <= now_ms:
+                problem = self.problem_of(queue, now_ms)
+                self.has_expired = True
+                self.fail(batch, expired(batch, self.settings.delivery_timeout_ms, problem))
+        queue.waiting = deque(batch for batch in queue.waiting if not batch.is_done)
+        left = [batch for batch in (*queue.in_flight, *queue.waiting) if not batch.is_done]
+        if queue.open is not None:
+            left.append(queue.open)
+        if left:
+            self._tasks.schedule(queue.expiry, min(batch.deadline_ms for batch in left))
+
+    def problem_of(self, queue: PartitionQueue, now_ms: int) -> str:
+        """What stands in the way of a batch that was never answered."""
+        if self._metadata.leader_of(queue.topic, queue.partition) is None:
+            return self._metadata.problem_with(queue.topic, now_ms)
+        return ""
+
+    def fail_all(self, error: ClientError) -> None:
+        """Nothing more will be sent."""
+        for queue in self._queues.values():
+            self.close(queue)
+            for batch in [*queue.in_flight, *queue.waiting]:
+                if not batch.is_done:
+                    self.fail(batch, error)
+            queue.waiting.clear()
+        self.ready.clear()
+
+    def succeed(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
+        batch.succeed(base_offset, append_time_ms)
+        self.acknowledged += batch.count
+        self.has_expired = False
+        self._release(batch.payload_bytes)
+
+    def fail(self, batch: ProducerBatch, error: ClientError) -> None:
+        batch.fail(error)
+        self._release(batch.payload_bytes)
+        self.remember_failed(batch)
+
+    def remember_failed(self, batch: ProducerBatch) -> None:
+        if len(self.failed) >= FAILED_BATCHES_MAX:
+            self.failed_before += self.failed.pop(1).unseen_failures
+        self.failed.append(batch)
+
+    def take_failures(self) -> tuple[int, ClientError | None]:
+        """How many records failed without anybody asking, and the first reason."""
+        unseen = [batch for batch in self.failed if batch.unseen_failures > 0]
+        count = self.failed_before + sum(batch.unseen_failures for batch in unseen)
+        first = unseen[0].error if unseen else None
+        self.failed = []
+        self.failed_before = 0
+        return count, first
+
+    def release_after_split(self, batch: ProducerBatch, pieces: list[ProducerBatch]) -> None:
+        """What a batch that was taken apart does not hand on to its pieces."""
+        self._release(batch.payload_bytes - sum(piece.payload_bytes for piece in pieces))
+
+    def _release(self, size: int) -> None:
+        """Room for others; those who wait are told once a turn."""
+        self.buffered_bytes -= size
+        if not self._has_notice:
+            self._has_notice = True
+            self._connections.put(Notice(BATCH_DONE))
+
+    def begin_turn(self) -> None:
+        self._has_notice = False

@@ -1,0 +1,1 @@
+"""Compaction: of all records with the same key only the last one stays."""

@@ -1,0 +1,186 @@
+"""How far a log is compacted, and what its compacted segments are: `compaction-checkpoint`.
+
+One file in the log's directory, replaced as a whole and checksummed.  Its renaming is the moment
+in which a swap of segments counts: before it the old segments hold, after it the new ones, whose
+files then get their names, by the running broker or by the next start.
+
+`generation` is part of the names that new files have until then, so that a start never takes one
+of a later swap, perhaps half written, for one of this.  Below `end_offset` the log has exactly the
+segments of `rows`; only they may have gaps.  Records below `cleaned_offset` have been compared
+with all later ones up to there.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.log.recovery.listing import Listing
+from tarry.log.recovery.points import LogCheckpoint
+from tarry.log.segment import (
+    LOG_SUFFIX,
+    NO_TIMESTAMP,
+    UNKNOWN_TIMESTAMP,
+    SegmentRow,
+    decode_segment_row,
+    segment_path,
+)
+from tarry.log.small_files import decode_lines, encode_lines
+
+logger = logging.getLogger("tarry.log")
+
+COMPACTION_FILE: Final = "compaction-checkpoint"
+TEMPORARY_SUFFIX: Final = ".tmp"
+# What a new file is called until its swap, behind the segment's suffix and the generation.
+CLEANED_SUFFIX: Final = ".cleaned"
+# Put behind the name of such a file when it cannot be known whether it counts.
+KEPT_SUFFIX: Final = "-kept"
+# Of no swap: a file that was replaced and is to be removed.
+REPLACED_GENERATION: Final = 0
+_FIRST_LINE: Final = "tarry compaction 1"
+
+
+def cleaned_name(name: str, generation: int) -> str:
+    """What the file that will be `name` is called before the swap."""
+    return f"{name}.{generation}{CLEANED_SUFFIX}"
+
+
+class CompactionCheckpoint:
+    """The file's content."""
+
+    def __init__(self) -> None:
+        self.generation = 0
+        self.cleaned_offset = 0
+        self.end_offset = 0
+        self.rows: list[SegmentRow] = []
+
+    def encode(self) -> bytes:
+        offsets = f"{self.generation} {self.cleaned_offset} {self.end_offset}"
+        return encode_lines(_FIRST_LINE, [offsets, *[row.encode() for row in self.rows]])
+
+    def covered_rows(self, checkpoint: LogCheckpoint) -> list[SegmentRow]:
+        """The log's segments, given what the recovery point says of them.
+
+        It may be older than this file.  Where both know a segment it is the newer one of its
+        index files.
+        """
+        known = {row.base_offset: row for row in checkpoint.segments}
+        rows: list[SegmentRow] = []
+        for row in self.rows:
+            other = known.get(row.base_offset)
+            # Of the same size it may still be what was compacted: 247 bytes became other 247.
+            rows.append(other if other is not None and _is_same(row, other) else row)
+        later = [row for row in checkpoint.segments if row.base_offset >= self.end_offset]
+        if not later:
+            base = self.end_offset
+            later = [SegmentRow([base, 0, NO_TIMESTAMP, base, UNKNOWN_TIMESTAMP, 0, 0])]
+        rows += later
+        while len(rows) > 1 and rows[1].base_offset <= checkpoint.log_start_offset:
+            del rows[0]
+        return rows
+
+
+def _is_same(row: SegmentRow, other: SegmentRow) -> bool:
+    """Whether both rows are of the same batches."""
+    return (
+        row.size == other.size
+        and row.max_timestamp == other.max_timestamp
+        and row.max_timestamp_offset == other.max_timestamp_offset
+        and row.modified_wall_ms == other.modified_wall_ms
+    )
+
+
+def decode_compaction(content: bytes) -> CompactionCheckpoint | None:
+    """What the file says, or None if it is damaged."""
+    lines = decode_lines(_FIRST_LINE, content)
+    if not lines:
+        return None
+    checkpoint = CompactionCheckpoint()
+    numbers = [int(number) for number in lines[0].split(" ")]
+    checkpoint.generation, checkpoint.cleaned_offset, checkpoint.end_offset = numbers
+    checkpoint.rows = [decode_segment_row(line) for line in lines[1:]]
+    return checkpoint
+
+
+class FoundCompaction:
+    """What a start found of compaction in a log's directory."""
+
+    def __init__(self) -> None:
+        self.checkpoint: CompactionCheckpoint | None = None
+        # The file is there and says nothing: any of the older segments may have gaps.
+        self.is_damaged = False
+        # Names were changed, which a flush of the directory makes durable.
+        self.has_changed = False
+
+    def gaps_end_offset(self, last_base_offset: int) -> int:
+        """Segments that begin below it may have gaps.
+
+        If the file is damaged that is all but the last one that was durable: behind it a gap is
+        what a crash has torn.
+        """
+        if self.is_damaged:
+            return last_base_offset
+        return self.checkpoint.end_offset if self.checkpoint is not None else 0
+
+
+def finish_swap(disk: Disk, listing: Listing) -> FoundCompaction:
+    """Bring a swap that counts to its end and take away what belongs to none; before the start.
+
+    `StorageError` if the checkpoint cannot be read now: nothing was changed, and another start may
+    succeed.
+    """
+    found = FoundCompaction()
+    checkpoint = None
+    if listing.has(COMPACTION_FILE):
+        file = disk.open(f"{listing.directory}/{COMPACTION_FILE}")
+        checkpoint = decode_compaction(file.read(0, file.size))
+        file.close()
+        found.checkpoint = checkpoint
+        found.is_damaged = checkpoint is None
+    left_over = [
+        name for name in listing.names if name.endswith((CLEANED_SUFFIX, TEMPORARY_SUFFIX))
+    ]
+    renamed: list[str] = []
+    if checkpoint is not None:
+        suffix = cleaned_name("", checkpoint.generation)
+        renamed = [name for name in left_over if name.endswith(suffix)]
+        if renamed:
+            # After a kill -9 the checkpoint's own name may not be durable: the old segments are
+            # not given up before it is.
+            disk.flush([], [listing.directory])
+        for name in renamed:
+            path = f"{listing.directory}/{name}"
+            disk.rename(path, path[: -len(suffix)])
+            found.has_changed = True
+    for name in left_over:
+        is_ours = name.endswith(CLEANED_SUFFIX) or name == COMPACTION_FILE + TEMPORARY_SUFFIX
+        if not is_ours or name in renamed:
+            continue
+        path = f"{listing.directory}/{name}"
+        if found.is_damaged:
+            # Perhaps the only copy of what the damaged file named.
+            logger.warning("%s is kept as %s%s", path, name, KEPT_SUFFIX)
+            disk.rename(path, path + KEPT_SUFFIX)
+        else:
+            disk.remove(path)
+        found.has_changed = True
+    if checkpoint is not None and _remove_replaced(disk, listing, checkpoint):
+        found.has_changed = True
+    if found.has_changed:
+        listing.read(disk)
+    return found
+
+
+def _remove_replaced(disk: Disk, listing: Listing, checkpoint: CompactionCheckpoint) -> bool:
+    """Remove files of segments that the checkpoint's have taken the place of."""
+    kept = {row.base_offset: None for row in checkpoint.rows}
+    has_removed = False
+    for base_offset in dict.fromkeys([*listing.base_offsets, *listing.index_offsets]):
+        if base_offset < checkpoint.end_offset and base_offset not in kept:
+            path = segment_path(listing.directory, base_offset)
+            for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                disk.remove(path + suffix)
+            has_removed = True
+    return has_removed

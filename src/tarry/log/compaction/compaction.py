@@ -1,0 +1,426 @@
+"""Compaction of one log: of all records with the same key only the last one stays.
+
+A pass maps the keys of the dirty part, as many as the buffer takes, then copies the log from its
+begin to where the map ends and leaves out what has a later record in it.  New segments take the
+place of the old ones a few at a time, each time by a swap that a crash leaves done or not begun
+(`compaction_checkpoint`).  Passes follow each other until the whole dirty part is clean.
+
+Everything is done in steps with a bounded effort; flushes end as events.  What is read was
+durable, so a batch that its CRC does not fit is a flaw of the log.  A batch that fits and still
+cannot be opened stays as it is: what nobody can read takes nothing away from anybody.  Hot.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.doors import LogFile
+from tarry.base.errors import CorruptData, StorageError
+from tarry.log.batch_walk import BatchWalk
+from tarry.log.compaction.batch import BatchCompaction, KeepRules
+from tarry.log.compaction.checkpoint import (
+    COMPACTION_FILE,
+    TEMPORARY_SUFFIX,
+    CompactionCheckpoint,
+)
+from tarry.log.compaction.effort import BATCH_UNITS, KIB_UNITS, SOURCE_UNITS, Effort
+from tarry.log.compaction.key_map import KeyMap
+from tarry.log.compaction.output import CompactedSegment
+from tarry.log.log import Log
+from tarry.log.segment import Segment
+from tarry.records.batch import BatchHeader
+from tarry.records.rebuild import empty_batch
+
+logger = logging.getLogger("tarry.log")
+
+# What `step` and `on_flushed` say when there is no flush to wait for.
+GO_ON: Final = -1
+DONE: Final = -2
+
+# One read of a source: cold data from a slow disk must not hold up a turn for long.
+BLOCK_BYTES: Final = 256 * 1024
+# Written and not flushed: with more, the kernel makes whoever writes wait for the device.
+UNFLUSHED_BYTES_MAX: Final = 8 * 1024 * 1024
+# Entries of the key map that are dropped in one go: a few milliseconds.
+CLEARED_ENTRIES: Final = 10_000
+
+_MAPPING: Final = 0
+_COPYING: Final = 1
+_FLUSHING_BYTES: Final = 2
+_FLUSHING_FILES: Final = 3
+_SWAP_BEGUN: Final = 4
+_FLUSHING_SWAP: Final = 5
+_CLEARING: Final = 6
+_DONE: Final = 7
+
+
+class Compaction:
+    """One log's dirty part up to `target_offset`, where a segment begins.
+
+    `producer_ends` gives the last offset of each producer's last batch, which stays for its
+    sequence, without records if it must.
+    """
+
+    def __init__(
+        self, log: Log, target_offset: i64, producer_ends: dict[int, int], buffer_bytes: i64
+    ) -> None:
+        self.log = log
+        self.target_offset: i64 = target_offset
+        self.producer_ends = producer_ends
+        self.keys = KeyMap(buffer_bytes)
+        # Up to here the keys are mapped.
+        self.end_offset: i64 = -1
+        self.passes = 0
+        self.is_abandoned = False
+        self.bytes_before: i64 = 0
+        self.bytes_after: i64 = 0
+        self.records_dropped: i64 = 0
+        self.keyless_dropped: i64 = 0
+        # Base offsets of batches that cannot be opened.
+        self._unreadable: dict[int, None] = {}
+        self._phase: i64 = _CLEARING
+        self._sources: list[Segment] = []
+        self._source: i64 = 0
+        self._walk: BatchWalk | None = None
+        self._batch: BatchCompaction | None = None
+        self._rules = KeepRules(self.keys, 0, 0)
+        self._output: CompactedSegment | None = None
+        self._checkpoint: CompactionCheckpoint | None = None
+        log.compaction.is_under_way = True
+
+    @property
+    def is_swap_begun(self) -> bool:
+        """The new segments may count already: there is no way back."""
+        return self._phase in (_SWAP_BEGUN, _FLUSHING_SWAP)
+
+    def step(self, effort: Effort, now_wall_ms: i64) -> i64:
+        """Go on as far as the effort goes; the id of a flush to wait for, GO_ON or DONE.
+
+        Raises `Flaw` for damage, and `StorageError`; only after `abandon` may it be left then,
+        but for a swap that has begun, which must be tried again.
+        """
+        while effort.units > 0:
+            if self._phase == _CLEARING:
+                effort.spend_bytes(CLEARED_ENTRIES, KIB_UNITS * 128)
+                if self.keys.try_clear(CLEARED_ENTRIES):
+                    self._begin_pass()
+            elif self._phase == _MAPPING:
+                self._map(effort, now_wall_ms)
+            elif self._phase == _COPYING:
+                flush_id = self._copy(effort)
+                if flush_id >= 0:
+                    return flush_id
+            elif self._phase == _SWAP_BEGUN:
+                return self._flush_swap()
+            elif self._phase == _DONE:
+                return DONE
+            else:
+                return GO_ON
+        return GO_ON
+
+    def on_flushed(self) -> i64:
+        """The flush that was waited for is complete; the next one's id, or GO_ON."""
+        if self._phase == _FLUSHING_BYTES:
+            self._phase = _COPYING
+        elif self._phase == _FLUSHING_FILES:
+            path = f"{self.log.directory}/{COMPACTION_FILE}"
+            self.log.disk.rename(path + TEMPORARY_SUFFIX, path)
+            self._phase = _SWAP_BEGUN
+            return self._flush_swap()
+        elif self._phase == _FLUSHING_SWAP:
+            self._swap()
+        return GO_ON
+
+    def abandon(self) -> None:
+        """Give up: the log stays as the last swap has left it, and `step` goes on to DONE."""
+        assert not self.is_swap_begun or self.log.is_closed
+        output = self._output
+        self._output = None
+        # What is left to do is to drop the keys, a part at a time.
+        self.is_abandoned = True
+        self._phase = _CLEARING
+        self._walk = None
+        self._batch = None
+        self._end()
+        if output is not None and not self.log.is_closed:
+            output.discard()
+
+    def _end(self) -> None:
+        self.log.compaction.is_under_way = False
+        if not self.log.is_closed:
+            self.log.condemn_below_start()
+
+    # --- Mapping.
+
+    def _begin_pass(self) -> None:
+        log = self.log
+        start_offset = max(log.compaction.cleaned_offset, log.log_start_offset)
+        if self.is_abandoned or start_offset >= self.target_offset:
+            self._phase = _DONE
+            self._end()
+            return
+        self.passes += 1
+        self.end_offset = start_offset
+        self._sources = []
+        for index in range(log.segment_index(start_offset), len(log.segments)):
+            segment = log.segments[index]
+            if segment.base_offset < self.target_offset:
+                self._sources.append(segment)
+        self._source = 0
+        self._walk = None
+        self._batch = None
+        self._phase = _MAPPING
+
+    def _map(self, effort: Effort, now_wall_ms: i64) -> None:
+        """Map one batch, or as much of it as the effort allows."""
+        batch = self._batch
+        if batch is None:
+            header = self._next_header(effort)
+            if header is None:
+                self._source += 1
+                self._walk = None
+                if self._source >= len(self._sources):
+                    self._begin_copying(self.target_offset, now_wall_ms)
+                return
+            if header.last_offset < self.end_offset:
+                return
+            if not self.keys.has_room(header.record_count):
+                self._begin_copying(header.base_offset, now_wall_ms)
+                return
+            if header.is_control or header.base_offset in self._unreadable:
+                self.end_offset = header.last_offset + 1
+                return
+            batch = self._compaction_of(header)
+            self._batch = batch
+        try:
+            if batch.try_map(self.keys, effort):
+                self.end_offset = batch.header.last_offset + 1
+                self._batch = None
+        except CorruptData as error:
+            self._skip(batch, error)
+
+    def _skip(self, batch: BatchCompaction, error: CorruptData) -> None:
+        """A batch cannot be opened: what was mapped of it counts for nothing."""
+        header = batch.header
+        logger.warning(
+            "%s: the batch at offset %d is kept as it is, it cannot be opened: %s",
+            self.log.directory,
+            header.base_offset,
+            error,
+        )
+        self._unreadable[header.base_offset] = None
+        self._batch = None
+        self.end_offset = header.last_offset + 1
+        if batch.has_mapped:
+            self._phase = _CLEARING
+
+    def _next_header(self, effort: Effort) -> BatchHeader | None:
+        """The next batch of the source that is being read; `Flaw` if it is damaged."""
+        source = self._sources[self._source]
+        if source.written_size == 0:
+            return None
+        walk = self._walk
+        if walk is None:
+            effort.spend(SOURCE_UNITS)
+            position: i64 = 0
+            if self._phase == _MAPPING and source.base_offset < self.end_offset:
+                position = source.find(self.end_offset, source.written_size)
+            walk = source.walk(position, source.written_size)
+            walk.checks_crc = True
+            walk.block_bytes = BLOCK_BYTES
+            self._walk = walk
+        header = source.next_header(walk)
+        if header is not None:
+            effort.spend(BATCH_UNITS)
+            effort.spend_bytes(header.size, KIB_UNITS)
+        return header
+
+    def _compaction_of(self, header: BatchHeader) -> BatchCompaction:
+        walk = self._walk
+        assert walk is not None
+        return BatchCompaction(header, walk.block, walk.place_in_block())
+
+    # --- Copying.
+
+    def _begin_copying(self, end_offset: i64, now_wall_ms: i64) -> None:
+        log = self.log
+        self.end_offset = end_offset
+        self._rules = KeepRules(self.keys, now_wall_ms, log.config.delete_retention_ms)
+        self._sources = []
+        for segment in log.segments:
+            if segment.base_offset < end_offset:
+                self._sources.append(segment)
+        self._source = 0
+        self._walk = None
+        self._batch = None
+        self._output = None
+        self._phase = _COPYING
+
+    def _begin_output(self) -> CompactedSegment:
+        log = self.log
+        log.compaction.generation += 1
+        source = self._sources[self._source]
+        if log.disk.free_bytes() < source.size:
+            # Producers need the room more than compaction does.
+            raise StorageError(f"{log.directory}: no room for another {source.size} bytes")
+        output = CompactedSegment(log, source.base_offset, log.compaction.generation)
+        is_taken = output.try_take(source, self._end_of(self._source))
+        assert is_taken
+        self._output = output
+        return output
+
+    def _end_of(self, index: i64) -> i64:
+        """Where the segment behind a source begins: there is one, since the last one stays."""
+        if index + 1 < len(self._sources):
+            return self._sources[index + 1].base_offset
+        log = self.log
+        return log.segments[log.segment_index(self._sources[index].base_offset) + 1].base_offset
+
+    def _copy(self, effort: Effort) -> i64:
+        """Copy one batch, or as much of it as the effort allows; a flush to wait for, or GO_ON."""
+        output = self._output
+        if output is None:
+            output = self._begin_output()
+        batch = self._batch
+        if batch is None:
+            header = self._next_header(effort)
+            if header is None:
+                return self._end_source(output)
+            output.last_header = header
+            if header.last_offset < self.log.log_start_offset:
+                self._leave_out(output, header)
+                return GO_ON
+            batch = self._compaction_of(header)
+            if header.is_control or header.base_offset >= self.end_offset:
+                output.add_stored(header, batch.block, batch.at)
+                return self._maybe_flush_bytes(output)
+            if header.base_offset in self._unreadable:
+                output.add_stored(header, batch.block, batch.at)
+                return self._maybe_flush_bytes(output)
+            self._batch = batch
+        try:
+            if not batch.try_compact(self._rules, effort):
+                return GO_ON
+        except CorruptData:
+            # One of the clean part; of the dirty part they are known.
+            self._unreadable[batch.header.base_offset] = None
+            output.add_stored(batch.header, batch.block, batch.at)
+            self._batch = None
+            return GO_ON
+        self._batch = None
+        self._take(output, batch)
+        return self._maybe_flush_bytes(output)
+
+    def _take(self, output: CompactedSegment, batch: BatchCompaction) -> None:
+        """Keep what the batch's records have come to."""
+        header = batch.header
+        self.records_dropped += batch.dropped_count
+        self.keyless_dropped += batch.keyless_count
+        encoded = batch.encoded
+        if encoded is not None:
+            output.add_encoded(header, encoded, batch.max_timestamp)
+        elif batch.is_kept:
+            output.add_stored(header, batch.block, batch.at)
+        else:
+            self._leave_out(output, header)
+
+    def _leave_out(self, output: CompactedSegment, header: BatchHeader) -> None:
+        """No record of the batch stays, but its producer's sequence may have to."""
+        if self._is_last_of_producer(header):
+            output.add_encoded(header, empty_batch(header), -1)
+        else:
+            output.has_changed = True
+
+    def _is_last_of_producer(self, header: BatchHeader) -> bool:
+        if not header.has_producer_id:
+            return False
+        last_offset = self.producer_ends.get(header.producer_id)
+        return last_offset is not None and i64(last_offset) == header.last_offset
+
+    def _maybe_flush_bytes(self, output: CompactedSegment) -> i64:
+        if output.unflushed_bytes < UNFLUSHED_BYTES_MAX:
+            return GO_ON
+        output.write()
+        flush_id = self.log.disk.begin_flush([output.files[0]], [])
+        output.unflushed_bytes = 0
+        self._phase = _FLUSHING_BYTES
+        return flush_id
+
+    # --- Swapping.
+
+    def _end_source(self, output: CompactedSegment) -> i64:
+        """A source is copied: go on with the next one, here or in a new segment."""
+        self._source += 1
+        self._walk = None
+        is_last = self._source >= len(self._sources)
+        if not is_last and output.try_take(self._sources[self._source], self._end_of(self._source)):
+            return GO_ON
+        header = output.last_header
+        if output.size == 0 and header is not None:
+            output.add_encoded(header, empty_batch(header), -1)
+        if not is_last and not output.has_changed and len(output.sources) == 1:
+            self._output = None
+            output.discard()
+            return GO_ON
+        output.finish()
+        files: list[LogFile] = list(output.files)
+        files.append(self._write_checkpoint(output, is_last))
+        flush_id = self.log.disk.begin_flush(files, [self.log.directory])
+        self._phase = _FLUSHING_FILES
+        return flush_id
+
+    def _write_checkpoint(self, output: CompactedSegment, is_last: bool) -> LogFile:
+        log = self.log
+        checkpoint = CompactionCheckpoint()
+        checkpoint.generation = output.generation
+        checkpoint.cleaned_offset = self.end_offset if is_last else log.compaction.cleaned_offset
+        checkpoint.end_offset = max(log.compaction.end_offset, output.end_offset)
+        for segment in log.segments:
+            if segment is output.sources[0]:
+                checkpoint.rows.append(output.row())
+            elif segment not in output.sources and segment.base_offset < checkpoint.end_offset:
+                checkpoint.rows.append(segment.row())
+        self._checkpoint = checkpoint
+        path = f"{log.directory}/{COMPACTION_FILE}{TEMPORARY_SUFFIX}"
+        file = log.disk.open(path, create=True)
+        file.truncate(0)
+        file.append([checkpoint.encode()])
+        return file
+
+    def _flush_swap(self) -> i64:
+        flush_id = self.log.disk.begin_flush([], [self.log.directory])
+        self._phase = _FLUSHING_SWAP
+        return flush_id
+
+    def _swap(self) -> None:
+        """The new segment counts: names and the log's memory follow."""
+        log = self.log
+        output = self._output
+        checkpoint = self._checkpoint
+        assert output is not None
+        assert checkpoint is not None
+        output.rename()
+        segment = Segment(log.files, log.directory, output.segment.base_offset, log.config)
+        segment.cover(output.row())
+        segment.has_file = True
+        segment.has_gaps = True
+        first = log.segment_index(output.sources[0].base_offset)
+        log.segments[first : first + len(output.sources)] = [segment]
+        for source in output.sources:
+            log.files.forget(source)
+            source.close()
+        for path in output.replaced:
+            log.disk.begin_remove(path)
+        for source in output.sources[1:]:
+            for path in source.file_paths():
+                log.disk.begin_remove(path)
+        log.compaction.cleaned_offset = checkpoint.cleaned_offset
+        log.compaction.end_offset = checkpoint.end_offset
+        log.compaction.swaps += 1
+        self.bytes_before += output.source_bytes
+        self.bytes_after += output.size
+        self._output = None
+        self._phase = _COPYING if self._source < len(self._sources) else _CLEARING

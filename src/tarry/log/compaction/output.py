@@ -1,0 +1,187 @@
+"""The segment that compaction writes: batches and both indexes, under names of their own.
+
+The files get their real names in the swap.  Until then the log knows nothing of them, and what an
+attempt leaves behind is taken away by the next start.  Hot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.doors import LogFile
+from tarry.base.errors import StorageError
+from tarry.log.compaction.checkpoint import REPLACED_GENERATION, cleaned_name
+from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.log.log import Log
+from tarry.log.segment import INT32_MAX, LOG_SUFFIX, Segment, SegmentRow
+from tarry.records.batch import BatchHeader
+
+# Pieces and bytes of one gathered write.
+_CHUNKS_MAX: Final = 256
+_CHUNK_BYTES_MAX: Final = 256 * 1024
+
+# Segments that one swap takes out: each has three files, and all go in one turn.
+SOURCES_MAX: Final = 50
+
+
+class CompactedSegment:
+    """What takes the place of `sources`, which follow each other."""
+
+    def __init__(self, log: Log, base_offset: i64, generation: i64) -> None:
+        self.log = log
+        self.generation: i64 = generation
+        self.sources: list[Segment] = []
+        self.end_offset: i64 = base_offset
+        # Something of the sources is gone or was made anew.
+        self.has_changed = False
+        # Where the sources' last batch begins, which stays as an empty one if nothing else does.
+        self.last_header: BatchHeader | None = None
+        # Keeps the indexes; it has no file.
+        self.segment = Segment(log.files, log.directory, base_offset, log.config)
+        self.source_bytes: i64 = 0
+        # Names under which replaced files wait for their removal.
+        self.replaced: list[str] = []
+        self.unflushed_bytes: i64 = 0
+        self._chunks: list[bytes | memoryview] = []
+        self._chunk_bytes: i64 = 0
+        # Batches that lie behind each other in a block, not a chunk yet.
+        self._run_block = b""
+        self._run_start: i64 = 0
+        self._run_end: i64 = 0
+        self.files: list[LogFile] = [self._make(LOG_SUFFIX)]
+
+    @property
+    def size(self) -> i64:
+        return self.segment.size
+
+    def try_take(self, source: Segment, end_offset: i64) -> bool:
+        """Whether `source`, whose offsets end before `end_offset`, has room here as well."""
+        if len(self.sources) >= SOURCES_MAX:
+            return False
+        if self.sources:
+            base_offset = self.segment.base_offset
+            if self.segment.size + source.size > min(i64(self.log.config.segment_bytes), INT32_MAX):
+                return False
+            if end_offset - base_offset > INT32_MAX:
+                return False
+            index_bytes: i64 = self.log.config.segment_index_bytes
+            mine = self.segment.indexes
+            theirs = source.indexes
+            if mine.offsets.count + theirs.offset_entries() >= index_bytes // 8:
+                return False
+            if mine.times.count + theirs.time_entries() >= index_bytes // 12:
+                return False
+        self.sources.append(source)
+        self.source_bytes += source.size
+        self.end_offset = end_offset
+        return True
+
+    def add_stored(self, header: BatchHeader, block: bytes, at: i64) -> None:
+        """A batch stays as it is, at `at` of the block that was read."""
+        size: i64 = header.size
+        self._note(header, size, header.max_timestamp)
+        if block is not self._run_block or at != self._run_end:
+            self._end_run()
+            self._run_block = block
+            self._run_start = at
+        self._run_end = at + size
+        self._maybe_write()
+
+    def add_encoded(self, header: BatchHeader, encoded: bytes, max_timestamp: i64) -> None:
+        """A batch stays in another form."""
+        self._note(header, len(encoded), max_timestamp)
+        self._end_run()
+        self._chunks.append(encoded)
+        self.has_changed = True
+        self._maybe_write()
+
+    def _note(self, header: BatchHeader, size: i64, max_timestamp: i64) -> None:
+        segment = self.segment
+        if segment.size + size > INT32_MAX:
+            raise StorageError(f"{segment.path} would become larger than 2 GB by compaction")
+        segment.note_entry(header.last_offset, max_timestamp, segment.size, size)
+        segment.size += size
+        self._chunk_bytes += size
+        self.unflushed_bytes += size
+
+    def _end_run(self) -> None:
+        if self._run_end > self._run_start:
+            self._chunks.append(memoryview(self._run_block)[self._run_start : self._run_end])
+        self._run_block = b""
+        self._run_start = 0
+        self._run_end = 0
+
+    def _maybe_write(self) -> None:
+        if self._chunk_bytes >= _CHUNK_BYTES_MAX or len(self._chunks) >= _CHUNKS_MAX:
+            self.write()
+
+    def write(self) -> None:
+        """Write what has gathered."""
+        self._end_run()
+        if self._chunks:
+            self.files[0].append(self._chunks)
+            self._chunks = []
+            self._chunk_bytes = 0
+
+    def finish(self) -> None:
+        """Write the rest, and the indexes; all files have to be flushed then."""
+        self.write()
+        segment = self.segment
+        segment.seal()
+        offsets = self._make(OFFSET_INDEX_SUFFIX)
+        self.files.append(offsets)
+        offsets.append([segment.indexes.offsets.encode_from(0)])
+        times = self._make(TIME_INDEX_SUFFIX)
+        self.files.append(times)
+        times.append([segment.indexes.times.encode_from(0)])
+        for source in self.sources:
+            segment.modified_wall_ms = max(segment.modified_wall_ms, source.modified_wall_ms)
+
+    def row(self) -> SegmentRow:
+        """What the new segment is, once it is durable."""
+        segment = self.segment
+        return SegmentRow(
+            [
+                segment.base_offset,
+                segment.size,
+                segment.max_timestamp,
+                segment.max_timestamp_offset,
+                segment.modified_wall_ms,
+                segment.indexes.offsets.count,
+                segment.indexes.times.count,
+            ]
+        )
+
+    def rename(self) -> None:
+        """Give the files their real names, in place of the first source's.
+
+        Its batches get another name before and are removed outside the turn: to give a gigabyte
+        back to the file system takes long, and a renaming over it would do so.
+        """
+        disk = self.log.disk
+        path = self.segment.path + LOG_SUFFIX
+        if self.sources[0].has_file and disk.exists(path):
+            replaced = cleaned_name(path, REPLACED_GENERATION)
+            disk.rename(path, replaced)
+            self.replaced.append(replaced)
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            path = self.segment.path + suffix
+            disk.rename(cleaned_name(path, self.generation), path)
+
+    def discard(self) -> None:
+        """Take back what was written."""
+        self._chunks = []
+        self._run_block = b""
+        paths = [file.path for file in self.files]
+        # Closed first, so that it is the removal that gives their blocks back.
+        self.files = []
+        for path in paths:
+            self.log.disk.begin_remove(path)
+
+    def _make(self, suffix: str) -> LogFile:
+        path = cleaned_name(self.segment.path + suffix, self.generation)
+        file = self.log.disk.open(path, create=True)
+        file.truncate(0)
+        return file

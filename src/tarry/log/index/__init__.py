@@ -1,0 +1,1 @@
+"""Indexes of a segment, and of a log's leader epochs."""

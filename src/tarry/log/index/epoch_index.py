@@ -1,0 +1,121 @@
+"""Leader epochs of a log: which epoch began at which offset.
+
+Derived from the batch headers, kept in the text file `leader-epoch-checkpoint` so that a start need
+not read them all.  Invariant: epochs and start offsets both strictly increase.  Answers "where did
+epoch e end here?" (KIP-101, KIP-279), by which readers and replicas find a common past.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.log.small_files import decode_lines, encode_lines
+
+EPOCH_FILE: Final = "leader-epoch-checkpoint"
+UNDEFINED_EPOCH: Final = -1
+UNDEFINED_OFFSET: Final = -1
+_FIRST_LINE: Final = "tarry leader-epochs 1"
+
+
+class EpochIndex:
+    """Entries (epoch, start offset) in increasing order."""
+
+    def __init__(self) -> None:
+        self.epochs: list[int] = []
+        self.start_offsets: list[int] = []
+        self.latest_epoch: i64 = UNDEFINED_EPOCH
+        # Grows with each change, so that an unchanged index need not be saved again.
+        self.version = 0
+
+    def assign(self, epoch: i64, start_offset: i64) -> None:
+        """`epoch` begins at `start_offset`; quiet unless it is later than all known ones."""
+        if epoch <= self.latest_epoch:
+            return
+        # An epoch that got no batch ends where it began and is forgotten.
+        while self.start_offsets and self.start_offsets[-1] >= start_offset:
+            self.epochs.pop()
+            self.start_offsets.pop()
+        self.epochs.append(epoch)
+        self.start_offsets.append(start_offset)
+        self.latest_epoch = epoch
+        self.version += 1
+
+    def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        """The largest epoch <= `epoch` and where it ended; (-1, -1) if that cannot be known."""
+        if not self.epochs or epoch == UNDEFINED_EPOCH or epoch > self.latest_epoch:
+            return UNDEFINED_EPOCH, UNDEFINED_OFFSET
+        if epoch == self.latest_epoch:
+            return epoch, log_end_offset
+        later = 0
+        while self.epochs[later] <= epoch:
+            later += 1
+        if later == 0:
+            return epoch, self.start_offsets[0]
+        return self.epochs[later - 1], self.start_offsets[later]
+
+    def epoch_of(self, offset: int) -> int:
+        """The epoch in which `offset` was written, or -1."""
+        for entry in range(len(self.epochs) - 1, -1, -1):
+            if self.start_offsets[entry] <= offset:
+                return self.epochs[entry]
+        return UNDEFINED_EPOCH
+
+    def truncate_end(self, end_offset: int) -> None:
+        """Forget epochs that began at or after `end_offset`."""
+        while self.start_offsets and self.start_offsets[-1] >= end_offset:
+            self.epochs.pop()
+            self.start_offsets.pop()
+            self.version += 1
+        self.latest_epoch = self.epochs[-1] if self.epochs else UNDEFINED_EPOCH
+
+    def truncate_start(self, log_start_offset: int) -> None:
+        """Forget epochs that ended before `log_start_offset`; the one it lies in begins there."""
+        gone = 0
+        while gone < len(self.epochs) and self.start_offsets[gone] <= log_start_offset:
+            gone += 1
+        if gone == 0 or (gone == 1 and self.start_offsets[0] == log_start_offset):
+            return
+        del self.epochs[: gone - 1]
+        del self.start_offsets[: gone - 1]
+        self.start_offsets[0] = log_start_offset
+        self.version += 1
+
+    def clear(self) -> None:
+        self.epochs.clear()
+        self.start_offsets.clear()
+        self.latest_epoch = UNDEFINED_EPOCH
+        self.version += 1
+
+    def copy(self) -> EpochIndex:
+        """The same entries, to come back to."""
+        copied = EpochIndex()
+        copied.restore(self)
+        return copied
+
+    def restore(self, other: EpochIndex) -> None:
+        """Be as `other`."""
+        self.epochs = list(other.epochs)
+        self.start_offsets = list(other.start_offsets)
+        self.latest_epoch = other.latest_epoch
+        self.version = other.version
+
+    def encode(self) -> bytes:
+        """The file's content."""
+        lines: list[str] = []
+        for entry in range(len(self.epochs)):
+            lines.append(f"{self.epochs[entry]} {self.start_offsets[entry]}")
+        return encode_lines(_FIRST_LINE, lines)
+
+
+def decode_epochs(content: bytes) -> EpochIndex | None:
+    """The index in a file's content, or None if the file is damaged."""
+    lines = decode_lines(_FIRST_LINE, content)
+    if lines is None:
+        return None
+    index = EpochIndex()
+    for line in lines:
+        epoch, _, start_offset = line.partition(" ")
+        index.assign(int(epoch), int(start_offset))
+    return index

@@ -1,0 +1,68 @@
+"""Places of a segment's newest batches, in memory, so that reads at the tail touch no disk.
+
+Invariant: offsets and positions both strictly increase.  Hot: every append adds an entry, every
+fetch at the tail looks two up.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from mypy_extensions import i64
+
+# Batches whose positions stay in memory: enough for readers that keep up, 10 KB a log.
+NEWEST_BATCHES: Final = 128
+
+UNKNOWN_POSITION: Final = -1
+
+
+class NewestBatches:
+    """Base offsets and positions of the batches that were appended last."""
+
+    def __init__(self) -> None:
+        self._offsets: list[int] = []
+        self._positions: list[int] = []
+
+    def add(self, base_offset: i64, position: i64) -> None:
+        self._offsets.append(base_offset)
+        self._positions.append(position)
+
+    def position_of(self, offset: i64) -> i64:
+        """Position of the batch that contains `offset`; UNKNOWN_POSITION if it is an older one."""
+        entry = _last_entry(self._offsets, offset)
+        return i64(self._positions[entry]) if entry >= 0 else UNKNOWN_POSITION
+
+    def boundary_before(self, position_max: i64) -> i64:
+        """The last position <= `position_max` where a batch begins, or UNKNOWN_POSITION."""
+        entry = _last_entry(self._positions, position_max)
+        return i64(self._positions[entry]) if entry >= 0 else UNKNOWN_POSITION
+
+    def forget_older(self) -> None:
+        """Drop old entries once twice as many have gathered as are kept."""
+        surplus: i64 = len(self._offsets) - NEWEST_BATCHES
+        if surplus > NEWEST_BATCHES:
+            del self._offsets[:surplus]
+            del self._positions[:surplus]
+
+    def cut(self, position: i64) -> None:
+        """Drop the batches that begin at or behind `position`."""
+        while self._positions and self._positions[-1] >= position:
+            self._offsets.pop()
+            self._positions.pop()
+
+    def clear(self) -> None:
+        self._offsets.clear()
+        self._positions.clear()
+
+
+def _last_entry(values: list[int], value_max: i64) -> i64:
+    """The last entry of increasing `values` that is <= `value_max`, or -1."""
+    low: i64 = 0
+    high: i64 = len(values)
+    while low < high:
+        middle: i64 = (low + high) >> 1
+        if values[middle] <= value_max:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1

@@ -1,0 +1,49 @@
+"""What lies in a log's directory, by one listing: a start with many logs must not ask twice."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base.doors import Disk
+from tarry.log.config import INT64_MAX
+from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.log.segment import LOG_SUFFIX
+
+SNAPSHOT_SUFFIX: Final = ".snapshot"
+_DIGITS: Final = 20
+
+
+class Listing:
+    """The names in one directory, and what some of them say."""
+
+    def __init__(self, disk: Disk, directory: str) -> None:
+        self.directory = directory
+        self.is_there = disk.exists(directory)
+        self.names: dict[str, None] = {}
+        # Of the segments' and the snapshots' files, in increasing order.
+        self.base_offsets: list[int] = []
+        self.snapshot_offsets: list[int] = []
+        # Base offsets of index files, which may have outlived their segment.
+        self.index_offsets: dict[int, None] = {}
+        self.read(disk)
+
+    def read(self, disk: Disk) -> None:
+        """Look again: names have changed."""
+        paths = disk.paths(self.directory) if self.is_there else []
+        self.names = {path[len(self.directory) + 1 :]: None for path in paths}
+        self.base_offsets = []
+        self.snapshot_offsets = []
+        self.index_offsets = {}
+        for name in self.names:
+            digits, suffix = name[:_DIGITS], name[_DIGITS:]
+            if not (digits.isascii() and digits.isdigit()) or int(digits) > INT64_MAX:
+                continue
+            if suffix == LOG_SUFFIX:
+                self.base_offsets.append(int(digits))
+            elif suffix == SNAPSHOT_SUFFIX:
+                self.snapshot_offsets.append(int(digits))
+            elif suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+                self.index_offsets[int(digits)] = None
+
+    def has(self, name: str) -> bool:
+        return name in self.names

@@ -1,0 +1,355 @@
+"""Writes recovery points while the broker runs, in rounds that end as flushes.
+
+A round takes the logs that have grown enough and goes three steps, each begun in a turn and ended
+by its flush: (1) what the recovery points will rely on: batches, index entries, snapshots, epochs;
+(2) the new `recovery-points` under another name; (3) its renaming.  Only then old files go:
+segments below the log start, old snapshots.  So a crash anywhere leaves recovery points that tell
+the truth, if perhaps an old one.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from tarry.base.disk_trouble import DiskTrouble
+from tarry.base.doors import Disk, LogFile
+from tarry.base.errors import CorruptData, StorageError
+from tarry.log.batch_walk import Flaw
+from tarry.log.index.epoch_index import EPOCH_FILE
+from tarry.log.log import FlushMark, Log
+from tarry.log.recovery.points import (
+    CHECKPOINT_FILE,
+    EMPTY_SNAPSHOT,
+    LogCheckpoint,
+    encode_checkpoints,
+)
+from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
+from tarry.log.segment import Segment
+from tarry.log.truncation import row_below
+
+logger = logging.getLogger("tarry.log")
+
+# A log that has grown by so much gets a new recovery point at once: scanning as much takes 10 ms.
+CHECKPOINT_BYTES: Final = 16 << 20
+# The same where flushing is left to the page cache: a flush costs there what nobody asked for.
+CHECKPOINT_BYTES_LAZY: Final = 512 << 20
+# One that has changed at all gets one after so long.
+CHECKPOINT_AGE_MS: Final = 60_000
+# Logs in one round: each takes about 50 µs of the turn that begins it.
+LOGS_PER_ROUND_MAX: Final = 64
+# Files in one round, the last log's beyond it: each is opened and written in the turn that begins
+# it and stays open until it is flushed.  A log that rolled often has many.
+FILES_PER_ROUND_MAX: Final = 64
+
+_TEMPORARY_SUFFIX: Final = ".tmp"
+_NO_FLUSH: Final = -1
+
+_IDLE: Final = 0
+_SAVING: Final = 1
+_WRITING: Final = 2
+_RENAMING: Final = 3
+
+
+class SavedLog:
+    """One log's part of a round."""
+
+    def __init__(self, log: Log, mark: FlushMark, row: LogCheckpoint) -> None:
+        self.log = log
+        self.mark = mark
+        self.row = row
+        # Version of the epochs that were written, or -1 if the file has them already.
+        self.epochs_version = -1
+        self.written_bytes = log.written_bytes
+        self.swaps: int = log.compaction.swaps
+        self.condemned: list[Segment] = []
+        # The row is in the new file; if not, the log was given up in the meantime.
+        self.is_written = False
+
+
+class CheckpointWriter:
+    """The rounds, one at a time."""
+
+    def __init__(self, disk: Disk, trouble: DiskTrouble, checkpoint_bytes: int) -> None:
+        self.disk = disk
+        self.trouble = trouble
+        self.checkpoint_bytes = checkpoint_bytes
+        self.logs: dict[str, Log] = {}
+        # Encoded rows by directory, as the file has them but for those of logs given up since.
+        self.rows: dict[str, str] = {}
+        # Logs given up so far, and how many of them the file knows of.
+        self.forgotten = 0
+        self._forgotten_in_file = 0
+        self._forgotten_in_writing = 0
+        self._step = _IDLE
+        self._queue: list[Log] = []
+        self._saved: list[SavedLog] = []
+        self._flush_id = _NO_FLUSH
+        # Written for a round and not flushed yet.  A round that is given up leaves them to the
+        # next one: their indexes do not know that they were not.
+        self._unflushed: list[LogFile] = []
+        # Why a log could not be saved last.
+        self._save_failure = ""
+
+    def add(self, log: Log, row: LogCheckpoint | None) -> None:
+        """A log was opened, with the recovery point it was opened by."""
+        self.logs[log.directory] = log
+        if row is not None and row.segments:
+            self.rows[log.directory] = row.encode()
+
+    def forget(self, log: Log) -> None:
+        """A log was given up; its row goes with the next round."""
+        if self.logs.get(log.directory) is log:
+            del self.logs[log.directory]
+            self.rows.pop(log.directory, None)
+            self.forgotten += 1
+
+    def begin(self, now_ms: int) -> int:
+        """Begin a round if any log is due and none is under way; a flush id, or -1."""
+        if self._step != _IDLE:
+            return _NO_FLUSH
+        self._queue = [log for log in self.logs.values() if self._is_due(log, now_ms)]
+        for log in self._queue:
+            log.recovery_point.tried_ms = now_ms
+        return self._begin_round()
+
+    def on_flushed(self, flush_id: int) -> int:
+        """A flush has ended well: go on; the next flush id, or -1 when the round is over."""
+        if flush_id != self._flush_id:
+            return _NO_FLUSH
+        try:
+            if self._step == _SAVING:
+                self._unflushed = []
+                return self._begin_writing()
+            if self._step == _WRITING:
+                return self._begin_renaming()
+        except StorageError as error:
+            self.trouble.report("recovery points could not be written", error)
+            self._end()
+            return _NO_FLUSH
+        self._finish()
+        return self._begin_round()
+
+    def write_all(self) -> None:
+        """A whole round over all logs that have changed, waiting for the flushes; at stop.
+
+        `StorageError` if any log has none: then the next start has to scan it.
+        """
+        self._end()
+        self._save_failure = ""
+        # What a failed write left was cut off, and that cut may be all there is to flush.
+        changed = [log for log in self.logs.values() if log.has_changed or log.unflushed.segments]
+        directories: dict[str, None] = {}
+        for log in changed:
+            if len(self._unflushed) + len(directories) >= FILES_PER_ROUND_MAX:
+                self._flush(directories)
+                directories = {}
+            self._save(log, self._unflushed, directories)
+        if self._save_failure:
+            raise StorageError(self._save_failure)
+        self._mark_flawed(self._unflushed, directories)
+        self._flush(directories)
+        if not self._saved and self.forgotten == self._forgotten_in_file:
+            return
+        files, renamed = self._write()
+        for start in range(0, len(renamed), FILES_PER_ROUND_MAX):
+            self.disk.flush([], renamed[start : start + FILES_PER_ROUND_MAX])
+        self.disk.flush(files, [])
+        self._rename()
+        self.disk.flush([], [""])
+        self._finish()
+
+    def _mark_flawed(self, files: list[LogFile], directories: dict[str, None]) -> None:
+        """A log with a flaw keeps its old row; what it has written is flushed all the same."""
+        for log in self.logs.values():
+            if log.flaw_offset < 0:
+                continue
+            try:
+                log.unflushed.mark(log.end_position(), files, directories)
+            except (StorageError, CorruptData) as error:
+                logger.warning("%s is not flushed: %s", log.directory, error)
+
+    def _flush(self, directories: dict[str, None]) -> None:
+        self.disk.flush(self._unflushed, list(directories))
+        self._unflushed = []
+
+    def _is_due(self, log: Log, now_ms: int) -> bool:
+        point = log.recovery_point
+        if log.recovery_limit >= 0:
+            return log.has_changed
+        if log.written_bytes - point.written_bytes >= self.checkpoint_bytes:
+            return True
+        if log.compaction.needs_recovery_point and log.has_changed:
+            return True
+        if log.condemned or log.coming_start_offset > log.log_start_offset:
+            return True
+        return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
+
+    # --- Steps.
+
+    def _begin_round(self) -> int:
+        files = self._unflushed
+        directories: dict[str, None] = {}
+        logs = 0
+        while self._queue and logs < LOGS_PER_ROUND_MAX and len(files) < FILES_PER_ROUND_MAX:
+            self._save(self._queue.pop(0), files, directories)
+            logs += 1
+        if not self._saved and self.forgotten == self._forgotten_in_file:
+            self._end()
+            return _NO_FLUSH
+        try:
+            self._flush_id = self.disk.begin_flush(files, list(directories))
+        except StorageError as error:
+            self.trouble.report("recovery points could not be written", error)
+            self._end()
+            return _NO_FLUSH
+        self._step = _SAVING
+        return self._flush_id
+
+    def _save(self, log: Log, files: list[LogFile], directories: dict[str, None]) -> None:
+        if log.is_closed or log.has_tail or log.flaw_offset >= 0:
+            return
+        try:
+            self._saved.append(_save_log(log, files, directories))
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+        except StorageError as error:
+            self.trouble.report(f"no recovery point for {log.directory}", error)
+            self._save_failure = str(error)
+
+    def _begin_writing(self) -> int:
+        self._flush_id = self.disk.begin_flush(*self._write())
+        self._step = _WRITING
+        return self._flush_id
+
+    def _write(self) -> tuple[list[LogFile], list[str]]:
+        """Write all rows under another name; what has to be flushed."""
+        directories: dict[str, None] = {}
+        rows = dict(self.rows)
+        for saved in self._saved:
+            log = saved.log
+            if log.is_closed:
+                continue
+            # A write that has failed since then was cut off behind what the row says, so the row
+            # holds; any other cut waits for the end of the round (`try_truncate`).
+            saved.is_written = True
+            log.settle(saved.mark)
+            if saved.epochs_version >= 0:
+                path = f"{log.directory}/{EPOCH_FILE}"
+                self.disk.rename(path + _TEMPORARY_SUFFIX, path)
+                directories[log.directory] = None
+            rows[log.directory] = saved.row.encode()
+        self._forgotten_in_writing = self.forgotten
+        file = self.disk.open(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, create=True)
+        file.truncate(0)
+        file.append([encode_checkpoints([rows[name] for name in sorted(rows)])])
+        return [file], list(directories)
+
+    def _begin_renaming(self) -> int:
+        self._rename()
+        self._flush_id = self.disk.begin_flush([], [""])
+        self._step = _RENAMING
+        return self._flush_id
+
+    def _rename(self) -> None:
+        for saved in self._saved:
+            if saved.is_written:
+                point = saved.log.recovery_point
+                point.offset_max = max(point.offset_max, saved.row.recovery_offset)
+        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
+
+    def _finish(self) -> None:
+        """The recovery points hold: what they do not need any more may go."""
+        self._forgotten_in_file = self._forgotten_in_writing
+        for saved in self._saved:
+            log = saved.log
+            log.is_checkpointing = False
+            if log.is_closed or not saved.is_written:
+                continue
+            self.rows[log.directory] = saved.row.encode()
+            log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
+            log.recovery_point.swaps = saved.swaps
+            condemned_before = len(log.condemned)
+            log.advance_log_start_offset(saved.row.log_start_offset)
+            for segment in saved.condemned + log.condemned[condemned_before:]:
+                log.condemned.remove(segment)
+                log.files.forget(segment)
+                segment.close()
+                for path in segment.file_paths():
+                    if self.disk.exists(path):
+                        self.disk.begin_remove(path)
+            if saved.row.snapshot_offset >= 0:
+                self._remove_old_snapshots(log, saved.row.snapshot_offset)
+        self._saved = []
+        self._step = _IDLE
+        self._flush_id = _NO_FLUSH
+
+    def _remove_old_snapshots(self, log: Log, offset: int) -> None:
+        try:
+            remove_old_snapshots(self.disk, log.directory, offset)
+        except StorageError as error:
+            # They are found again with the next round.
+            logger.warning("old snapshots of %s could not be removed: %s", log.directory, error)
+
+    def _end(self) -> None:
+        for saved in self._saved:
+            saved.log.is_checkpointing = False
+        self._saved = []
+        self._queue = []
+        self._step = _IDLE
+        self._flush_id = _NO_FLUSH
+
+
+def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> SavedLog:
+    """Write what a recovery point at the written end relies on; name what has to be flushed."""
+    disk = log.disk
+    offset = log.written_end_offset
+    log.compaction.needs_recovery_point = False
+    row = LogCheckpoint(log.directory, log.unflushed.identity.text)
+    row.log_start_offset = log.coming_start_offset
+    row.recovery_offset = offset
+    # Index files, snapshot and epochs get their names below, before the flush begins.
+    log.unflushed.names += 1
+    mark = log.unflushed.mark(log.end_position(), files, directories)
+    for segment in log.segments:
+        if segment is log.active:
+            segment.seal()
+        if segment.indexes.has_unsaved():
+            segment.indexes.save(files)
+        row.segments.append(segment.row())
+    if 0 <= log.recovery_limit < row.recovery_offset:
+        _lower(log, row)
+    else:
+        _save_snapshot(log, row, files)
+    del row.segments[: log.segment_index(row.log_start_offset)]
+    saved = SavedLog(log, mark, row)
+    saved.condemned = list(log.condemned)
+    if log.leader_epochs.version != log.recovery_point.epochs_version:
+        file = disk.open(f"{log.directory}/{EPOCH_FILE}{_TEMPORARY_SUFFIX}", create=True)
+        file.truncate(0)
+        file.append([log.leader_epochs.encode()])
+        files.append(file)
+        saved.epochs_version = log.leader_epochs.version
+    log.is_checkpointing = True
+    return saved
+
+
+def _save_snapshot(log: Log, row: LogCheckpoint, files: list[LogFile]) -> None:
+    snapshot = log.listener.take_snapshot()
+    if snapshot is None:
+        row.snapshot_offset = EMPTY_SNAPSHOT
+        return
+    row.snapshot_offset = row.recovery_offset
+    if row.snapshot_offset != log.recovery_point.snapshot_offset:
+        files.append(write_snapshot(log.disk, log.directory, row.recovery_offset, snapshot))
+
+
+def _lower(log: Log, row: LogCheckpoint) -> None:
+    """Bring the recovery point below a cut that waits for it."""
+    offset = log.recovery_limit
+    kept = log.segment_index(offset) + 1
+    segment = log.segments[kept - 1]
+    row.recovery_offset = offset
+    del row.segments[kept:]
+    position = segment.find(offset, segment.written_size)
+    row.segments[-1] = row_below(segment, position, offset)

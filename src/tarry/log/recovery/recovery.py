@@ -1,0 +1,425 @@
+"""Opening a log: what the recovery point covers is trusted, what lies beyond is scanned.
+
+After a clean stop the recovery point is the log's end and nothing is scanned.  After a crash the
+bytes past it may be torn, missing or out of order: the log is kept up to the first batch that is
+not sound, the rest is cut and reported.  Below the recovery point everything was durable, so what
+is wrong there is damage: it is reported, and nothing is cut.
+
+Runs before the first turn or for a new directory, so it may read at length and flush.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from tarry.base.doors import Disk, LogFile
+from tarry.base.errors import StorageError
+from tarry.log.batch_walk import BatchWalk, Flaw
+from tarry.log.compaction.checkpoint import COMPACTION_FILE, FoundCompaction, finish_swap
+from tarry.log.config import INT64_MAX, LogConfig
+from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
+from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
+from tarry.log.log import Log, LogListener
+from tarry.log.open_files import OpenFiles
+from tarry.log.recovery.listing import Listing
+from tarry.log.recovery.points import EMPTY_SNAPSHOT, LogCheckpoint
+from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
+from tarry.log.segment import (
+    LOG_SUFFIX,
+    NO_TIMESTAMP,
+    UNKNOWN_TIMESTAMP,
+    Segment,
+    SegmentRow,
+    segment_path,
+)
+from tarry.log.small_files import read_file
+from tarry.log.state import RecoveryReport
+
+logger = logging.getLogger("tarry.log")
+
+
+def open_log(
+    disk: Disk,
+    directory: str,
+    config: LogConfig,
+    listener: LogListener | None,
+    checkpoint: LogCheckpoint | None,
+    was_clean: bool,
+) -> Log:
+    """Open or make the log in `directory` and make durable what was kept.
+
+    `checkpoint` is None when the recovery point is not known (the file was damaged).
+    """
+    listing = Listing(disk, directory)
+    log = recover_log(OpenFiles(disk), listing, config, listener, checkpoint, was_clean)
+    settle_logs(disk, [log])
+    return log
+
+
+def recover_log(
+    files: OpenFiles,
+    listing: Listing,
+    config: LogConfig,
+    listener: LogListener | None,
+    checkpoint: LogCheckpoint | None,
+    was_clean: bool,
+) -> Log:
+    """The same without the flush, which `settle_logs` does once for many logs."""
+    if not listing.is_there:
+        files.disk.make_directory(listing.directory)
+    compaction = finish_swap(files.disk, listing)
+    recovery = _Recovery(files, listing, config, listener or LogListener())
+    recovery.compaction = compaction
+    log = recovery.run(checkpoint, was_clean)
+    # A recovery point is not written before the directory's own name is durable.
+    log.unflushed.is_directory_new = checkpoint is None or not checkpoint.segments
+    if (
+        not listing.is_there
+        or compaction.has_changed
+        or recovery.has_uncovered_names(checkpoint, was_clean)
+    ):
+        # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
+        log.unflushed.names += 1
+    return log
+
+
+def settle_logs(disk: Disk, logs: list[Log]) -> None:
+    """Make durable what recovery kept and cut, with one flush.  Only before the first turn."""
+    files: list[LogFile] = []
+    directories: dict[str, None] = {}
+    dirty = [log for log in logs if log.is_dirty]
+    offsets = [log.collect_flush(files, directories) for log in dirty]
+    if files or directories:
+        disk.flush(files, list(directories))
+    for log, offset in zip(dirty, offsets, strict=True):
+        log.flushed(offset)
+
+
+class _Recovery:
+    """One log's recovery."""
+
+    def __init__(
+        self, files: OpenFiles, listing: Listing, config: LogConfig, listener: LogListener
+    ) -> None:
+        self.files = files
+        self.disk = files.disk
+        self.listing = listing
+        self.directory = listing.directory
+        self.base_offsets = listing.base_offsets
+        self.config = config
+        self.listener = listener
+        self.report = RecoveryReport(listing.directory)
+        self.compaction = FoundCompaction()
+        # Segments that begin below it may have gaps.
+        self.gaps_end_offset = 0
+        # Segments from this base offset on may be torn; in those before, a flaw is damage.
+        self.torn_base_offset_min = 0
+        self.end_offset = 0
+        self.was_clean = False
+        # Why the scan ended before the end of a file.
+        self.torn_reason = ""
+        # Version of the epochs as the file has them, or -1.
+        self.loaded_epochs_version = -1
+
+    def run(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> Log:
+        """Trust what the recovery point covers, scan what lies beyond."""
+        self.was_clean = was_clean
+        if checkpoint is None or not checkpoint.segments:
+            rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
+        elif self.compaction.checkpoint is not None:
+            rows = self.compaction.checkpoint.covered_rows(checkpoint)
+        else:
+            rows = checkpoint.segments
+        if was_clean:
+            # All of it was flushed: nothing can be torn.
+            self.torn_base_offset_min = INT64_MAX
+        elif checkpoint is None and self.base_offsets:
+            # Nothing is known: segments before the last were flushed in all likelihood.
+            self.torn_base_offset_min = self.base_offsets[-1]
+        log_start_offset = rows[0].base_offset
+        recovery_offset = log_start_offset
+        if checkpoint is not None and checkpoint.segments:
+            log_start_offset = checkpoint.log_start_offset
+            recovery_offset = checkpoint.recovery_offset
+        self.end_offset = recovery_offset
+        last_base_offset = rows[-1].base_offset
+        if checkpoint is None and self.base_offsets:
+            last_base_offset = self.base_offsets[-1]
+        self.gaps_end_offset = self.compaction.gaps_end_offset(last_base_offset)
+        log = self._covered_log(rows)
+        log.log_start_offset = log_start_offset
+        log.coming_start_offset = log_start_offset
+        self._take_over_compaction(log)
+        self._restore_derived(log, checkpoint, recovery_offset)
+        self._scan(log)
+        log.leader_epochs.truncate_start(log_start_offset)
+        log.open_at(self.end_offset, recovery_offset)
+        if checkpoint is not None and checkpoint.segments:
+            log.recovery_point.take_over(checkpoint, 0, self.loaded_epochs_version)
+        self._tell(log)
+        return log
+
+    def has_uncovered_names(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> bool:
+        """Whether a segment's name in the directory may not have been flushed yet."""
+        if not self.base_offsets:
+            return False
+        if checkpoint is None or not checkpoint.segments:
+            return True
+        newest = checkpoint.segments[-1]
+        # A segment that was empty then need not have had its file.
+        covered = newest.base_offset if newest.size > 0 else newest.base_offset - 1
+        return not was_clean and self.base_offsets[-1] > covered
+
+    def _take_over_compaction(self, log: Log) -> None:
+        found = self.compaction.checkpoint
+        if found is not None:
+            log.compaction.generation = found.generation
+            log.compaction.cleaned_offset = found.cleaned_offset
+            log.compaction.end_offset = found.end_offset
+        elif self.compaction.is_damaged:
+            logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
+            # The file that takes its place has to go on telling where gaps may be.
+            log.compaction.end_offset = self.gaps_end_offset
+
+    def _segment(self, base_offset: int) -> Segment:
+        segment = Segment(self.files, self.directory, base_offset, self.config)
+        segment.has_gaps = base_offset < self.gaps_end_offset
+        return segment
+
+    # --- What the recovery point covers.
+
+    def _covered_log(self, rows: list[SegmentRow]) -> Log:
+        segments = []
+        for row in rows:
+            segment = self._segment(row.base_offset)
+            segment.cover(row)
+            segment.has_file = row.base_offset in self.base_offsets
+            segments.append(segment)
+        log = Log(self.directory, self.config, self.listener, self.files, segments, EpochIndex())
+        log.recovery_report = self.report
+        for base_offset in dict.fromkeys([*self.base_offsets, *self.listing.index_offsets]):
+            if base_offset < rows[0].base_offset:
+                # Removed before the crash, but a name came back.
+                self._remove(log, base_offset)
+        for segment in segments:
+            try:
+                self._check_names(segment)
+            except Flaw as flaw:
+                log.note_flaw(flaw)
+                break
+        return log
+
+    def _check_names(self, segment: Segment) -> None:
+        path = segment.path
+        if segment.size > 0 and not segment.has_file:
+            raise Flaw(f"{path}{LOG_SUFFIX} is missing", segment.base_offset, 0)
+        name = path.rpartition("/")[2]
+        if (
+            segment.indexes.saved_offsets and name + OFFSET_INDEX_SUFFIX not in self.listing.names
+        ) or (segment.indexes.saved_times and name + TIME_INDEX_SUFFIX not in self.listing.names):
+            segment.rebuild_indexes()
+            self.report.walked_bytes += segment.size
+
+    def _restore_derived(
+        self, log: Log, checkpoint: LogCheckpoint | None, recovery_offset: int
+    ) -> None:
+        """Epochs and the listener as of the recovery point."""
+        first_offset = log.segments[0].base_offset
+        self.listener.reset()
+        listener_from = first_offset
+        for offset in reversed(self.listing.snapshot_offsets):
+            if offset > recovery_offset or checkpoint is None:
+                # Of a checkpoint that did not come to its end.
+                self.disk.remove(snapshot_path(self.directory, offset))
+                log.unflushed.names += 1
+        if checkpoint is not None and checkpoint.segments:
+            listener_from = max(first_offset, self._load_snapshot(checkpoint))
+        epochs_from = first_offset
+        epochs = self._load_epochs()
+        if epochs is not None:
+            if self.was_clean:
+                # After a kill -9 the file may be there and not durable: it is written again.
+                self.loaded_epochs_version = epochs.version
+            epochs.truncate_end(recovery_offset)
+            log.leader_epochs = epochs
+            epochs_from = recovery_offset
+        elif recovery_offset > first_offset:
+            logger.warning("%s: %s is missing or damaged", self.directory, EPOCH_FILE)
+        if min(listener_from, epochs_from) < recovery_offset:
+            self._walk_covered(log, listener_from, epochs_from)
+
+    def _load_epochs(self) -> EpochIndex | None:
+        if not self.listing.has(EPOCH_FILE):
+            return None
+        content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
+        return decode_epochs(content) if content is not None else None
+
+    def _load_snapshot(self, checkpoint: LogCheckpoint) -> int:
+        """Load the newest usable snapshot; the offset from which batches are missing in it."""
+        if checkpoint.snapshot_offset == EMPTY_SNAPSHOT:
+            return checkpoint.recovery_offset
+        for offset in reversed(self.listing.snapshot_offsets):
+            if offset > checkpoint.recovery_offset:
+                continue
+            data = read_snapshot(self.disk, self.directory, offset)
+            if data is not None and self.listener.load_snapshot(data):
+                return offset
+            logger.warning("%s: the snapshot at %d is not usable", self.directory, offset)
+            self.listener.reset()
+        return 0
+
+    def _walk_covered(self, log: Log, listener_from: int, epochs_from: int) -> None:
+        """Read batches below the recovery point again for what a lost file knew."""
+        start = min(listener_from, epochs_from)
+        for segment in log.segments[log.segment_index(start) :]:
+            flaw_offset = segment.base_offset
+            flaw_position = 0
+            try:
+                if segment.has_file:
+                    # A file that cannot be opened now is no damage: the start is refused.
+                    segment.file()
+                position = segment.find(start, segment.size)
+                walk = segment.walk(position, segment.size)
+                walk.checks_crc = True
+                self.report.walked_bytes += segment.size - position
+                while (header := segment.next_header(walk)) is not None:
+                    flaw_offset = walk.expected_offset
+                    flaw_position = walk.position
+                    if header.base_offset >= epochs_from:
+                        log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+                    if header.base_offset >= listener_from:
+                        self.listener.on_recovered_batch(header)
+            except Flaw as flaw:
+                log.note_flaw(flaw)
+                return
+            except StorageError as error:
+                if not segment.is_open:
+                    raise
+                log.note_flaw(Flaw(str(error), flaw_offset, flaw_position))
+                return
+
+    # --- What lies beyond.
+
+    def _scan(self, log: Log) -> None:
+        """Read on from the recovery point, segment after segment, as far as all is sound."""
+        later = [base for base in self.base_offsets if base > log.active.base_offset]
+        while True:
+            if not self._scan_segment(log):
+                if self.torn_reason:
+                    self._cut(log, later, self.torn_reason)
+                return
+            while later and later[0] < self.end_offset:
+                # The tail that began it failed, and another was written in its place.
+                self._remove(log, later.pop(0))
+            if not later:
+                return
+            if later[0] > self.end_offset and log.active.has_gaps:
+                # Compaction took the last batches of a segment.
+                self.end_offset = later[0]
+            if later[0] > self.end_offset:
+                self._cut(log, later, f"no segment begins at {self.end_offset}")
+                return
+            if not self._seal(log):
+                return
+            segment = self._segment(later.pop(0))
+            segment.has_file = True
+            segment.reset_indexes()
+            log.segments.append(segment)
+            log.active = segment
+
+    def _seal(self, log: Log) -> bool:
+        """End the last segment's time index, since another segment follows."""
+        try:
+            log.active.seal()
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+            return False
+        return True
+
+    def _scan_segment(self, log: Log) -> bool:
+        """Take over what is sound in the last segment; False if that is not all of it."""
+        segment = log.active
+        if not segment.has_file:
+            return segment.size == 0
+        if log.has_flaw_in(segment):
+            return False
+        try:
+            return self._scan_file(log, segment)
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+            return False
+
+    def _scan_file(self, log: Log, segment: Segment) -> bool:
+        file = segment.file()
+        if not self.was_clean:
+            # What the last life cut off here may not be durable, and comes back otherwise.
+            log.unflushed.add(segment)
+        if file.size == segment.written_size:
+            return True
+        segment.loaded().must_save = True
+        walk = BatchWalk(file, segment.written_size, file.size, self.end_offset)
+        walk.checks_crc = True
+        walk.has_gaps = segment.has_gaps
+        walk.leader_epoch_min = log.leader_epochs.latest_epoch
+        log.unflushed.add(segment)
+        try:
+            while (header := walk.next()) is not None:
+                segment.note_recovered(header, walk.batch_position)
+                self.end_offset = walk.expected_offset
+                log.leader_epochs.assign(header.leader_epoch, header.base_offset)
+                self.listener.on_recovered_batch(header)
+                walk.leader_epoch_min = header.leader_epoch
+        except StorageError as error:
+            # The device fails to read an open file; whether more is there cannot be known.
+            log.note_flaw(Flaw(str(error), self.end_offset, segment.written_size))
+            return False
+        self.report.scanned_bytes += file.size - segment.flushed_size
+        self.torn_reason = walk.flaw
+        return walk.flaw == ""
+
+    def _cut(self, log: Log, later: list[int], reason: str) -> None:
+        """Drop what follows the last sound batch."""
+        segment = log.active
+        if segment.base_offset < self.torn_base_offset_min:
+            log.note_flaw(Flaw(reason, self.end_offset, segment.written_size))
+        if log.flaw_offset >= 0:
+            return
+        if segment.has_file:
+            file = segment.file()
+            self.report.torn_bytes += file.size - segment.written_size
+            if file.size > segment.written_size:
+                file.truncate(segment.written_size)
+                log.unflushed.add(segment)
+        for base_offset in later:
+            path = segment_path(self.directory, base_offset) + LOG_SUFFIX
+            self.report.torn_bytes += self.disk.open(path).size
+            self._remove(log, base_offset)
+        self.report.torn_offset = self.end_offset
+        self.report.torn_reason = reason
+
+    def _remove(self, log: Log, base_offset: int) -> None:
+        """Remove a segment that does not belong to the log."""
+        path = segment_path(self.directory, base_offset)
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self.disk.remove(path + suffix)
+        self.report.removed_segments.append(path)
+        log.unflushed.names += 1
+
+    def _tell(self, log: Log) -> None:
+        report = self.report
+        if log.flaw_offset >= 0:
+            report.flaw_offset = log.flaw_offset
+            report.flaw_reason = log.flaw_reason
+        if report.torn_bytes:
+            logger.warning(
+                "%s: a torn tail of %d bytes was cut off at offset %d (%s)",
+                self.directory,
+                report.torn_bytes,
+                report.torn_offset,
+                report.torn_reason,
+            )
+
+
+def _uncovered_row(base_offset: int) -> SegmentRow:
+    """The first segment of a log of which nothing is covered."""
+    return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])

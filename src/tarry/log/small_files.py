@@ -1,0 +1,45 @@
+"""Small files: read and written as a whole.
+
+Checked lines are a text file with a checksum: a line that names the format, lines, and their CRC.
+"""
+
+from __future__ import annotations
+
+from tarry.base.doors import Disk
+from tarry.base.errors import StorageError
+from tarry.wire.crc32c import crc32c
+
+
+def encode_lines(first_line: str, lines: list[str]) -> bytes:
+    """The file's content."""
+    body = ("\n".join([first_line, *lines]) + "\n").encode()
+    return body + f"crc32c {crc32c(body):08x}\n".encode()
+
+
+def decode_lines(first_line: str, content: bytes) -> list[str] | None:
+    """The lines behind the first one, or None if the file is damaged or of another format."""
+    body, separator, checksum = content.rpartition(b"crc32c ")
+    if not separator or checksum != f"{crc32c(body):08x}\n".encode():
+        return None
+    lines = body.decode().splitlines()
+    return lines[1:] if lines[:1] == [first_line] else None
+
+
+def read_file(disk: Disk, path: str) -> bytes | None:
+    """All bytes of a small file, or None if it is not there or cannot be read."""
+    try:
+        file = disk.open(path)
+        content = file.read(0, file.size)
+    except StorageError:
+        return None
+    file.close()
+    return content
+
+
+def write_file(disk: Disk, path: str, content: bytes) -> None:
+    """Write a small file anew and flush it, name included; only at start and stop."""
+    file = disk.open(path, create=True)
+    file.truncate(0)
+    file.append([content])
+    disk.flush([file], [path.rpartition("/")[0]])
+    file.close()

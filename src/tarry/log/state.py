@@ -1,0 +1,98 @@
+"""State of a log beside its segments: recovery point and report, compaction, listener.  Hot."""
+
+from __future__ import annotations
+
+from mypy_extensions import i64, mypyc_attr
+
+from tarry.log.recovery.points import NO_SNAPSHOT, LogCheckpoint
+from tarry.records.batch import BatchHeader
+
+
+class RecoveryPoint:
+    """What was made sure of last, to see what has changed since."""
+
+    def __init__(self) -> None:
+        self.offset = -1
+        # What the file may say after a crash: more than `offset` if a renaming was given up.
+        self.offset_max = -1
+        self.log_start_offset = -1
+        self.snapshot_offset = NO_SNAPSHOT
+        self.epochs_version = -1
+        # The log's count of written bytes then.
+        self.written_bytes = 0
+        # The log's count of swaps of compacted segments then.
+        self.swaps = 0
+        # When a recovery point was tried last, whether it came about or not.
+        self.tried_ms = 0
+
+    def take_over(self, row: LogCheckpoint, written_bytes: int, epochs_version: int) -> None:
+        """A recovery point holds; `epochs_version` is -1 if the epochs had not changed."""
+        self.offset = row.recovery_offset
+        self.offset_max = row.recovery_offset
+        self.log_start_offset = row.log_start_offset
+        self.snapshot_offset = row.snapshot_offset
+        self.written_bytes = written_bytes
+        if epochs_version >= 0:
+            self.epochs_version = epochs_version
+
+
+class RecoveryReport:
+    """One opening of a log."""
+
+    def __init__(self, directory: str) -> None:
+        self.directory = directory
+        # Bytes past the recovery point that were read again.
+        self.scanned_bytes = 0
+        # Bytes below it that were read because a snapshot or an index was missing.
+        self.walked_bytes = 0
+        # A torn tail: how many bytes were cut off, and the offset at which the log now ends.
+        self.torn_bytes = 0
+        self.torn_offset = -1
+        self.torn_reason = ""
+        # Segments that were left over and removed: paths without suffix.
+        self.removed_segments: list[str] = []
+        # Damage to what was durable; nothing was cut.
+        self.flaw_offset = -1
+        self.flaw_reason = ""
+
+    @property
+    def is_quiet(self) -> bool:
+        """Nothing to tell."""
+        return not (self.scanned_bytes or self.torn_bytes or self.flaw_reason)
+
+
+class CompactionState:
+    """Invariant: cleaned_offset <= end_offset but while the first swaps of a pass are done."""
+
+    def __init__(self) -> None:
+        # Records below it have been compared with all later ones below it.
+        self.cleaned_offset: i64 = 0
+        # Segments that begin below it are compaction's and may have gaps.
+        self.end_offset: i64 = 0
+        # Of the last swap or attempt at one: it makes the names of new files unique.
+        self.generation: i64 = 0
+        # Swaps of this life: a recovery point from before the last one says what is no more.
+        self.swaps: i64 = 0
+        # It waits for the next recovery point.
+        self.needs_recovery_point = False
+        # Segments are being read: none of them may go.
+        self.is_under_way = False
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class LogListener:
+    """State derived from a log, which follows its recovery and truncation."""
+
+    def reset(self) -> None:
+        """Forget everything: what follows comes from the log."""
+
+    def load_snapshot(self, data: bytes) -> bool:
+        """Take over what `take_snapshot` gave; False if it is not usable."""
+        return False
+
+    def take_snapshot(self) -> bytes | None:
+        """The state after the last written batch; None: there is nothing to keep."""
+        return None
+
+    def on_recovered_batch(self, header: BatchHeader) -> None:
+        """A batch that the log kept and the snapshot did not know, in order of offsets."""

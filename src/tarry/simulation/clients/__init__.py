@@ -1,0 +1,1 @@
+"""Base of the simulated clients: connections, queries, what a run shares and its history."""

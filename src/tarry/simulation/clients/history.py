@@ -1,0 +1,255 @@
+"""History of one run, as its clients saw it: the material of the checkers.
+
+Everything carries the turns of the broker between which it happened: `delivered_turn` (the turn
+that first saw the request) and `answered_turn` (the turn that gave the answer).  X came before Y
+for sure exactly when X was answered in an earlier turn than Y was delivered; only then may a
+checker compare them.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.simulation.exchange import ObservedExchange
+
+# A partition of one incarnation of a topic.
+Place = tuple[bytes, int]
+
+UNKNOWN: Final = 0
+ACKNOWLEDGED: Final = 1
+REFUSED: Final = 2
+
+
+class SentRecord:
+    """One record that a producer made; its value is unique in the run."""
+
+    __slots__ = ("timestamp", "value")
+
+    def __init__(self, value: bytes, timestamp: int) -> None:
+        self.value = value
+        self.timestamp = timestamp
+
+
+class SentBatch:
+    """One batch that a producer made, sent once or several times."""
+
+    def __init__(self, producer: str, place: Place, number: int, records: list[SentRecord]) -> None:
+        self.producer = producer
+        self.place = place
+        # The producer's own order in this partition.
+        self.number = number
+        self.records = records
+        self.is_idempotent = False
+        # False when a retry may overtake or repeat it, so that its place in the order is open.
+        self.is_ordered = False
+        self.sends = 0
+        self.outcome = UNKNOWN
+        self.base_offset = -1
+        self.error_code = 0
+        self.exchange: ObservedExchange | None = None
+
+
+class ReadRecord:
+    """One record that somebody read."""
+
+    __slots__ = ("epoch", "offset", "timestamp", "value")
+
+    def __init__(self, offset: int, timestamp: int, value: bytes, epoch: int) -> None:
+        self.offset = offset
+        self.timestamp = timestamp
+        self.value = value
+        self.epoch = epoch
+
+
+class Watermarks:
+    """Offsets that one answer named for a partition; -1: it named none."""
+
+    def __init__(self, place: Place, exchange: ObservedExchange) -> None:
+        self.place = place
+        self.exchange = exchange
+        self.log_start_offset = -1
+        self.high_watermark = -1
+
+
+class TopicSeen:
+    """One topic in an answer about metadata."""
+
+    def __init__(self, name: str, topic_id: bytes, epochs: list[tuple[int, int]]) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        # (partition, leader epoch)
+        self.epochs = epochs
+
+
+class MetadataSeen:
+    """One answer to Metadata for all topics."""
+
+    def __init__(self, exchange: ObservedExchange, life: int, topics: list[TopicSeen]) -> None:
+        self.exchange = exchange
+        self.life = life
+        self.topics = topics
+
+
+class TopicChange:
+    """A creation or deletion of a topic.  `exchange` None: it got no clear answer."""
+
+    def __init__(self, name: str, topic_id: bytes, *, is_creation: bool, sent_turn: int) -> None:
+        self.name = name
+        self.topic_id = topic_id
+        self.is_creation = is_creation
+        self.sent_turn = sent_turn
+        self.exchange: ObservedExchange | None = None
+
+
+class EpochEnd:
+    """An answer to OffsetForLeaderEpoch."""
+
+    def __init__(
+        self, place: Place, exchange: ObservedExchange, asked: int, epoch: int, end_offset: int
+    ) -> None:
+        self.place = place
+        self.exchange = exchange
+        self.asked = asked
+        self.epoch = epoch
+        self.end_offset = end_offset
+        # Nothing that was appended later, or lost, has moved this end.
+        self.is_certain = False
+        # It may lead still, and have no record yet.
+        self.is_newest = False
+
+
+# The time that asks ListOffsets for the newest record (KIP-734).
+MAX_TIMESTAMP: Final = -3
+
+
+class TimeLookup:
+    """An answer to ListOffsets for a time, or the largest one, in the quiet phase."""
+
+    def __init__(self, place: Place, asked: int, timestamp: int, offset: int) -> None:
+        self.place = place
+        self.asked = asked
+        self.timestamp = timestamp
+        self.offset = offset
+
+
+class RecordsDeletion:
+    """A request to delete the records of a partition below an offset; -1: all there are."""
+
+    def __init__(self, place: Place, offset: int) -> None:
+        self.place = place
+        self.offset = offset
+        # Where the answer said that the log begins; -1: there was none, or an error.
+        self.low_watermark = -1
+
+
+class Growth:
+    """A topic was told to have at least so many partitions."""
+
+    def __init__(self, topic_id: bytes, partitions: int, exchange: ObservedExchange) -> None:
+        self.topic_id = topic_id
+        self.partitions = partitions
+        self.exchange = exchange
+
+
+class FinalPartition:
+    """Content of a partition at the end of the run, read once from its start to its end."""
+
+    def __init__(self, place: Place, log_start_offset: int, end_offset: int) -> None:
+        self.place = place
+        self.log_start_offset = log_start_offset
+        self.end_offset = end_offset
+        self.records: list[ReadRecord] = []
+
+
+class ReadRun:
+    """Records that one reader got of a partition since it chose an offset."""
+
+    def __init__(self, offset: int) -> None:
+        # Everything from where it began up to here, but for the gaps.
+        self.end_offset = offset
+        # Where each gap begins and ends.
+        self.gaps: list[tuple[int, int]] = []
+
+
+class RunHistory:
+    """The run."""
+
+    def __init__(self) -> None:
+        self.batches: list[SentBatch] = []
+        self.reads: dict[Place, dict[int, ReadRecord]] = {}
+        self.watermarks: list[Watermarks] = []
+        self.metadata: list[MetadataSeen] = []
+        self.topic_changes: list[TopicChange] = []
+        self.deletions: list[RecordsDeletion] = []
+        self.growths: list[Growth] = []
+        # Topics of which nothing is deleted unless somebody asks for it.
+        self.kept_topics: dict[bytes, None] = {}
+        self.epoch_ends: list[EpochEnd] = []
+        self.time_lookups: list[TimeLookup] = []
+        self.producer_ids: list[tuple[int, int, str]] = []
+        self.finals: dict[Place, FinalPartition] = {}
+        # By the reader's name and partition.
+        self.handed_out: dict[tuple[str, Place], list[ReadRun]] = {}
+        # Lives of the broker that did not end cleanly, in order.
+        self.unclean_lives: list[int] = []
+        # What a client could already tell to be wrong when it saw it.
+        self.violations: list[str] = []
+        # Everything below this offset has been acknowledged to somebody.
+        self.acknowledged_ends: dict[Place, int] = {}
+        self._batch_bytes: dict[tuple[Place, int], bytes] = {}
+
+    def violate(self, sentence: str) -> None:
+        self.violations.append(sentence)
+
+    def acknowledge(self, batch: SentBatch, base_offset: int, exchange: ObservedExchange) -> None:
+        batch.outcome = ACKNOWLEDGED
+        batch.base_offset = base_offset
+        batch.exchange = exchange
+        end = base_offset + len(batch.records)
+        if end > self.acknowledged_ends.get(batch.place, 0):
+            self.acknowledged_ends[batch.place] = end
+
+    def is_known_batch(self, place: Place, base_offset: int, data: bytes) -> bool:
+        """True if these very bytes were read before; else they are remembered.
+
+        Other bytes at the same offset are a violation, whatever they contain.
+        """
+        key = (place, base_offset)
+        known = self._batch_bytes.get(key)
+        if known is None:
+            self._batch_bytes[key] = data
+            return False
+        if known != data:
+            self.violate(
+                f"offset {base_offset} of {place_name(place)} has changed its content: "
+                f"{len(known)} bytes, later {len(data)} other ones"
+            )
+        return True
+
+    def begin_reading(self, reader: str, place: Place, offset: int) -> None:
+        """The reader chose to read on from this offset."""
+        self.handed_out.setdefault((reader, place), []).append(ReadRun(offset))
+
+    def hand_out(self, reader: str, place: Place, offset: int, end_offset: int) -> None:
+        """The reader got the records from one offset up to another."""
+        runs = self.handed_out.setdefault((reader, place), [])
+        if not runs:
+            # Readers begin at the first offset there can be.
+            runs.append(ReadRun(0))
+        run = runs[-1]
+        if offset != run.end_offset:
+            run.gaps.append((run.end_offset, offset))
+        run.end_offset = end_offset
+
+    def read(self, place: Place, record: ReadRecord) -> None:
+        self.reads.setdefault(place, {})[record.offset] = record
+
+
+def place_name(place: Place) -> str:
+    """Name a partition in a sentence."""
+    return f"topic {place[0].hex()[:8]} partition {place[1]}"
+
+
+def is_before(earlier: ObservedExchange, later: ObservedExchange) -> bool:
+    """True if the one was answered before the broker saw the other."""
+    return 0 <= earlier.answered_turn < later.delivered_turn

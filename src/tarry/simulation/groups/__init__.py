@@ -1,0 +1,1 @@
+"""Workload of groups: members, simple consumers, and administrators of groups."""

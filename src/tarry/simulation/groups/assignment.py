@@ -1,0 +1,52 @@
+"""Subscriptions and assignments of simulated members, which the broker does not read.
+
+A subscription is Kafka's, of which the broker reads the topics; an assignment is our own: the word
+by which the leader's decision is known again, and the partitions.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.wire.writer import Writer
+
+_SEPARATOR: Final = "|"
+
+Partition = tuple[str, int]
+
+
+def subscription(topics: list[str], number: int) -> bytes:
+    """These topics; with another number it is another subscription."""
+    writer = Writer()
+    writer.i16(0)
+    writer.i32(len(topics))
+    for topic in topics:
+        writer.string(topic)
+    writer.bytes_(str(number).encode())
+    return writer.finish()
+
+
+def encode_assignment(token: str, partitions: list[Partition]) -> bytes:
+    """Encode the partitions that one member is given."""
+    parts = [token, *(f"{topic}:{index}" for topic, index in partitions)]
+    return _SEPARATOR.join(parts).encode()
+
+
+def decode_assignment(data: bytes) -> tuple[str, list[Partition]]:
+    """The word and the partitions; nothing of either if the leader forgot this member."""
+    if not data:
+        return "", []
+    token, *parts = data.decode().split(_SEPARATOR)
+    partitions: list[Partition] = []
+    for part in parts:
+        topic, _, index = part.rpartition(":")
+        partitions.append((topic, int(index)))
+    return token, partitions
+
+
+def share_out(partitions: list[Partition], member_ids: list[str]) -> dict[str, list[Partition]]:
+    """Every partition to one of them, in turns."""
+    shares: dict[str, list[Partition]] = {member_id: [] for member_id in member_ids}
+    for place, partition in enumerate(partitions):
+        shares[member_ids[place % len(member_ids)]].append(partition)
+    return shares

@@ -1,0 +1,1 @@
+"""Workload of records: producers, readers, a pipeliner, and administrators of topics."""

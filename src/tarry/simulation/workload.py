@@ -1,0 +1,84 @@
+"""Workload of a world: its clients, the broker's settings, the faults and the checkers.
+
+The world gives a workload time, a disk, a network and a broker.  `records` has producers and
+readers, `groups` members of groups and their offsets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+
+from tarry.broker.broker import Broker
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
+from tarry.simulation.disk import SimulatedDisk
+from tarry.simulation.faults import FaultPlan
+
+
+class Workload:
+    """Base of all workloads: drawn from the seed before anything happens."""
+
+    def __init__(self) -> None:
+        self.duration_ms = 0
+        self.settings: dict[str, str] = {}
+        self.faults = FaultPlan()
+        # With the faults over, all is at rest within this time.
+        self.quiet_ms_max = 60_000
+        # The purgatories that need not be empty then.
+        self.waits_at_rest: tuple[str, ...] = ()
+
+    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
+        """Take the context of the run and the broker's disk."""
+        raise NotImplementedError
+
+    def begin(self) -> None:
+        """Start the clients: the broker has begun its first life."""
+        raise NotImplementedError
+
+    def clients(self) -> list[SimulatedClient]:
+        """Return all clients that have a connection, in a fixed order."""
+        raise NotImplementedError
+
+    def is_done(self, broker: Broker) -> bool:
+        """True once everybody has brought to an end what was under way when all healed."""
+        raise NotImplementedError
+
+    def unfinished_sentences(self) -> list[str]:
+        """Return a sentence for each client that is not done."""
+        return []
+
+    def collectors(self) -> list[ScriptedClient]:
+        """Return the clients that read everything at the end; the broker is lost between two."""
+        raise NotImplementedError
+
+    def check(self) -> list[str]:
+        """Everything that is wrong with the run, a sentence each."""
+        raise NotImplementedError
+
+    # --- What the world tells.
+
+    def on_start(self) -> None:
+        """A broker is about to be started."""
+
+    def on_life_begins(self, broker: Broker) -> None:
+        """A broker has started and has had no turn yet."""
+
+    def settings_of(self, life: int) -> dict[str, str]:
+        """With which settings this life of the broker starts."""
+        return self.settings
+
+    def on_stall(self, turn: int) -> None:
+        """The broker's process was stopped, and goes on with this turn."""
+
+    def after_turn(self, broker: Broker) -> None:
+        """The broker has had a turn and still runs."""
+
+    def on_life_ends(self) -> None:
+        """The broker that ran is no more."""
+
+    def on_collected(self, broker: Broker) -> None:
+        """A collector has done its work."""
+
+
+MakeWorkload = Callable[[Random], Workload]

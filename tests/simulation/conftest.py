@@ -1,8 +1,0 @@
-"""Shared by the tests of the simulation: worlds are modules beside them."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parent))

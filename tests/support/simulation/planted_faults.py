@@ -1,0 +1,353 @@
+"""Faults planted into the broker one at a time, and the search for the first seed that finds each.
+
+Each fault replaces a function or a class of the product from outside, which only the interpreted
+form allows.  Run as a program: `planted_faults.py NAME SEEDS` prints the seed and the sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tarry.broker import lifecycle, routes
+from tarry.broker.apis import produce
+from tarry.broker.broker import Broker
+from tarry.broker.connection import Connection
+from tarry.broker.delayed.fetch import DelayedFetch
+from tarry.broker.metadata_writes import MetadataLogOwner
+from tarry.broker.record_deletions import RecordDeletions
+from tarry.broker.request import RequestContext
+from tarry.cluster.state import ClusterState
+from tarry.log import batch_walk
+from tarry.log.index.epoch_index import EpochIndex
+from tarry.log.index.segment_indexes import SegmentIndexes
+from tarry.log.index.sparse_index import SparseIndex
+from tarry.log.log import Log
+from tarry.log.logs import Logs
+from tarry.log.recovery import recovery
+from tarry.partition import producers
+from tarry.partition.producers import ProducerStates
+from tarry.partition.state import Partition, ProducerListener
+from tarry.protocol.messages.produce import ProduceRequest
+from tarry.records.rebuild import RebuiltBatch
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.history import Place
+from tarry.simulation.disk import SimulatedFile
+from tarry.simulation.network import SimulatedNetwork
+from tarry.simulation.run import run_seed
+from tarry.simulation.workload import reading
+
+
+def acknowledge_before_the_flush() -> None:
+    def acked_end(self: Partition, acks: int) -> int:
+        return self.log.written_end_offset
+
+    Partition.acked_end = acked_end
+
+
+def ignore_a_failed_flush() -> None:
+    honest = Broker._on_flushed
+
+    def on_flushed(self: Broker, flush_id: int, error: str) -> None:
+        honest(self, flush_id, "")
+
+    Broker._on_flushed = on_flushed
+
+
+def keep_a_torn_tail() -> None:
+    batch_walk.has_valid_crc = lambda data, position, header: True
+
+
+def cut_a_flushed_byte() -> None:
+    honest = recovery._Recovery._scan_segment
+
+    def scan_segment(self: recovery._Recovery, log: Log) -> str:
+        if log.active.has_file:
+            file = log.active.file()
+            assert isinstance(file, SimulatedFile)
+            if file.size > log.active.written_size:
+                file.truncate(file.size - 1)
+        return honest(self, log)
+
+    recovery._Recovery._scan_segment = scan_segment
+
+
+def recompress_without_the_producer() -> None:
+    honest = RebuiltBatch.encode
+
+    def encode(self: RebuiltBatch) -> bytes:
+        self.header.base_sequence = max(self.header.base_sequence - 1, -1)
+        return honest(self)
+
+    RebuiltBatch.encode = encode
+
+
+def know_one_batch_of_a_producer() -> None:
+    producers.BATCHES_KEPT = 1
+
+
+def forget_producers_in_a_restart() -> None:
+    ProducerListener.on_recovered_batch = lambda self, header: None
+    ProducerListener.load_snapshot = lambda self, data: True
+
+
+def high_watermark_past_the_flush() -> None:
+    Partition.leader_contribution = lambda self: self.log.written_end_offset
+    Partition.on_written = lambda self: (
+        self.producers.settle(),
+        self.maybe_advance_high_watermark(),
+    )[1]
+
+
+def keep_the_leader_epoch_over_a_crash() -> None:
+    ClusterState._raise_leader_epochs = lambda self: None
+
+
+def trust_the_index_after_a_crash() -> None:
+    """Take every entry that an index file holds, not only those that the recovery point covers."""
+
+    def try_load(self: SegmentIndexes, index: SparseIndex, suffix: str, entries: int) -> bool:
+        path = self.path + suffix
+        if not self.disk.exists(path):
+            return entries == 0
+        content = self.disk.open(path).read(0, 1 << 20)
+        index.load(content, len(content) // index.entry_bytes())
+        return True
+
+    def reset(self: SegmentIndexes) -> None:
+        self.saved_offsets = 1
+        self.saved_times = 1
+        if not self.try_load():
+            honest_reset(self)
+
+    honest_reset = SegmentIndexes.reset
+    SegmentIndexes._try_load = try_load
+    SegmentIndexes.reset = reset
+
+
+def lose_the_wake_up_of_a_fetch() -> None:
+    honest = Broker.touch_keys
+
+    def touch_keys(self: Broker, partition: Partition) -> None:
+        honest(self, partition)
+        if partition.high_watermark % 4 == 0:
+            self._fetch_keys.pop(partition.key, None)
+
+    Broker.touch_keys = touch_keys
+
+
+def answer_a_fetch_only_when_it_expires() -> None:
+    DelayedFetch.try_complete = lambda self: False
+
+
+def apply_metadata_before_it_is_durable() -> None:
+    def on_written(self: MetadataLogOwner) -> bool:
+        self.on_flushed(self.log.written_end_offset)
+        return False
+
+    MetadataLogOwner.on_written = on_written
+
+
+def answer_a_duplicate_before_the_original_is_durable() -> None:
+    honest = ProducerStates.check
+
+    def check(self: ProducerStates, header: object) -> object:
+        verdict = honest(self, header)
+        if verdict.is_duplicate:
+            verdict.last_offset = -1
+        return verdict
+
+    ProducerStates.check = check
+
+
+def show_a_log_start_that_is_not_durable() -> None:
+    honest = Log.delete_old_segments
+
+    def delete_old_segments(self: Log, now_wall_ms: int, high_watermark: int) -> int:
+        count = honest(self, now_wall_ms, high_watermark)
+        self.advance_log_start_offset(self.coming_start_offset)
+        return count
+
+    Log.delete_old_segments = delete_old_segments
+
+
+def start_uncleanly_without_taking_the_marker_away() -> None:
+    honest = Logs.load
+
+    def load(self: Logs) -> None:
+        remove = self.disk.remove
+        self.disk.remove = lambda path: None
+        honest(self)
+        self.disk.remove = remove
+
+    Logs.load = load
+
+
+def count_a_stop_of_the_process_as_waiting() -> None:
+    def attend(self: Broker, now_ms: int, now_wall_ms: int) -> None:
+        self._turn_due_ms = now_ms
+        honest(self, now_ms, now_wall_ms)
+
+    honest = Broker._attend
+    Broker._attend = attend
+
+
+def forget_the_names_of_a_killed_life() -> None:
+    recovery._Recovery.has_uncovered_names = lambda self, checkpoint, was_clean: False
+
+
+def answer_a_deletion_of_records_before_it_is_durable() -> None:
+    honest = RecordDeletions.request
+
+    def request(self: RecordDeletions, partition: Partition, offset: int) -> None:
+        honest(self, partition, offset)
+        partition.log.advance_log_start_offset(offset)
+
+    RecordDeletions.request = request
+
+
+def delete_one_record_more_than_was_asked() -> None:
+    honest = RecordDeletions.request
+
+    def request(self: RecordDeletions, partition: Partition, offset: int) -> None:
+        honest(self, partition, min(offset + 1, partition.high_watermark))
+
+    RecordDeletions.request = request
+
+
+def serve_damaged_batches() -> None:
+    """The broker's own damage, of more answers than the network damages."""
+    honest = SimulatedNetwork.maybe_damage
+
+    def maybe_damage(self: SimulatedNetwork, data: bytes) -> bytes:
+        damaged = honest(self, data)
+        self.damages = 0
+        return damaged
+
+    SimulatedNetwork.maybe_damage = maybe_damage
+
+
+def read_on_behind_damage() -> None:
+    """The client's fault: what a damaged batch holds is never fetched again."""
+
+    def read_batches(context: RunContext, place: Place, offset: int, *rest: object) -> int:
+        damages = context.damages_seen
+        end_offset = honest_read(context, place, offset, *rest)
+        return end_offset + 1 if context.damages_seen > damages else end_offset
+
+    honest_read = reading._read_batches
+    reading._read_batches = read_batches
+
+
+def forget_changed_settings_in_a_restart() -> None:
+    lifecycle.take_over_changes = lambda settings, view: settings.overlay({}, {})
+
+
+def handle_requests_while_one_before_them_waits() -> None:
+    Connection.must_next_wait = lambda self: False
+
+
+def count_a_produce_without_an_answer_as_done_at_once() -> None:
+    honest = produce.handle
+
+    def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> object:
+        answer = honest(broker, context, request)
+        if request.acks == 0 and not context.is_answered and not context.connection.is_closed:
+            context.respond_nothing()
+            context.respond_nothing = lambda: None
+        return answer
+
+    routes.produce.handle = handle
+
+
+def keep_the_place_of_answers_that_have_left() -> None:
+    honest = Connection.release_slots
+
+    def release_slots(self: Connection) -> None:
+        before = len(self.slots)
+        honest(self)
+        if self.slots and len(self.slots) < before:
+            self.first_slot = before - len(self.slots)
+
+    Connection.release_slots = release_slots
+
+
+def name_an_epoch_in_which_nothing_was_written() -> None:
+    honest = EpochIndex.end_offset_for
+
+    def end_offset_for(self: EpochIndex, epoch: int, log_end_offset: int) -> tuple[int, int]:
+        found, end_offset = honest(self, epoch, log_end_offset)
+        return (found if found < 0 else epoch), end_offset
+
+    EpochIndex.end_offset_for = end_offset_for
+
+
+def keep_what_waits_for_a_lost_connection() -> None:
+    honest = Broker._forget
+
+    def forget(self: Broker, connection: Connection) -> None:
+        connection.slots = []
+        honest(self, connection)
+
+    Broker._forget = forget
+
+
+def keep_the_watch_of_a_lost_connection() -> None:
+    honest = Broker._forget
+
+    def forget(self: Broker, connection: Connection) -> None:
+        connection.watch = None
+        honest(self, connection)
+
+    Broker._forget = forget
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    plant.__name__: plant
+    for plant in (
+        acknowledge_before_the_flush,
+        ignore_a_failed_flush,
+        keep_a_torn_tail,
+        cut_a_flushed_byte,
+        recompress_without_the_producer,
+        know_one_batch_of_a_producer,
+        forget_producers_in_a_restart,
+        high_watermark_past_the_flush,
+        keep_the_leader_epoch_over_a_crash,
+        trust_the_index_after_a_crash,
+        lose_the_wake_up_of_a_fetch,
+        answer_a_fetch_only_when_it_expires,
+        apply_metadata_before_it_is_durable,
+        answer_a_duplicate_before_the_original_is_durable,
+        show_a_log_start_that_is_not_durable,
+        start_uncleanly_without_taking_the_marker_away,
+        count_a_stop_of_the_process_as_waiting,
+        forget_the_names_of_a_killed_life,
+        answer_a_deletion_of_records_before_it_is_durable,
+        delete_one_record_more_than_was_asked,
+        serve_damaged_batches,
+        read_on_behind_damage,
+        forget_changed_settings_in_a_restart,
+        handle_requests_while_one_before_them_waits,
+        count_a_produce_without_an_answer_as_done_at_once,
+        keep_the_place_of_answers_that_have_left,
+        name_an_epoch_in_which_nothing_was_written,
+        keep_what_waits_for_a_lost_connection,
+        keep_the_watch_of_a_lost_connection,
+    )
+}
+
+
+def first_seed_that_finds(name: str, seeds: int) -> tuple[int, str]:
+    """The seed and what is wrong with it; -1 if none of them finds the fault."""
+    FAULTS[name]()
+    for seed in range(1, seeds + 1):
+        failure = run_seed(seed).failure
+        if failure:
+            return seed, failure
+    return -1, ""
+
+
+if __name__ == "__main__":
+    found_seed, sentence = first_seed_that_finds(sys.argv[1], int(sys.argv[2]))
+    sys.stdout.write(f"{found_seed} {sentence}\n")

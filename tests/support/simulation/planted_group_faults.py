@@ -1,0 +1,275 @@
+"""Faults planted into the coordinator one at a time, and the first seed of groups that finds each.
+
+As in `planted_faults.py`; run as a program it prints the seed and the sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tarry.base import errors
+from tarry.broker.coordinator import loader
+from tarry.broker.coordinator import shard as shards
+from tarry.broker.coordinator.loader import Loader
+from tarry.broker.coordinator.shard import Shard
+from tarry.group import joining, membership, offsets, outcomes
+from tarry.group.appends import Append, AssignmentAppend, OffsetsAppend, TombstonesAppend
+from tarry.group.decision import CommitRequest, Decision, HeartbeatWait
+from tarry.group.loading import Loading
+from tarry.group.records import (
+    NO_TIMESTAMP,
+    GroupTombstone,
+    OffsetCommitted,
+    OffsetTombstone,
+)
+from tarry.group.state import GroupState, Heartbeat, Round
+from tarry.group.transitions import Draft, Moment
+from tarry.log.compaction.batch import KeepRules
+from tarry.log.compaction.key_map import KeyMap
+from tarry.log.compaction.record_scan import RecordScan
+from tarry.simulation.run import run_seed
+
+
+def commit_without_the_generation_check() -> None:
+    def commit_error(group: GroupState, request: CommitRequest) -> int:
+        code = honest(group, request)
+        return errors.NONE if code == errors.ILLEGAL_GENERATION else code
+
+    honest = offsets._commit_error
+    offsets._commit_error = commit_error
+
+
+def leave_static_fencing_out() -> None:
+    def commit_error(group: GroupState, request: CommitRequest) -> int:
+        code = honest(group, request)
+        return errors.NONE if code == errors.FENCED_INSTANCE_ID else code
+
+    honest = offsets._commit_error
+    offsets._commit_error = commit_error
+
+
+def tell_a_fenced_member_that_it_is_unknown() -> None:
+    def member_error(now: Round, member_id: str, instance_id: str | None) -> int:
+        code = honest(now, member_id, instance_id)
+        return errors.UNKNOWN_MEMBER_ID if code == errors.FENCED_INSTANCE_ID else code
+
+    honest = membership.member_error
+    for module in (membership, joining, offsets):
+        module.member_error = member_error
+
+
+def answer_a_commit_before_it_is_durable() -> None:
+    def carry_out(self: Shard, group: GroupState, decision: Decision) -> None:
+        honest(self, group, decision)
+        if isinstance(decision.append, OffsetsAppend):
+            self.coordinator.answer(decision.append.answer)
+
+    honest = Shard.carry_out
+    Shard.carry_out = carry_out
+
+
+def answer_a_deletion_before_it_is_durable() -> None:
+    def carry_out(self: Shard, group: GroupState, decision: Decision) -> None:
+        honest(self, group, decision)
+        append = decision.append
+        if isinstance(append, TombstonesAppend) and append.answer is not None:
+            self.coordinator.answer(append.answer)
+
+    honest = Shard.carry_out
+    Shard.carry_out = carry_out
+
+
+def sync_completes_at_the_leaders_word() -> None:
+    def carry_out(self: Shard, group: GroupState, decision: Decision) -> None:
+        honest(self, group, decision)
+        append = decision.append
+        if isinstance(append, AssignmentAppend) and not append.has_failed:
+            draft = Draft(group, self.coordinator.moment())
+            outcomes._become_stable(draft, append)
+            honest(self, group, draft.finish())
+
+    honest = Shard.carry_out
+    Shard.carry_out = carry_out
+
+
+def keep_a_stale_heartbeat_operation() -> None:
+    """The operation that a heartbeat should have moved expires, and nobody looks at the time."""
+
+    def follow_heartbeat(self: Shard, group_id: str, wait: HeartbeatWait) -> None:
+        operations = self._operations_of(group_id)
+        if wait.deadline_ms is None or wait.member_id not in operations.heartbeats:
+            honest(self, group_id, wait)
+
+    def expired(group: GroupState, member_id: str, moment: Moment) -> Decision:
+        heartbeat = group.heartbeats.get(member_id)
+        if heartbeat is not None and heartbeat.deadline_ms is not None:
+            group.heartbeats[member_id] = Heartbeat(moment.now_ms, heartbeat.heard_ms)
+        return honest_expired(group, member_id, moment)
+
+    honest = Shard._follow_heartbeat
+    honest_expired = shards.decide_session_expired
+    Shard._follow_heartbeat = follow_heartbeat
+    shards.decide_session_expired = expired
+
+
+def forget_pending_members() -> None:
+    Round.has_everyone_joined = lambda self: len(self.joins) == len(self.members)
+
+
+def let_pending_ids_expire_never() -> None:
+    def give_id(draft: Draft, request: object, member_id: str) -> None:
+        honest(draft, request, member_id)
+        del draft._heartbeats[member_id]
+
+    honest = joining._give_id
+    joining._give_id = give_id
+
+
+def lose_the_tombstones_of_a_deletion() -> None:
+    def append(self: Shard, group_id: str, append: Append) -> int:
+        records = append.records
+        append.records = [
+            record for record in records if not isinstance(record, OffsetTombstone | GroupTombstone)
+        ] or records[-1:]
+        code = honest(self, group_id, append)
+        append.records = records
+        return code
+
+    honest = Shard._append
+    Shard._append = append
+
+
+def load_what_was_committed_first() -> None:
+    def add(self: Loading, key: bytes, value: bytes | None) -> None:
+        if value is None or key not in self._latest:
+            honest(self, key, value)
+
+    honest = Loading.add
+    Loading.add = add
+
+
+def compaction_drops_the_last_value() -> None:
+    def last_offset(self: KeyMap, key: bytes) -> int:
+        offset = honest(self, key)
+        return offset + 1 if offset % 5 == 4 else offset
+
+    honest = KeyMap.last_offset
+    KeyMap.last_offset = last_offset
+
+
+def compaction_forgets_what_a_tombstone_deletes() -> None:
+    def next_record(self: RecordScan) -> None:
+        honest(self)
+        if self.is_tombstone and self.key is not None:
+            self.key = self.key + b"?"
+
+    honest = RecordScan._next
+    RecordScan._next = next_record
+    KeepRules.drops_tombstones = lambda self, header: True
+
+
+def apply_an_offset_before_it_is_durable() -> None:
+    def append(self: Shard, group_id: str, append: Append) -> int:
+        code = honest(self, group_id, append)
+        group = self.groups.by_id.get(group_id)
+        for record in append.records:
+            if code == errors.NONE and group is not None and isinstance(record, OffsetCommitted):
+                group.apply(record)
+        return code
+
+    honest = Shard._append
+    Shard._append = append
+
+
+def remove_members_for_the_brokers_own_absence() -> None:
+    Shard.begin_fresh_sessions = lambda self: None
+
+
+def forget_sessions_in_a_restart() -> None:
+    def decide_load(group: GroupState, moment: Moment) -> Decision:
+        decision = honest(group, moment)
+        decision.heartbeats = []
+        return decision
+
+    honest = loader.decide_load
+    loader.decide_load = decide_load
+
+
+def end_a_join_phase_with_the_first_who_rejoins() -> None:
+    def has_everyone_joined(self: Round) -> bool:
+        return len(self.joins) > 0 and not self.pending_members
+
+    Round.has_everyone_joined = has_everyone_joined
+
+
+def serve_the_groups_of_a_damaged_log() -> None:
+    def step(self: Loader) -> bool:
+        if self.shard.partition.log.flaw_offset < 0:
+            return honest(self)
+        self.shard.error_code = errors.NONE
+        return True
+
+    honest = Loader.step
+    Loader.step = step
+
+
+def take_commits_of_nobody_into_a_working_group() -> None:
+    def commit_error(group: GroupState, request: CommitRequest) -> int:
+        code = honest(group, request)
+        return errors.NONE if request.generation_id < 0 else code
+
+    honest = offsets._commit_error
+    offsets._commit_error = commit_error
+
+
+def count_the_age_of_offsets_from_their_commits() -> None:
+    honest = offsets._ExpiryCondition.__init__
+
+    def begin(self: offsets._ExpiryCondition, group: GroupState, moment: Moment) -> None:
+        honest(self, group, moment)
+        self.since_ms = NO_TIMESTAMP
+
+    offsets._ExpiryCondition.__init__ = begin
+
+
+FAULTS: dict[str, Callable[[], None]] = {
+    plant.__name__: plant
+    for plant in (
+        commit_without_the_generation_check,
+        leave_static_fencing_out,
+        tell_a_fenced_member_that_it_is_unknown,
+        answer_a_commit_before_it_is_durable,
+        answer_a_deletion_before_it_is_durable,
+        sync_completes_at_the_leaders_word,
+        keep_a_stale_heartbeat_operation,
+        forget_pending_members,
+        let_pending_ids_expire_never,
+        lose_the_tombstones_of_a_deletion,
+        load_what_was_committed_first,
+        compaction_drops_the_last_value,
+        compaction_forgets_what_a_tombstone_deletes,
+        apply_an_offset_before_it_is_durable,
+        remove_members_for_the_brokers_own_absence,
+        forget_sessions_in_a_restart,
+        end_a_join_phase_with_the_first_who_rejoins,
+        serve_the_groups_of_a_damaged_log,
+        take_commits_of_nobody_into_a_working_group,
+        count_the_age_of_offsets_from_their_commits,
+    )
+}
+
+
+def first_seed_that_finds(name: str, seeds: int) -> tuple[int, str]:
+    """The seed and what is wrong with it; -1 if none of them finds the fault."""
+    FAULTS[name]()
+    for seed in range(1, seeds + 1):
+        failure = run_seed(seed, workload="groups").failure
+        if failure:
+            return seed, failure
+    return -1, ""
+
+
+if __name__ == "__main__":
+    found_seed, sentence = first_seed_that_finds(sys.argv[1], int(sys.argv[2]))
+    sys.stdout.write(f"{found_seed} {sentence}\n")

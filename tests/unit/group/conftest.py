@@ -1,8 +1,0 @@
-"""The scene of a group stands beside the folders of tests, for all that use it."""
-
-from __future__ import annotations
-
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
