@@ -88,10 +88,10 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> tuple[SimulatedDisk, 
         log = logs.open(DIRECTORY, bytes(16), config, None)
         logs.settle()
         fill(log, chance, 200)
-        flush_id = logs.checkpoints.begin(100_000)
+        flush_id = logs.recovery_points.begin(100_000)
         while flush_id >= 0:
             disk.complete_flush(flush_id)
-            flush_id = logs.checkpoints.on_flushed(flush_id)
+            flush_id = logs.recovery_points.on_flushed(flush_id)
         fill(log, chance, 50)
         if not is_last:
             disk.crash()

@@ -80,10 +80,10 @@ def built(disk: SimulatedDisk, *, is_clean: bool) -> tuple[list[bytes], list[int
         log.write()
         listener.count += 1
         if number == BATCHES // 2:
-            flush_id = logs.checkpoints.begin(100_000)
+            flush_id = logs.recovery_points.begin(100_000)
             while flush_id >= 0:
                 disk.complete_flush(flush_id)
-                flush_id = logs.checkpoints.on_flushed(flush_id)
+                flush_id = logs.recovery_points.on_flushed(flush_id)
     if is_clean:
         logs.close_cleanly()
     else:

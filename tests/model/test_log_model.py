@@ -166,13 +166,13 @@ class LogMachine(RuleBasedStateMachine):
     @rule()
     def begin_checkpoint(self) -> None:
         self.now_ms += 100_000
-        self.round_id = self.logs.checkpoints.begin(self.now_ms)
+        self.round_id = self.logs.recovery_points.begin(self.now_ms)
 
     @precondition(lambda self: self.round_id >= 0 and not self.log.has_tail)
     @rule()
     def end_checkpoint_step(self) -> None:
         self.disk.complete_flush(self.round_id)
-        self.round_id = self.logs.checkpoints.on_flushed(self.round_id)
+        self.round_id = self.logs.recovery_points.on_flushed(self.round_id)
         self.follow_log_start()
 
     def follow_log_start(self) -> None:

@@ -149,7 +149,7 @@ def test_a_mutated_frame_harms_nobody_but_its_sender(
         assert_honest_client_goes_on(honest, topic_id)
         hand.crash()
         assert_log_is_sound(hand.connect(), topic_id)
-    assert hand.broker.fetch_purgatory.delayed == 0
+    assert hand.broker.fetches.purgatory.delayed == 0
 
 
 @settings(max_examples=100, deadline=None)

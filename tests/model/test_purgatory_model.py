@@ -97,6 +97,19 @@ class PurgatoryAgainstList(RuleBasedStateMachine):
         for operation in wanted:
             operation.is_cancelled = True
 
+    @precondition(lambda self: self.operations)
+    @rule(data=st.data())
+    def cancel_one(self, data: st.DataObject) -> None:
+        operation = data.draw(st.sampled_from(self.operations))
+        is_waiting = operation in self.waiting()
+
+        assert self.purgatory.cancel(operation) == is_waiting
+
+        operation.is_cancelled = operation.is_cancelled or is_waiting
+        for key in operation.keys:
+            watchers = self.purgatory._watchers.get(key)
+            assert watchers is None or operation not in watchers.items
+
     @rule(span_ms=st.integers(0, 300))
     def advance(self, span_ms: int) -> None:
         self.now_ms += span_ms

@@ -143,8 +143,13 @@ def meddle(purgatory: ThreadedPurgatory, handed: deque[Stressed], chance: random
         other = handed.popleft() if chance.random() < 0.5 else handed.pop()
     except IndexError:
         return
-    if chance.random() < 0.5:
+    choice = chance.random()
+    if choice < 0.4:
         other.force_complete()
+    elif choice < 0.6:
+        if purgatory.cancel(other):
+            next(other.scene.cancelled)
+            other.force_complete()
     else:
         other.is_ready = True
         purgatory.check_and_complete(other.keys[0])

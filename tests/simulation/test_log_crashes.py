@@ -155,15 +155,15 @@ class Run:
                 if offset < self.log.flushed_offset:
                     self.durable[offset] = value
 
-    def checkpoint(self) -> None:
+    def save_recovery_points(self) -> None:
         """Begin a round of recovery points, or take it one step further."""
-        checkpoints = self.logs.checkpoints
+        points = self.logs.recovery_points
         if self.round_flush_id < 0:
             self.write()
-            self.round_flush_id = checkpoints.begin(self.now_ms)
+            self.round_flush_id = points.begin(self.now_ms)
         else:
             assert self.disk.complete_flush(self.round_flush_id).error == ""
-            self.round_flush_id = checkpoints.on_flushed(self.round_flush_id)
+            self.round_flush_id = points.on_flushed(self.round_flush_id)
 
     def retain(self) -> None:
         self.write()
@@ -280,7 +280,7 @@ class Run:
             self.lose()
             self.restart()
         elif kind < 22:
-            self.checkpoint()
+            self.save_recovery_points()
         elif kind == 22:
             self.retain()
         elif kind == 23:
@@ -296,7 +296,7 @@ def test_a_log_keeps_what_was_flushed_over_any_crash(
     first: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # A minute between recovery points is too long for so short lives.
-    monkeypatch.setattr(point_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "RECOVERY_POINT_AGE_MS", 10)
     for seed in range(first, first + BLOCK):
         run = Run(seed)
         for _ in range(10 + run.random.randrange(110)):

@@ -237,15 +237,15 @@ class Walk(Life):
         self.compaction_flush = max(flush_id, -1)
 
     def recovery_point_a_little(self) -> None:
-        checkpoints = self.logs.checkpoints
+        points = self.logs.recovery_points
         if self.round_flush < 0:
             self.log.write()
             self.producers.settle()
             self.now_ms += 100_000
-            self.round_flush = checkpoints.begin(self.now_ms)
+            self.round_flush = points.begin(self.now_ms)
         else:
             assert self.disk.complete_flush(self.round_flush).error == ""
-            self.round_flush = checkpoints.on_flushed(self.round_flush)
+            self.round_flush = points.on_flushed(self.round_flush)
 
 
 def live(seed: int) -> None:
@@ -280,6 +280,6 @@ def test_tombstones_go_at_last_however_often_a_log_is_compacted(first):
 @pytest.mark.interpreted
 @pytest.mark.parametrize("first", range(0, SEEDS, BLOCK))
 def test_a_compacted_log_keeps_every_last_value_over_any_crash(first, monkeypatch):
-    monkeypatch.setattr(point_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "RECOVERY_POINT_AGE_MS", 10)
     for seed in range(first, first + BLOCK):
         live(seed)

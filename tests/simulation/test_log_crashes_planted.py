@@ -32,7 +32,7 @@ def swap_before_the_checkpoint_is_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(Compaction, "_flush_swap", at_once)
 
 
-def checkpoint_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
+def recovery_point_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
     begin_flush = SimulatedDisk.begin_flush
 
     def forgetful(self, files, directories):
@@ -42,7 +42,7 @@ def checkpoint_before_the_files_are_durable(patch: pytest.MonkeyPatch) -> None:
     patch.setattr(SimulatedDisk, "begin_flush", forgetful)
 
 
-def checkpoint_before_the_names_are_durable(patch: pytest.MonkeyPatch) -> None:
+def recovery_point_before_the_names_are_durable(patch: pytest.MonkeyPatch) -> None:
     begin_flush = SimulatedDisk.begin_flush
 
     def forgetful(self, files, directories):
@@ -166,8 +166,8 @@ def young_segments_are_skipped(patch: pytest.MonkeyPatch) -> None:
 
 PLANTS: Final[list[Plant]] = [
     swap_before_the_checkpoint_is_durable,
-    checkpoint_before_the_files_are_durable,
-    checkpoint_before_the_names_are_durable,
+    recovery_point_before_the_files_are_durable,
+    recovery_point_before_the_names_are_durable,
     a_start_does_not_finish_the_swap,
     new_files_have_the_same_name_each_time,
     an_older_recovery_point_wins,
@@ -188,7 +188,7 @@ PLANTS: Final[list[Plant]] = [
 @pytest.mark.interpreted
 @pytest.mark.parametrize("plant", PLANTS, ids=[plant.__name__ for plant in PLANTS])
 def test_a_planted_mistake_is_found(plant: Plant, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(point_writer, "CHECKPOINT_AGE_MS", 10)
+    monkeypatch.setattr(point_writer, "RECOVERY_POINT_AGE_MS", 10)
     plant(monkeypatch)
     found = -1
 

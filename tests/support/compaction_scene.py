@@ -129,10 +129,10 @@ class CompactionScene:
 
     def save_recovery_point(self) -> None:
         self.now_ms += 100_000
-        flush_id = self.logs.checkpoints.begin(self.now_ms)
+        flush_id = self.logs.recovery_points.begin(self.now_ms)
         while flush_id >= 0:
             assert self.disk.complete_flush(flush_id).error == ""
-            flush_id = self.logs.checkpoints.on_flushed(flush_id)
+            flush_id = self.logs.recovery_points.on_flushed(flush_id)
 
     # --- Compaction.
 

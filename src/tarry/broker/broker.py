@@ -33,32 +33,30 @@ from tarry.base.limits import (
     TIMER_MOVES_PER_TURN_MAX,
 )
 from tarry.base.probe import Probe
-from tarry.base.repeated import RepeatedFaults
 from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.answers import Answers
 from tarry.broker.connection import Connection
 from tarry.broker.coordinator.coordinator import Coordinator
-from tarry.broker.delayed.produce import DelayedProduce
-from tarry.broker.dispatch import encode_answer, handle_frame
+from tarry.broker.delayed.fetch import Fetches
+from tarry.broker.delayed.produce import Produces
+from tarry.broker.dispatch import handle_frame
 from tarry.broker.flush_rounds import FlushListener, FlushRounds
 from tarry.broker.metadata_reactions import MetadataReactions
 from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
+from tarry.broker.part import Parts, WaitingPart
 from tarry.broker.peer_watch import PeerWatch
-from tarry.broker.purgatories import new_purgatory
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.record_deletions import RecordDeletions
-from tarry.broker.request import RequestContext
 from tarry.broker.routes import Route, make_routes
 from tarry.broker.shutdown import maybe_finish_stop
+from tarry.broker.topics import Topics
 from tarry.cluster.embedded import EmbeddedStore
 from tarry.cluster.records import MetadataRecord
 from tarry.cluster.state import ClusterState
 from tarry.log.logs import Logs
 from tarry.log.owner import LogOwner
-from tarry.partition.leader import Clock
-from tarry.partition.state import Partition, PartitionKey
-from tarry.partition.topic import HostedTopic
-from tarry.protocol.message import Message
-from tarry.purgatory.purgatory import Purgatory
+from tarry.partition.state import Partition
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
@@ -108,36 +106,28 @@ class Broker:
         self.frame_bytes_max: int = settings.socket_request_max_bytes
         self.connections_max_idle_ms: int = settings.connections_max_idle_ms
         self.endpoints: dict[str, tuple[str, int]] = {}
-        # `now_ms` is attended time: the monotonic clock less what the process slept through.
+        self.this_turn = Turn(now_ms, now_wall_ms)
+        # The times of `this_turn`, for who is not handed it yet.
         self.now_ms = now_ms
         self.now_wall_ms = now_wall_ms
-        self.clock = Clock(now_ms, now_wall_ms)
-        self.stalled_ms = 0
         self._turn_due_ms = now_ms + POLL_MS_MAX
         self.timer = TimingWheel(now_ms)
-        self.purgatories: list[Purgatory] = []
-        self.produce_purgatory = new_purgatory(self, "Produce")
-        self.fetch_purgatory = new_purgatory(self, "Fetch")
-        self.metadata_purgatory = new_purgatory(self, "Metadata")
-        self.connections: dict[int, Connection] = {}
-        self.topics: dict[str, HostedTopic] = {}
-        self.topics_by_id: dict[bytes, HostedTopic] = {}
+        self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
+        self.topics = Topics()
         self.routes: dict[int, Route] = make_routes()
-        self.faults = RepeatedFaults(logger)
         self.flushes = FlushRounds(self.disk, logs.trouble)
         self.flush_listeners: dict[int, FlushListener] = {}
         self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
         self.reactions = MetadataReactions(self)
-        self.coordinator = Coordinator(self)
-        self.record_deletions = RecordDeletions(self)
-        self.produce_number: i64 = 0
-        self.recompressions = Recompressions(self)
-        self._unsettled: list[DelayedProduce] = []
-        self._to_send: list[Connection] = []
-        self._to_process: list[Connection] = []
-        self._produce_keys: dict[PartitionKey, None] = {}
-        self._fetch_keys: dict[PartitionKey, None] = {}
-        self._is_metadata_to_check = False
+        self.parts = Parts()
+        self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
+        self.coordinator = self.parts.add(Coordinator(self))
+        self.record_deletions = self.parts.add(
+            RecordDeletions(self.this_turn, self.timer, self.parts)
+        )
+        self.produces = self.parts.add(Produces(self.timer))
+        self.fetches = self.parts.add(Fetches(self.answers))
+        self.metadata_waits = self.parts.add(WaitingPart(self.timer, "Metadata"))
         self.is_stopping = False
         self.is_stopped = False
         self.stop_reason = ""
@@ -149,19 +139,24 @@ class Broker:
         """Handle what happened.  `now_ms` is monotonic, `now_wall_ms` the calendar."""
         self._attend(now_ms, now_wall_ms)
         self.probe.on_turn(len(events), now_ms)
-        self._process_unblocked()
+        answers = self.answers
+        parts = self.parts
+        for connection in answers.take_to_process():
+            if not connection.is_closed:
+                self._process(connection)
         for event in events:
             self._handle(event)
             if self.is_stopped:
                 return
-        self.recompressions.step()
+        parts.step()
         self._write()
         if self.is_stopped:
             return
-        self._send()
-        self._complete()
-        self._expire()
-        self._send()
+        answers.send()
+        parts.complete(COMPLETIONS_PER_TURN_MAX)
+        for entry in self.timer.advance(self.now_ms, TIMER_MOVES_PER_TURN_MAX):
+            entry.expire()
+        answers.send()
         if self.is_stopping:
             maybe_finish_stop(self)
         # Deadlines that this turn had no room for are overdue, but no turn was due before it.
@@ -169,48 +164,41 @@ class Broker:
 
     def next_due_ms(self) -> int:
         """When the next turn is due though nothing happens, on the monotonic clock."""
-        now_ms = self.now_ms + self.stalled_ms
+        turn = self.this_turn
+        now_ms = turn.monotonic_ms()
         if self.has_work_left():
             return now_ms
         due_ms = self.timer.next_due_ms()
         if due_ms is None:
             return now_ms + POLL_MS_MAX
-        return due_ms + self.stalled_ms
+        return due_ms + turn.stalled_ms
 
     def has_work_left(self) -> bool:
         """True if a turn without an event would do something at once."""
         return (
-            len(self._fetch_keys) > 0
-            or len(self._produce_keys) > 0
-            or len(self._to_process) > 0
-            or len(self._to_send) > 0
-            or len(self._unsettled) > 0
+            self.answers.has_work_left()
             or len(self.flushes.touched) > 0
             or (self.flushes.flush_id < 0 and len(self.flushes.dirty) > 0)
-            or self._is_metadata_to_check
-            or self.recompressions.has_work_left()
-            or self.coordinator.has_work_left()
-            or self.record_deletions.has_work_left()
+            or self.parts.has_work_left()
         )
 
     def _attend(self, now_ms: int, now_wall_ms: int) -> None:
         # A process that was stopped could hear nobody: what it slept through counts for no
         # deadline, so that it evicts nobody and times out nothing that arrived meanwhile.
+        turn = self.this_turn
         late_ms = now_ms - self._turn_due_ms
         if late_ms > STALL_MS:
-            self.stalled_ms += late_ms
+            turn.stalled_ms += late_ms
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
-        self.now_ms = now_ms - self.stalled_ms
-        self.now_wall_ms = now_wall_ms
-        self.clock.now_ms = self.now_ms
-        self.clock.wall_ms = now_wall_ms
+        turn.now_ms = self.now_ms = now_ms - turn.stalled_ms
+        turn.now_wall_ms = self.now_wall_ms = now_wall_ms
         if late_ms > STALL_MS:
-            self.coordinator.on_stall()
+            self.parts.on_stall()
 
     def _handle(self, event: Event) -> None:
         kind = event.kind
         if kind == RECEIVED:
-            connection = self.connections.get(event.connection_id)
+            connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
                 connection.feed(event.data)
                 self._process(connection)
@@ -219,15 +207,15 @@ class Broker:
         elif kind == CONNECTED:
             self._on_connected(event)
         elif kind == DRAINED:
-            connection = self.connections.get(event.connection_id)
+            connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
                 connection.unsent = 0
                 connection.active_ms = self.now_ms
                 self._process(connection)
         elif kind == DISCONNECTED:
-            connection = self.connections.pop(event.connection_id, None)
+            connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
-                self._forget(connection)
+                self.answers.forget(connection)
         elif kind == STOP_REQUESTED:
             self.request_stop()
 
@@ -240,7 +228,7 @@ class Broker:
         connection = Connection(
             event.connection_id, event.listener, event.peer, self.frame_bytes_max
         )
-        self.connections[connection.id] = connection
+        self.answers.connections[connection.id] = connection
         PeerWatch(self, connection).watch()
 
     def _process(self, connection: Connection) -> None:
@@ -254,7 +242,7 @@ class Broker:
                 if connection.held >= held_max or connection.is_held:
                     break
                 if self.recompressions.is_spent():
-                    self.process_later(connection)
+                    self.answers.process_later(connection)
                     break
                 position: i64 = connection.next_frame(self.now_ms)
                 if position < 0:
@@ -263,143 +251,30 @@ class Broker:
                 if connection.is_closed:
                     return
         except ProtocolViolation as violation:
-            self.close_connection(connection, str(violation))
+            self.answers.close(connection, str(violation))
             return
-        self.regulate_reading(connection)
-
-    def regulate_reading(self, connection: Connection) -> None:
-        """Read nothing behind frames that wait, so that they do not become ever more."""
-        is_blocked = connection.is_blocked() or connection.has_unhandled()
-        if is_blocked != connection.is_reading_paused:
-            connection.is_reading_paused = is_blocked
-            if is_blocked:
-                self.transport.pause_reading(connection.id)
-            else:
-                connection.resume_frame(self.now_ms)
-                self.transport.resume_reading(connection.id)
-
-    def process_later(self, connection: Connection) -> None:
-        if connection.has_unhandled() and not connection.is_queued_to_process:
-            connection.is_queued_to_process = True
-            self._to_process.append(connection)
-
-    def _process_unblocked(self) -> None:
-        waiting = self._to_process
-        if not waiting:
-            return
-        self._to_process = []
-        for connection in waiting:
-            connection.is_queued_to_process = False
-            if not connection.is_closed:
-                self._process(connection)
-
-    def close_connection(self, connection: Connection, reason: str) -> None:
-        """Close because of what the peer did; one line in the log, summed up when repeated."""
-        if connection.is_closed:
-            return
-        self.faults.report(connection.peer, reason, self.now_ms)
-        self.let_go(connection, reason)
-
-    def let_go(self, connection: Connection, reason: str) -> None:
-        """Close a connection whose peer did nothing wrong, as when it is silent."""
-        self.probe.on_connection_closed(connection.peer, reason)
-        self.connections.pop(connection.id, None)
-        self._take_answers(connection)
-        self.transport.close(connection.id)
-        self._forget(connection)
-
-    def _forget(self, connection: Connection) -> None:
-        waiting = connection.waiting_contexts()
-        connection.drop()
-        for context in waiting:
-            operation = context.operation
-            if operation is not None:
-                operation.force_complete()
-        watch = connection.watch
-        if watch is not None:
-            self.timer.cancel(watch)
-            connection.watch = None
-
-    # -- answers
-
-    def answer(self, context: RequestContext, response: Message) -> None:
-        """Encode the answer into its slot; it leaves when those before it have."""
-        encode_answer(context, response)
-        self.queue_to_send(context.connection)
-
-    def queue_to_send(self, connection: Connection) -> None:
-        """Something of this connection was answered."""
-        if not connection.is_queued_to_send:
-            connection.is_queued_to_send = True
-            self._to_send.append(connection)
-
-    def _send(self) -> None:
-        queue = self._to_send
-        if not queue:
-            return
-        self._to_send = []
-        for connection in queue:
-            connection.is_queued_to_send = False
-            if connection.is_closed:
-                continue
-            self._take_answers(connection)
-            if connection.has_unhandled() and not connection.is_queued_to_process:
-                if not connection.is_blocked():
-                    self.process_later(connection)
-            elif connection.is_reading_paused:
-                self.regulate_reading(connection)
-
-    def _take_answers(self, connection: Connection) -> None:
-        connection.release_slots()
-        chunks = connection.out
-        if chunks:
-            connection.out = []
-            connection.unsent = self.transport.send(connection.id, chunks)
+        self.answers.regulate_reading(connection)
 
     # -- logs
-
-    def settle_after_write(self, operation: DelayedProduce) -> None:
-        """A produce was appended to tails; it goes on when they are written."""
-        self._unsettled.append(operation)
 
     def _write(self) -> None:
         flushes = self.flushes
         flushes.write()
-        self._settle()
-        self.coordinator.settle()
+        self.parts.settle()
         try:
             flushes.maybe_begin()
         except StorageError as error:
             self._fail_flush(str(error))
-        self._note_advanced()
-        if self._is_metadata_to_check:
-            self._check_metadata()
+        self._note_moved()
 
-    def _settle(self) -> None:
-        unsettled = self._unsettled
-        if not unsettled:
-            return
-        self._unsettled = []
-        for operation in unsettled:
-            operation.fail_what_was_not_written()
-            if not operation.try_complete():
-                operation.context_waits()
-                self.produce_purgatory.try_complete_else_watch(operation, operation.keys())
-
-    def _note_advanced(self) -> None:
-        advanced = self.flushes.advanced
-        if not advanced:
+    def _note_moved(self) -> None:
+        moved = self.flushes.advanced
+        if not moved:
             return
         self.flushes.advanced = []
-        for owner in advanced:
+        for owner in moved:
             assert isinstance(owner, Partition)
-            self.touch_keys(owner)
-            self.coordinator.on_advanced(owner)
-
-    def touch_keys(self, partition: Partition) -> None:
-        """Who waits for this partition looks again in this turn's step of completions."""
-        self._produce_keys[partition.key] = None
-        self._fetch_keys[partition.key] = None
+            self.parts.on_moved(owner)
 
     def _on_flushed(self, flush_id: int, error: str) -> None:
         flushes = self.flushes
@@ -409,7 +284,7 @@ class Broker:
         if flush_id == flushes.flush_id:
             self.probe.on_flush(len(flushes.owners), error)
             flushes.end()
-            self._note_advanced()
+            self._note_moved()
             return
         listener = self.flush_listeners.pop(flush_id, None)
         if listener is not None:
@@ -423,46 +298,11 @@ class Broker:
             "stops; check the disk and start it again"
         )
 
-    # -- completions
-
-    def _complete(self) -> None:
-        self.coordinator.complete()
-        self.record_deletions.complete()
-        budget = self.complete_keys(
-            self.produce_purgatory, self._produce_keys, COMPLETIONS_PER_TURN_MAX
-        )
-        if not self._fetch_keys:
-            return
-        # Producers are answered before the readers that their records wake.
-        self._send()
-        self.complete_keys(self.fetch_purgatory, self._fetch_keys, max(budget, 1))
-
-    def complete_keys(
-        self, purgatory: Purgatory, keys: dict[PartitionKey, None], budget: int
-    ) -> int:
-        """Check each key that was touched; who is left at the end of the budget comes next turn."""
-        for key in list(keys):
-            if budget <= 0:
-                return 0
-            completed = purgatory.check_and_complete(key, budget)
-            budget -= completed
-            if budget > 0:
-                del keys[key]
-        return budget
+    # -- metadata
 
     def check_metadata_later(self) -> None:
         """What waits for metadata looks again once this turn's changes are made."""
-        self._is_metadata_to_check = True
-
-    def _check_metadata(self) -> None:
-        self._is_metadata_to_check = False
-        self.metadata_purgatory.check_and_complete(METADATA_KEY)
-
-    def _expire(self) -> None:
-        for entry in self.timer.advance(self.now_ms, TIMER_MOVES_PER_TURN_MAX):
-            entry.expire()
-
-    # -- metadata
+        self.metadata_waits.touch(METADATA_KEY)
 
     def propose(self, records: list[MetadataRecord], write: MetadataWrite) -> None:
         """Change the metadata; `write` completes when the records are durable and applied."""
@@ -481,12 +321,7 @@ class Broker:
         self.is_stopping = True
         self.stop_deadline_ms = self.now_ms + STOP_MS_MAX
         self.transport.stop_listening()
-        self.coordinator.stop()
-        for connection in list(self.connections.values()):
-            for context in connection.waiting_contexts():
-                operation = context.operation
-                if operation is not None and context.is_fetch():
-                    operation.force_complete()
+        self.parts.stop()
 
     def fail(self, reason: str) -> None:
         """Stop at once, without the clean marker: nothing more is answered."""

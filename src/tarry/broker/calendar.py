@@ -21,7 +21,7 @@ class CalendarWatch:
 
     def monotonic_ms(self) -> int:
         """The monotonic clock, with what the process slept through."""
-        return self.broker.now_ms + self.broker.stalled_ms
+        return self.broker.this_turn.monotonic_ms()
 
     def jump_ms(self) -> int:
         """By how much the wall clock was set since the last time; 0 if it ran on."""

@@ -29,7 +29,6 @@ def address_for(broker: Broker, context: RequestContext) -> tuple[str, int]:
 def offline_replicas(broker: Broker, topic: str, index: int) -> list[int]:
     """This broker's id if its replica is damaged: the log takes no more records and is read up
     to its flaw only.  Clients show this field of Kafka's and do not choose brokers by it."""
-    hosted = broker.topics.get(topic)
-    partition = None if hosted is None else hosted.partition(index)
+    partition = broker.topics.partition(topic, index)
     is_damaged = partition is not None and partition.log.flaw_offset >= 0
     return [broker.broker_id] if is_damaged else []

@@ -68,8 +68,7 @@ class Compactions(TimerEntry):
         if self._to_look_at is None:
             compacted = [
                 partition
-                for hosted in self.broker.topics.values()
-                for partition in hosted.partitions
+                for partition in self.broker.topics.partitions()
                 if partition.config.has_compaction and partition not in self._refused
             ]
             if not self._can_trust_calendar(tells=len(compacted) > 0):

@@ -23,8 +23,8 @@ from tarry.base.limits import (
     REQUESTS_IN_FLIGHT_MAX,
     UNSENT_BYTES_MAX,
 )
-from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
+from tarry.purgatory.operation import DelayedOperation
 from tarry.timer.entry import TimerEntry
 
 # The longest of the beginnings by which foreign protocols are known, and the shortest header.
@@ -58,6 +58,20 @@ def foreign_protocol(start: bytes) -> str:
     return ""
 
 
+class Slot:
+    """The place of one answer among the answers of a connection."""
+
+    def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
+        self.api_key = api_key
+        self.api_version = api_version
+        self.correlation_id = correlation_id
+        # What waits to answer it, so that it can be given up when the peer goes away.
+        self.operation: DelayedOperation | None = None
+        self.is_answered = False
+        self.chunks: list[Chunk] | None = None
+        self.size: i64 = 0
+
+
 class Connection:
     """One peer.  `data[position:end]` is what has arrived and is not handled yet."""
 
@@ -80,7 +94,7 @@ class Connection:
         self.frame_begun_ms = -1
         self.active_ms = 0
         self.watch: TimerEntry | None = None
-        self.slots: list[RequestContext] = []
+        self.slots: list[Slot] = []
         self.first_slot: i64 = 0
         # Requests that are handled and have no answer yet: one, or several of one API.
         self.waiting: i64 = 0
@@ -218,9 +232,9 @@ class Connection:
         """True if bytes wait that `next_frame` has not looked at since a slot came free."""
         return self.parts_size == 0 and self.position < len(self.data)
 
-    def open_slot(self, context: RequestContext) -> None:
-        """The answer to this request has its place behind those asked before it."""
-        self.slots.append(context)
+    def open_slot(self, slot: Slot) -> None:
+        """Give an answer its place behind those that were asked for before it."""
+        self.slots.append(slot)
         self.waiting += 1
 
     def release_slots(self) -> None:
@@ -229,14 +243,14 @@ class Connection:
         first: i64 = self.first_slot
         count: i64 = len(slots)
         while first < count:
-            context = slots[first]
-            if not context.is_answered:
+            slot = slots[first]
+            if not slot.is_answered:
                 break
-            if context.chunks is not None:
-                self.out.extend(context.chunks)
-                self.held -= context.size
-                self.unsent += context.size
-                context.chunks = None
+            if slot.chunks is not None:
+                self.out.extend(slot.chunks)
+                self.held -= slot.size
+                self.unsent += slot.size
+                slot.chunks = None
             first += 1
         if first == count:
             slots.clear()
@@ -254,9 +268,9 @@ class Connection:
         """True while a request has no answer yet, or an answer has not left."""
         return self.has_unanswered() or self.unsent > 0
 
-    def waiting_contexts(self) -> list[RequestContext]:
-        """The requests without an answer, oldest first."""
-        return [context for context in self.slots[self.first_slot :] if not context.is_answered]
+    def waiting_slots(self) -> list[Slot]:
+        """Return the slots without an answer, oldest first."""
+        return [slot for slot in self.slots[self.first_slot :] if not slot.is_answered]
 
     def drop(self) -> None:
         """Forget everything: the peer is gone or was closed."""

@@ -17,9 +17,7 @@ from tarry.base.errors import ProtocolViolation
 from tarry.broker.apis import api_versions
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
-from tarry.protocol.frames import encode_response
 from tarry.protocol.headers import decode_request_header
-from tarry.protocol.message import Message
 from tarry.wire.reader import Reader
 
 if TYPE_CHECKING:
@@ -70,17 +68,3 @@ def _report_rest(context: RequestContext, size: i64) -> None:
         f"{size} bytes follow a request with API key {context.api_key} "
         f"version {context.api_version}"
     )
-
-
-def encode_answer(context: RequestContext, response: Message) -> None:
-    """Put the encoded answer into its place among the connection's answers."""
-    chunks = encode_response(context.api_key, context.api_version, context.correlation_id, response)
-    size: i64 = 0
-    for chunk in chunks:
-        size += len(chunk)
-    context.chunks = chunks
-    context.size = size
-    context.is_answered = True
-    connection = context.connection
-    connection.held += size
-    connection.waiting -= 1

@@ -73,18 +73,16 @@ class Retention(ByCalendar):
 
     def look(self) -> None:
         broker = self.broker
-        for hosted in broker.topics.values():
-            for partition in hosted.partitions:
-                partition.delete_old_segments(broker.now_wall_ms)
+        for partition in broker.topics.partitions():
+            partition.delete_old_segments(broker.now_wall_ms)
 
 
 class ProducerExpiry(Recurring):
     """Forgets producers that have written nothing for `producer.id.expiration.ms`."""
 
     def run(self) -> None:
-        for hosted in self.broker.topics.values():
-            for partition in hosted.partitions:
-                partition.producers.expire(self.broker.now_ms)
+        for partition in self.broker.topics.partitions():
+            partition.producers.expire(self.broker.now_ms)
 
 
 class OffsetsExpiry(ByCalendar):
@@ -105,7 +103,7 @@ class Counters(Recurring):
 
     def run(self) -> None:
         broker = self.broker
-        broker.faults.flush(broker.now_ms)
+        broker.answers.faults.flush(broker.now_ms)
         broker.logs.trouble.flush()
         before = self.written
         self.written = self._counters()
@@ -125,7 +123,7 @@ class Counters(Recurring):
     def _counters(self) -> list[tuple[str, int, int, int, int]]:
         return [
             (each.name, each.watched, each.delayed, each.completed_total, each.expired_total)
-            for each in self.broker.purgatories
+            for each in self.broker.parts.purgatories()
         ]
 
 
@@ -133,14 +131,14 @@ class Checkpoints(Recurring):
     """Writes recovery points, so that a start after a crash scans little."""
 
     def run(self) -> None:
-        flush_id = self.broker.logs.checkpoints.begin(self.broker.now_ms)
+        flush_id = self.broker.logs.recovery_points.begin(self.broker.now_ms)
         if flush_id >= 0:
             self.broker.record_deletions.on_round_begun()
         self._follow(flush_id)
 
     def on_flushed(self, flush_id: int) -> None:
         """One step of a round is durable; the next begins."""
-        next_flush_id = self.broker.logs.checkpoints.on_flushed(flush_id)
+        next_flush_id = self.broker.logs.recovery_points.on_flushed(flush_id)
         self._follow(next_flush_id)
         self.broker.record_deletions.on_step(is_round_over=next_flush_id < 0)
 

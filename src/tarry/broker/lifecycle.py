@@ -16,7 +16,7 @@ from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.log.logs import Logs
-from tarry.log.recovery.point_writer import CHECKPOINT_BYTES, CHECKPOINT_BYTES_LAZY
+from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
 from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
@@ -38,7 +38,9 @@ def start_broker(
     data of another broker.
     """
     is_lazy = settings.flush_policy == "os"
-    logs = Logs(disk, checkpoint_bytes=CHECKPOINT_BYTES_LAZY if is_lazy else CHECKPOINT_BYTES)
+    logs = Logs(
+        disk, recovery_point_bytes=RECOVERY_POINT_BYTES_LAZY if is_lazy else RECOVERY_POINT_BYTES
+    )
     logs.trouble.directory = settings.log_directory
     logs.load()
     store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
@@ -54,9 +56,8 @@ def start_broker(
     for topic in list(broker.cluster.topics.values()):
         broker.reactions.host(topic, HostedTopic(topic.name, topic.topic_id))
     logs.settle()
-    for hosted in broker.topics.values():
-        for partition in hosted.partitions:
-            partition.begin_after_recovery()
+    for partition in broker.topics.partitions():
+        partition.begin_after_recovery()
     offsets = broker.topics.get(OFFSETS_TOPIC)
     if offsets is not None:
         broker.coordinator.on_hosted(offsets)
@@ -67,7 +68,7 @@ def start_broker(
 
 def _tell_recovery(logs: Logs) -> None:
     """One line: how the last life ended, and what that cost."""
-    reports = [log.recovery_report for log in logs.checkpoints.logs.values()]
+    reports = [log.recovery_report for log in logs.recovery_points.logs.values()]
     scanned = sum(report.scanned_bytes for report in reports)
     torn = sum(report.torn_bytes for report in reports)
     flawed = sum(1 for report in reports if report.flaw_reason)

@@ -201,14 +201,13 @@ class MetadataReactions:
             self._choose_flush(partition)
             partition.lead(state.leader_id, state.leader_epoch, state.replicas, state.isr)
             hosted.partitions.append(partition)
-        broker.topics[topic.name] = hosted
-        broker.topics_by_id[topic.topic_id] = hosted
+        broker.topics.add(hosted)
 
     def grow(self, topic_id: bytes) -> None:
         """A topic has more partitions: make the logs that it has not yet."""
         broker = self.broker
         topic = broker.cluster.topics_by_id.get(topic_id)
-        hosted = broker.topics_by_id.get(topic_id)
+        hosted = broker.topics.with_id(topic_id)
         # Deleted since; or not hosted yet: who makes its logs makes these too.
         if topic is not None and hosted is not None:
             self.make(topic, hosted)
@@ -216,7 +215,7 @@ class MetadataReactions:
     def reconfigure_topic(self, topic_id: bytes) -> None:
         """Settings of a topic changed: its logs follow without a restart."""
         topic = self.broker.cluster.topics_by_id.get(topic_id)
-        hosted = self.broker.topics_by_id.get(topic_id)
+        hosted = self.broker.topics.with_id(topic_id)
         if topic is not None and hosted is not None:
             self._reconfigure(topic, hosted, {})
 
@@ -226,7 +225,7 @@ class MetadataReactions:
         take_over_changes(broker.settings, broker.cluster)
         expiration_ms = broker.settings.producer_id_expiration_ms
         made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
-        for hosted in broker.topics_by_id.values():
+        for hosted in broker.topics.all():
             topic = broker.cluster.topics_by_id.get(hosted.topic_id)
             if topic is None:
                 continue
@@ -268,14 +267,12 @@ class MetadataReactions:
     def give_up(self, deleted: DeletedTopic) -> None:
         """The topic is gone: wake who waits for it, rename its directories, remove them."""
         broker = self.broker
-        hosted = broker.topics_by_id.pop(deleted.topic_id, None)
+        hosted = broker.topics.remove(deleted.topic_id)
         if hosted is not None:
-            if broker.topics.get(hosted.name) is hosted:
-                del broker.topics[hosted.name]
             for partition in hosted.partitions:
                 partition.is_closed = True
                 broker.logs.forget(partition.log)
-                broker.record_deletions.touch(partition)
+                broker.record_deletions.on_start_moved(partition)
             broker.coordinator.on_given_up(hosted)
         self.remove_directories(deleted)
 

@@ -97,7 +97,7 @@ def propose(broker: Broker, records: list[MetadataRecord], write: MetadataWrite)
         write.force_complete()
         return
     broker.flushes.touch(broker.metadata_owner)
-    broker.metadata_purgatory.try_complete_else_watch(write, [METADATA_KEY])
+    broker.metadata_waits.watch(write, [METADATA_KEY])
 
 
 def propose_or_wait(broker: Broker, records: list[MetadataRecord], write: MetadataWrite) -> None:
@@ -115,7 +115,7 @@ def wait_until_applied(broker: Broker, offset: int, write: MetadataWrite) -> Non
     """`write` completes when everything below `offset`, which others proposed, is applied."""
     write.store = broker.store
     write.required_offset = offset
-    broker.metadata_purgatory.try_complete_else_watch(write, [METADATA_KEY])
+    broker.metadata_waits.watch(write, [METADATA_KEY])
 
 
 def failure_sentence(error_code: int) -> str:

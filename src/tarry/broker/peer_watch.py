@@ -39,7 +39,7 @@ class PeerWatch(TimerEntry):
         if connection.is_closed:
             return
         if not connection.is_reading_paused and connection.is_frame_late(broker.now_ms):
-            broker.close_connection(
+            broker.answers.close(
                 connection,
                 f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
             )
@@ -50,11 +50,11 @@ class PeerWatch(TimerEntry):
         )
         if broker.now_ms >= self._idle_due_ms() and not is_at_work:
             if connection.has_waiting():
-                broker.close_connection(
+                broker.answers.close(
                     connection, "it took no answers for longer than connections.max.idle.ms"
                 )
             else:
-                broker.let_go(connection, "idle for longer than connections.max.idle.ms")
+                broker.answers.let_go(connection, "idle for longer than connections.max.idle.ms")
             return
         self._add()
 

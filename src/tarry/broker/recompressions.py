@@ -12,11 +12,12 @@ with acks=0 it is appended.  Hot.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX, RECOMPRESSED_REQUEST_BYTES_MAX
+from tarry.base.turn import Turn
+from tarry.broker.answers import Answers
+from tarry.broker.part import Part
 from tarry.broker.request import RequestContext
 from tarry.log.compaction.effort import STEP_UNITS, Effort
 from tarry.partition.recompression import Recompression
@@ -24,9 +25,6 @@ from tarry.partition.state import Partition
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import ProduceRequest
 from tarry.wire.reader import Window
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -89,28 +87,26 @@ class RecompressedProduce:
         if recompression is None:
             partition, window = self._waiting[self._next]
             context = self.context
-            recompression = Recompression(
-                partition, window, context.api_version, context.broker.now_wall_ms
-            )
+            turn = context.answers.turn
+            recompression = Recompression(partition, window, context.api_version, turn.now_wall_ms)
             self.made[place] = recompression
             if recompression.was_opened:
-                context.broker.recompressions.opened_batches += 1
+                turn.opened_batches += 1
         return recompression
 
 
-class Recompressions:
+class Recompressions(Part):
     """Those that wait, in their order, and what this turn has left for them."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        # Compressed batches that had to be opened whole in this turn.
-        self.opened_batches: i64 = 0
+    def __init__(self, turn: Turn, answers: Answers) -> None:
+        self._turn = turn
+        self._answers = answers
         self._effort = Effort()
         self._waiting: list[RecompressedProduce] = []
 
     def is_spent(self) -> bool:
         """Whether this turn has opened enough: what arrives now waits for the next."""
-        return self.opened_batches >= OPENED_BATCHES_PER_TURN_MAX
+        return self._turn.opened_batches >= OPENED_BATCHES_PER_TURN_MAX
 
     def has_work_left(self) -> bool:
         return len(self._waiting) > 0
@@ -130,7 +126,7 @@ class Recompressions:
         effort = self._effort
         if not self._waiting:
             effort.units = STEP_UNITS
-            self.opened_batches = 0
+            self._turn.opened_batches = 0
             return
         # Small ones that came in this turn have had theirs: the first goes on all the same.
         effort.units = max(effort.units, STEP_UNITS // 2)
@@ -143,10 +139,10 @@ class Recompressions:
             self._waiting.pop(0)
         effort.units = STEP_UNITS
         # What this has opened was counted as effort: others' requests go on in the next turn.
-        self.opened_batches = 0
+        self._turn.opened_batches = 0
 
     def _append(self, produce: RecompressedProduce) -> None:
-        broker = self.broker
+        answers = self._answers
         context = produce.context
         connection = context.connection
         response = produce.append()
@@ -154,5 +150,5 @@ class Recompressions:
             context.respond(response)
         connection.is_held = False
         if not connection.is_closed:
-            broker.process_later(connection)
-            broker.regulate_reading(connection)
+            answers.process_later(connection)
+            answers.regulate_reading(connection)

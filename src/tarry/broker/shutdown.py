@@ -21,9 +21,8 @@ def maybe_finish_stop(broker: Broker) -> None:
     if not broker.flushes.is_idle():
         broker.stop("the disk did not finish a flush in time; the next start scans what it left")
         return
-    for hosted in broker.topics.values():
-        for partition in hosted.partitions:
-            partition.producers.settle()
+    for partition in broker.topics.partitions():
+        partition.producers.settle()
     try:
         broker.logs.close_cleanly()
     except StorageError as error:
@@ -35,4 +34,4 @@ def maybe_finish_stop(broker: Broker) -> None:
 def _is_at_rest(broker: Broker) -> bool:
     if not broker.flushes.is_idle() or broker.has_work_left():
         return False
-    return not any(connection.has_waiting() for connection in broker.connections.values())
+    return not any(connection.has_waiting() for connection in broker.answers.connections.values())

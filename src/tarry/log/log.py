@@ -23,7 +23,7 @@ from tarry.log.config import LogConfig
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.open_files import OpenFiles
 from tarry.log.segment import Segment
-from tarry.log.state import CompactionState, LogListener, RecoveryPoint, RecoveryReport
+from tarry.log.state import CompactionState, LogListener, RecoveryPointState, RecoveryReport
 from tarry.log.tail import Tail, TailMark, TailPart
 from tarry.log.time_search import FoundRecord, SearchedPart
 from tarry.log.unflushed import FlushMark, LogPosition, Unflushed
@@ -71,12 +71,12 @@ class Log:
         self._mark: TailMark | None = None
         self.unflushed = Unflushed(directory)
         self.recovery_report = RecoveryReport(directory)
-        self.recovery_point = RecoveryPoint()
+        self.recovery_point = RecoveryPointState()
         self.flaw_reason = ""
         # Bytes written in this life, to know when a new recovery point is due.
         self.written_bytes: i64 = 0
         self.is_closed = False
-        # A round of checkpoints is under way for this log.
+        # A recovery point of this log is being written.
         self.is_checkpointing = False
         # The recovery point may not pass this offset, because a cut is waiting (-1: it may).
         self.recovery_limit: i64 = -1
@@ -436,7 +436,7 @@ class Log:
     def delete_old_segments(self, now_wall_ms: i64, high_watermark: i64) -> int:
         """Find what retention does not keep any more; the number of segments.
 
-        The next checkpoint, which is due at once, gives them up.
+        The next recovery point, which is due at once, gives them up.
         """
         if self._mark is not None or self.flaw_offset >= 0:
             return 0

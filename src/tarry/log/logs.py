@@ -1,8 +1,8 @@
 """All logs of one broker: opened over shared descriptors, stopped cleanly, recovery points kept.
 
 How a broker drives it: `load` and then `open` for each log, `settle` once, all before the first
-turn; `open` for new logs in turns; `checkpoints.begin` every few seconds, and `on_flushed` for the
-flush ids that it gives; `close_cleanly` when the last answer has left.
+turn; `open` for new logs in turns; `recovery_points.begin` every few seconds, and its `on_flushed`
+for the flush ids that it gives; `close_cleanly` when the last answer has left.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from tarry.log.identity import IDENTITY_FILE, Identity
 from tarry.log.log import Log, LogListener
 from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.point_writer import CHECKPOINT_BYTES, CheckpointWriter
+from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RecoveryPointWriter
 from tarry.log.recovery.points import (
-    CHECKPOINT_FILE,
     CLEAN_MARKER,
-    LogCheckpoint,
-    decode_checkpoints,
+    RECOVERY_POINTS_FILE,
+    RecoveryPoint,
+    decode_recovery_points,
 )
 from tarry.log.recovery.recovery import recover_log, settle_logs
 from tarry.log.small_files import write_file
@@ -41,14 +41,14 @@ class Logs:
         self,
         disk: Disk,
         open_files_max: int = OPEN_FILES_MAX,
-        checkpoint_bytes: int = CHECKPOINT_BYTES,
+        recovery_point_bytes: int = RECOVERY_POINT_BYTES,
     ) -> None:
         self.disk = disk
         self.files = OpenFiles(disk, open_files_max)
         self.trouble = DiskTrouble(disk, logger)
-        self.checkpoints = CheckpointWriter(disk, self.trouble, checkpoint_bytes)
+        self.recovery_points = RecoveryPointWriter(disk, self.trouble, recovery_point_bytes)
         self.was_clean = False
-        self._loaded: dict[str, LogCheckpoint] | None = {}
+        self._loaded: dict[str, RecoveryPoint] | None = {}
         # Logs whose recovery is not durable yet.
         self._unsettled: list[Log] = []
 
@@ -58,13 +58,15 @@ class Logs:
         `StorageError` if the device fails: nothing was changed, and another start may succeed.
         """
         self.was_clean = self.disk.exists(CLEAN_MARKER)
-        if self.disk.exists(CHECKPOINT_FILE):
+        if self.disk.exists(RECOVERY_POINTS_FILE):
             # A device that cannot read them now says nothing about damage: the start is refused.
-            file = self.disk.open(CHECKPOINT_FILE)
-            self._loaded = decode_checkpoints(file.read(0, file.size))
+            file = self.disk.open(RECOVERY_POINTS_FILE)
+            self._loaded = decode_recovery_points(file.read(0, file.size))
             file.close()
             if self._loaded is None:
-                logger.error("%s is damaged: all logs are read from their start", CHECKPOINT_FILE)
+                logger.error(
+                    "%s is damaged: all logs are read from their start", RECOVERY_POINTS_FILE
+                )
         if self.was_clean:
             self.disk.remove(CLEAN_MARKER)
         # Recovery removes what these recovery points do not need: after a kill -9 their own name
@@ -80,10 +82,10 @@ class Logs:
         `topic_id` b"": no topic's log, any directory of that name will do.
         """
         identity = Identity(directory, topic_id)
-        checkpoint = self._checkpoint_of(directory, identity.text)
+        point = self._point_of(directory, identity.text)
         listing = Listing(self.disk, directory)
         identity.is_missing = bool(topic_id) and not listing.has(IDENTITY_FILE)
-        is_covered = checkpoint is not None and len(checkpoint.segments) > 0
+        is_covered = point is not None and len(point.segments) > 0
         if topic_id and listing.has(IDENTITY_FILE):
             if not self.was_clean:
                 # Written by a process that was killed, perhaps not durable.
@@ -95,9 +97,9 @@ class Logs:
                 self._move_away(directory, found)
                 identity = Identity(directory, topic_id)
                 listing = Listing(self.disk, directory)
-        log = recover_log(self.files, listing, config, listener, checkpoint, self.was_clean)
+        log = recover_log(self.files, listing, config, listener, point, self.was_clean)
         log.unflushed.identity = identity
-        self.checkpoints.add(log, checkpoint)
+        self.recovery_points.add(log, point)
         if log.unflushed.segments:
             self._unsettled.append(log)
             if len(self._unsettled) == UNSETTLED_LOGS_MAX:
@@ -122,7 +124,7 @@ class Logs:
     def forget(self, log: Log) -> None:
         """The log's topic was deleted: its files are given up; removing them is the caller's."""
         log.close()
-        self.checkpoints.forget(log)
+        self.recovery_points.forget(log)
 
     def close_cleanly(self) -> None:
         """Save everything that a start would have to find out, then mark the stop as clean.
@@ -130,16 +132,16 @@ class Logs:
         All tails are written and flushed before.  Raises `StorageError`; then the next start
         recovers.
         """
-        self.checkpoints.write_all()
+        self.recovery_points.write_all()
         write_file(self.disk, CLEAN_MARKER, b"")
 
-    def _checkpoint_of(self, directory: str, identity: str) -> LogCheckpoint | None:
+    def _point_of(self, directory: str, identity: str) -> RecoveryPoint | None:
         if self._loaded is None:
             return None
         # Each row is used once: a later log of this name is another one.
         row = self._loaded.pop(directory, None)
         if row is None or row.identity != identity:
-            return LogCheckpoint(directory, identity)
+            return RecoveryPoint(directory, identity)
         return row
 
     def _move_away(self, directory: str, found: str) -> None:

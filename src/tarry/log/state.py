@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from mypy_extensions import i64, mypyc_attr
 
-from tarry.log.recovery.points import NO_SNAPSHOT, LogCheckpoint
+from tarry.log.recovery.points import NO_SNAPSHOT, RecoveryPoint
 from tarry.records.batch import BatchHeader
 
 
-class RecoveryPoint:
+class RecoveryPointState:
     """What was made sure of last, to see what has changed since."""
 
     def __init__(self) -> None:
@@ -25,7 +25,7 @@ class RecoveryPoint:
         # When a recovery point was tried last, whether it came about or not.
         self.tried_ms = 0
 
-    def take_over(self, row: LogCheckpoint, written_bytes: int, epochs_version: int) -> None:
+    def take_over(self, row: RecoveryPoint, written_bytes: int, epochs_version: int) -> None:
         """A recovery point holds; `epochs_version` is -1 if the epochs had not changed."""
         self.offset = row.recovery_offset
         self.offset_max = row.recovery_offset

@@ -1,7 +1,8 @@
 """Truncation: the log loses its end, and everything derived from it follows.
 
 The recovery point on disk must never lie past the log's end: recovery would take the missing bytes
-for damage.  So a cut below it first lowers it, which is a checkpoint's work, and happens then.
+for damage.  So a cut below it first lowers it, with the next round of recovery points,
+and happens then.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ logger = logging.getLogger("tarry.log")
 def try_truncate(log: Log, offset: int) -> bool:
     """Cut the log at the batch that contains `offset`; epochs, indexes and listener follow.
 
-    False: the recovery point has to be lowered first, which the next checkpoint does.  Until then
+    False: the recovery point has to be lowered first, which the next round does.  Until then
     nothing may be appended; call again after it.  Durable with the log's next flush.
     """
     assert not log.has_tail

@@ -13,6 +13,7 @@ from librt.strings import read_i64_be
 
 from tarry.base import errors
 from tarry.base.errors import StorageError
+from tarry.base.turn import Turn
 from tarry.log.config import INT64_MAX, LogConfig
 from tarry.partition.state import Partition
 from tarry.records.batch import (
@@ -36,14 +37,6 @@ ANY_TIME: Final = -INT64_MAX
 PRODUCE_VERSION_OF_ZSTD: Final = 7
 
 
-class Clock:
-    """The turn's time: `now_ms` monotonic, `wall_ms` the calendar."""
-
-    def __init__(self, now_ms: int, wall_ms: int) -> None:
-        self.now_ms = now_ms
-        self.wall_ms = wall_ms
-
-
 class AppendResult:
     """What became of one batch.
 
@@ -63,7 +56,7 @@ class AppendResult:
 
 
 def append_as_leader(
-    partition: Partition, window: Window, acks: int, api_version: int, clock: Clock
+    partition: Partition, window: Window, acks: int, api_version: int, turn: Turn
 ) -> AppendResult:
     """Check one produced batch and append it to the log's tail, or say why not."""
     if acks == -1 and partition.is_under_min_isr():
@@ -73,11 +66,11 @@ def append_as_leader(
         refused = refusal(partition, check, api_version)
         if refused is not None:
             return refused
-        check_limits(partition.config, check, clock.wall_ms)
-    return append_checked(partition, check, clock)
+        check_limits(partition.config, check, turn.now_wall_ms)
+    return append_checked(partition, check, turn)
 
 
-def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> AppendResult:
+def append_checked(partition: Partition, check: BatchCheck, turn: Turn) -> AppendResult:
     """Append a batch that was checked, or say what the checks found."""
     if check.error_code != errors.NONE:
         result = AppendResult(check.error_code, check.message)
@@ -86,7 +79,7 @@ def append_checked(partition: Partition, check: BatchCheck, clock: Clock) -> App
         return result
     header = check.header
     assert header is not None
-    result = _append(partition, check.window, header, clock)
+    result = _append(partition, check.window, header, turn)
     result.has_opened = check.was_opened
     return result
 
@@ -156,9 +149,7 @@ def refusal(partition: Partition, check: BatchCheck, api_version: int) -> Append
     return None
 
 
-def _append(
-    partition: Partition, window: Window, header: BatchHeader, clock: Clock
-) -> AppendResult:
+def _append(partition: Partition, window: Window, header: BatchHeader, turn: Turn) -> AppendResult:
     result = AppendResult(errors.NONE)
     if header.producer_id >= 0:
         known = partition.producers.check(header)
@@ -170,16 +161,16 @@ def _append(
             result.log_append_time_ms = known.append_time_ms
             return result
     if partition.config.is_log_append_time:
-        window = with_log_append_time(window, header, clock.wall_ms)
-        result.log_append_time_ms = clock.wall_ms
+        window = with_log_append_time(window, header, turn.now_wall_ms)
+        result.log_append_time_ms = turn.now_wall_ms
     try:
-        base_offset = partition.log.append(window, header, partition.leader_epoch, clock.wall_ms)
+        base_offset = partition.log.append(window, header, partition.leader_epoch, turn.now_wall_ms)
     except StorageError as error:
         # The first append after a start reads indexes.
         partition.producers.refuse(header)
         return AppendResult(errors.KAFKA_STORAGE_ERROR, str(error))
     if header.producer_id >= 0:
-        partition.producers.update(header, base_offset, clock.now_ms)
+        partition.producers.update(header, base_offset, turn.now_ms)
     result.base_offset = base_offset
     result.required_offset = base_offset + header.last_offset_delta + 1
     result.is_appended = True

@@ -15,10 +15,10 @@ from mypy_extensions import i64
 from tarry.base import errors
 from tarry.base.errors import CorruptData
 from tarry.base.limits import OPENED_BATCH_BYTES_MAX, OPENED_BATCHES_PER_TURN_MAX
+from tarry.base.turn import Turn
 from tarry.log.compaction.effort import OPENED_KIB_UNITS, RECORD_UNITS, STEP_UNITS, Effort
 from tarry.partition.leader import (
     AppendResult,
-    Clock,
     append_checked,
     check_limits,
     refusal,
@@ -129,7 +129,7 @@ class Recompression:
                 self._compress(effort)
         return True
 
-    def append(self, acks: int, clock: Clock) -> AppendResult:
+    def append(self, acks: int, turn: Turn) -> AppendResult:
         """Append what the steps have made, or say why not."""
         partition = self.partition
         if acks == -1 and partition.is_under_min_isr():
@@ -137,7 +137,7 @@ class Recompression:
         refused = self._refusal
         if refused is not None:
             return refused
-        result = append_checked(partition, self.check, clock)
+        result = append_checked(partition, self.check, turn)
         # Steps are counted by their effort.
         result.has_opened = False
         return result

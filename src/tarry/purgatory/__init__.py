@@ -1,7 +1,8 @@
 """Delayed operations: they complete by a watch key or expire by a timer, exactly once.
 
 `Purgatory` is for one thread, with the time as an argument; `ThreadedPurgatory` is the same for
-many threads, on a `SystemTimer`.  What waits in either is a `DelayedOperation`.
+many threads, on a `SystemTimer`.  What waits in either is a `DelayedOperation`, most simply a
+`PayloadOperation`, which lets go of what it needs when it completes.
 """
 
 from __future__ import annotations
@@ -10,15 +11,22 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tarry.purgatory.operation import DelayedOperation, PurgatoryShutDown
+    from tarry.purgatory.operation import DelayedOperation, PayloadOperation, PurgatoryShutDown
     from tarry.purgatory.purgatory import Purgatory
     from tarry.purgatory.threaded import ThreadedPurgatory
 
-__all__ = ["DelayedOperation", "Purgatory", "PurgatoryShutDown", "ThreadedPurgatory"]
+__all__ = [
+    "DelayedOperation",
+    "PayloadOperation",
+    "Purgatory",
+    "PurgatoryShutDown",
+    "ThreadedPurgatory",
+]
 
 # Imported when asked for: the broker has no use for threads.
 _MODULES: Final[dict[str, str]] = {
     "DelayedOperation": "operation",
+    "PayloadOperation": "operation",
     "Purgatory": "purgatory",
     "PurgatoryShutDown": "operation",
     "ThreadedPurgatory": "threaded",

@@ -6,13 +6,15 @@ and what completion means are the subclass's; where it waits is the purgatory's.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from inspect import CO_COROUTINE
-from typing import SupportsIndex
+from typing import Generic, SupportsIndex, TypeVar, cast
 
 from mypy_extensions import mypyc_attr
 
 from tarry.timer.entry import TimerEntry
+
+P = TypeVar("P")
 
 
 @mypyc_attr(native_class=False)
@@ -43,8 +45,9 @@ class DelayedOperation(TimerEntry):
 
     Completed, it is out of the timer at once but lingers under its other watch keys until these
     are checked or purged.  So `on_complete` (or `on_expiration`, which comes last) drops what it
-    answered with, or hours of answers stay in memory: KAFKA-19389, KAFKA-19763.  A
-    `ThreadedPurgatory` keeps nothing of a completed operation alive, whatever that forgot.
+    answered with, or hours of answers stay in memory: KAFKA-19389, KAFKA-19763.
+    `PayloadOperation` does that by itself.  A `ThreadedPurgatory` keeps nothing of a completed
+    operation alive, whatever that forgot.
     """
 
     __slots__ = (
@@ -52,6 +55,7 @@ class DelayedOperation(TimerEntry):
         "_is_trying",
         "_is_waiting",
         "_keeper",
+        "_keys",
         "_watch_count",
         "is_completed",
     )
@@ -63,6 +67,8 @@ class DelayedOperation(TimerEntry):
         # many keys; whether it is being tried, and was to be tried once more meanwhile.
         self._keeper: Keeper | None = None
         self._is_waiting = False
+        # What it is watched under, for a cancel.
+        self._keys: list[Hashable] | None = None
         self._watch_count = 0
         self._is_trying = False
         self._is_asked = False
@@ -119,20 +125,69 @@ class DelayedOperation(TimerEntry):
                 self.on_expiration()
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class PayloadOperation(DelayedOperation, Generic[P]):
+    """Delayed operation that holds what it needs as its payload, and only until it completes.
+
+    A subclass defines `is_ready` and `complete_with`.  `payload` is None from the completion on, so
+    that nothing of it stays in memory while the operation lingers under its keys.
+    """
+
+    __slots__ = ("payload",)
+
+    def __init__(self, deadline_ms: SupportsIndex, payload: P) -> None:
+        super().__init__(deadline_ms)
+        self.payload: P | None = payload
+
+    def is_ready(self, payload: P) -> bool:
+        """Return whether the condition holds; until the deadline it never does by default."""
+        return False
+
+    def complete_with(self, payload: P) -> None:
+        """Answer.  Runs once, when the condition holds, at the deadline or by `force_complete`."""
+        raise NotImplementedError
+
+    def try_complete(self) -> bool:
+        if self.is_completed:
+            return False
+        return self.is_ready(cast(P, self.payload)) and self.force_complete()
+
+    def on_complete(self) -> None:
+        payload = cast(P, self.payload)
+        self.payload = None
+        self.complete_with(payload)
+
+
 def check_kind(kind: type[DelayedOperation]) -> None:
     """Refuse a class of operations that would answer nobody."""
+    methods: list[Callable[..., object]] = [kind.try_complete, kind.on_complete, kind.on_expiration]
     if kind.on_complete is DelayedOperation.on_complete:
-        raise TypeError(
-            f"{kind.__name__} has no on_complete, so nobody who waits for it would be answered; "
-            "define on_complete in the class"
-        )
-    for method in (kind.try_complete, kind.on_complete, kind.on_expiration):
+        raise _unanswered(kind, "on_complete")
+    if issubclass(kind, PayloadOperation):
+        if kind.complete_with is PayloadOperation.complete_with:
+            raise _unanswered(kind, "complete_with")
+        methods += [kind.is_ready, kind.complete_with]
+    for method in methods:
         code = getattr(method, "__code__", None)
         if code is not None and code.co_flags & CO_COROUTINE:
             raise TypeError(
                 f"{method.__qualname__} is a coroutine function, which a purgatory calls and does "
                 "not await; define it without async"
             )
+
+
+def _unanswered(kind: type[DelayedOperation], method: str) -> TypeError:
+    return TypeError(
+        f"{kind.__name__} has no {method}, so nobody who waits for it would be answered; "
+        f"define {method} in the class"
+    )
+
+
+def why_not_cancelled() -> ValueError:
+    """Return the error for cancelling an operation of another purgatory."""
+    return ValueError(
+        "the operation was handed to another purgatory; only that one cancels the operation"
+    )
 
 
 def why_not_taken(operation: DelayedOperation) -> ValueError:

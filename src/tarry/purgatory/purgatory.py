@@ -25,6 +25,7 @@ from tarry.purgatory.operation import (
     raise_all,
     shut_down,
     unhashable,
+    why_not_cancelled,
     why_not_taken,
 )
 from tarry.purgatory.watchers import NOWHERE, Sweep, Watchers
@@ -125,6 +126,7 @@ class Purgatory(Keeper):
         if self._is_shut_down:
             raise shut_down(self.name)
         operation._is_waiting = True
+        operation._keys = key_list
         self.delayed += 1
         try:
             for key in key_list:
@@ -185,6 +187,30 @@ class Purgatory(Keeper):
                     self._sweep(watchers, len(watchers.items))
         raise_all(errors)
         return completed
+
+    def cancel(self, operation: DelayedOperation) -> bool:
+        """Remove one operation from its keys and from the timer, at once; True if it waited.
+
+        Nothing is completed: whoever cancels answers, or calls `force_complete`.  One that has
+        completed or expired is only removed from the keys under which it lingers.  Costs by what
+        is watched under its keys, so next to nothing for a key of its own.  Raises ValueError for
+        an operation of another purgatory.
+        """
+        if operation._keeper is not self:
+            if operation._keeper is None:
+                return False
+            raise why_not_cancelled()
+        was_waiting = operation._is_waiting
+        if was_waiting:
+            self._leave(operation)
+        keys = operation._keys
+        if keys is not None:
+            operation._keys = None
+            self._unwatch(keys)
+        if was_waiting:
+            self.timer.cancel(operation)
+            self._maybe_purge()
+        return was_waiting
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
         """Remove what waits under the key, from the timer and its other keys too.
@@ -338,6 +364,16 @@ class Purgatory(Keeper):
         self.delayed -= 1
         self._pending_watched -= operation._watch_count
         operation._watch_count = 0
+
+    def _unwatch(self, keys: list[Hashable]) -> None:
+        """Drop what does not wait any more under these keys."""
+        for key in keys:
+            try:
+                watchers = self._watchers.get(key)
+            except Exception:
+                continue  # It can no longer be hashed or compared; the next purge comes by.
+            if watchers is not None:
+                self._sweep(watchers, len(watchers.items))
 
     def _maybe_purge(self) -> None:
         """Sweep part of what is watched if enough is finished, or if a purge is under way."""

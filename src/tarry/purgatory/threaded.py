@@ -37,21 +37,24 @@ from tarry.purgatory.operation import (
     not_completed,
     raise_all,
     shut_down,
+    why_not_cancelled,
     why_not_taken,
 )
-from tarry.purgatory.watch import NOBODY, PART_MAX, Watch, WatchTable
+from tarry.purgatory.watch import (
+    ANSWER,
+    EXPIRE,
+    LEAVE,
+    NOBODY,
+    NOTHING,
+    PART_MAX,
+    REPEATS_MAX,
+    TRY,
+    Watch,
+    WatchTable,
+)
 from tarry.timer.collector import COLLECTOR
 from tarry.timer.system_timer import SystemTimer
 
-# What a turn does next.
-NOTHING: Final = 0
-TRY: Final = 1
-EXPIRE: Final = 2
-ANSWER: Final = 3
-LEAVE: Final = 4
-
-# How often a try is repeated for whoever checks meanwhile, and for its own checks.
-REPEATS_MAX: Final = 2
 FOR_EVER: Final = -(1 << 60)
 
 
@@ -178,6 +181,26 @@ class ThreadedPurgatory(WatchTable):
                         self._sweep(watchers, len(watchers.items))
         raise_all(errors)
         return completed
+
+    def cancel(self, operation: DelayedOperation) -> bool:
+        """Remove one operation from its keys and from the timer, at once; True if it waited.
+
+        Nothing is completed: whoever cancels answers, or calls `force_complete`.  An operation
+        that another thread is trying is no longer completed by that try.  Raises ValueError for
+        an operation of another purgatory.
+        """
+        self._check_caller()
+        watch = operation._keeper
+        if watch is None:
+            return False
+        if not isinstance(watch, Watch) or watch.purgatory is not self:
+            raise why_not_cancelled()
+        with self._lock:
+            was_waiting = self._take_out(watch, get_ident())
+        if was_waiting:
+            self.timer.cancel(operation)
+        self._maybe_purge()
+        return was_waiting
 
     def cancel_for_key(self, key: Hashable) -> list[DelayedOperation]:
         """Remove what waits under the key, from the timer and its other keys too.
@@ -320,33 +343,12 @@ class ThreadedPurgatory(WatchTable):
                 errors = [error] if errors is None else [*errors, error]
             if work == LEAVE or watch.trier != ident:
                 break  # completed, which ends the turn
-            work = self._next_work(watch, repeats)
+            with self._lock:
+                work = watch.next_work(repeats)
             repeats += 1
         if errors is not None:
             raise_all(errors)
         return is_done
-
-    def _next_work(self, watch: Watch, repeats: int) -> int:
-        """What was left to the thread that has the turn; NOTHING and LEAVE end the turn."""
-        with self._lock:
-            if watch.is_owed:
-                watch.is_owed = False
-                return ANSWER
-            if watch.operation is not None:
-                if watch.is_due:
-                    return EXPIRE  # which ends the wait
-                if watch.is_asked:
-                    if repeats < REPEATS_MAX:
-                        watch.is_asked = False
-                        return TRY
-                    # Those who check are no reason to keep this thread from what it is here for.
-                    watch.trier = NOBODY
-                    if watch.is_left:
-                        return NOTHING
-                    watch.is_left = True
-                    return LEAVE
-            watch.trier = NOBODY
-            return NOTHING
 
     def _leave_to_timer(self, watch: Watch) -> None:
         """Have the timer's executor do the try that is left."""
@@ -447,14 +449,6 @@ class ThreadedPurgatory(WatchTable):
             if is_mine:
                 operation.on_complete()
         return True
-
-    def _check_caller(self) -> None:
-        """Refuse a finalizer that would wait for a call that it interrupted itself."""
-        if self._lock.locked() and COLLECTOR.is_here():
-            raise RuntimeError(
-                f"a finalizer called purgatory {self.name!r}, and may be in the middle of a call "
-                "that it interrupts; have a task of the timer do it"
-            )
 
     # -- watchers -------------------------------------------------------------------------------
 

@@ -12,9 +12,20 @@ from librt.threading import Lock
 
 from tarry.purgatory.operation import DelayedOperation, Keeper, shut_down, unhashable
 from tarry.purgatory.watchers import NOWHERE, Sweep, Watchers
+from tarry.timer.collector import COLLECTOR
 
 # Nobody's turn.  Identifiers of threads are not zero.
 NOBODY: Final = 0
+
+# What a turn does next.
+NOTHING: Final = 0
+TRY: Final = 1
+EXPIRE: Final = 2
+ANSWER: Final = 3
+LEAVE: Final = 4
+
+# How often a try is repeated for whoever checks meanwhile, and for its own checks.
+REPEATS_MAX: Final = 2
 
 # With the lock held so many watches are gone through, and in a purge the last of its lists whole.
 PART_MAX: Final = 1000
@@ -35,6 +46,7 @@ class Watch(Keeper):
         "is_owed",
         "is_revoked",
         "key_count",
+        "keys",
         "operation",
         "purgatory",
         "trier",
@@ -44,6 +56,8 @@ class Watch(Keeper):
         self.purgatory = purgatory
         self.trier = trier
         self.operation: DelayedOperation | None = None
+        # What it lies under, for a cancel.
+        self.keys: list[Hashable] | None = None
         self.key_count = 0
         # What others left to the one who is trying: a try, the expiry, `on_complete`.
         self.is_asked = False
@@ -59,6 +73,30 @@ class Watch(Keeper):
     def is_waiting(self) -> bool:
         """Whether the operation waits.  A call: what another thread changes is looked up anew."""
         return self.operation is not None
+
+    def next_work(self, repeats: int) -> int:
+        """Return what was left to the thread that has the turn; NOTHING and LEAVE end the turn.
+
+        Lock held.
+        """
+        if self.is_owed:
+            self.is_owed = False
+            return ANSWER
+        if self.operation is not None:
+            if self.is_due:
+                return EXPIRE  # which ends the wait
+            if self.is_asked:
+                if repeats < REPEATS_MAX:
+                    self.is_asked = False
+                    return TRY
+                # Those who check are no reason to keep this thread from what it is here for.
+                self.trier = NOBODY
+                if self.is_left:
+                    return NOTHING
+                self.is_left = True
+                return LEAVE
+        self.trier = NOBODY
+        return NOTHING
 
     def complete(self, operation: DelayedOperation) -> bool:
         return self.purgatory._complete(self, operation)
@@ -118,6 +156,14 @@ class WatchTable:
         """The deadline has come: expire it, or leave that to who is trying."""
         raise NotImplementedError
 
+    def _check_caller(self) -> None:
+        """Refuse a finalizer that would wait for a call that it interrupted itself."""
+        if self._lock.locked() and COLLECTOR.is_here():
+            raise RuntimeError(
+                f"a finalizer called purgatory {self.name!r}, and may be in the middle of a call "
+                "that it interrupts; have a task of the timer do it"
+            )
+
     def _watchers_of(self, key: Hashable) -> WatchList | None:
         """Lock held."""
         try:
@@ -136,6 +182,7 @@ class WatchTable:
                 raise shut_down(self.name)
             watch.trier = ident
             watch.operation = operation
+            watch.keys = keys
             self.delayed += 1
             for key in keys:
                 watchers = self._watchers_of(key)
@@ -164,6 +211,28 @@ class WatchTable:
         """It waits no more, and a try under way in another thread completes it no more."""
         watch.is_revoked = watch.trier not in (NOBODY, ident)
         self._leave(watch)
+
+    def _take_out(self, watch: Watch, ident: int) -> bool:
+        """Cancel one watch; True if its operation waited.  Lock held."""
+        was_waiting = watch.operation is not None
+        if was_waiting:
+            self._revoke(watch, ident)
+        keys = watch.keys
+        watch.keys = None
+        steps = 0
+        for key in keys or ():
+            try:
+                watchers = self._watchers.get(key)
+            except Exception:
+                continue  # It can no longer be hashed or compared; the next purge comes by.
+            if watchers is None:
+                continue
+            # What is longer than a part is left to the purges: only a small watch lies there.
+            steps += 1 + len(watchers.items)
+            if steps > PART_MAX:
+                break
+            self._sweep(watchers, len(watchers.items))
+        return was_waiting
 
     def _gather(
         self,

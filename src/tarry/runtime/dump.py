@@ -23,7 +23,7 @@ from tarry.log.identity import IDENTITY_FILE
 from tarry.log.index.epoch_index import EPOCH_FILE, decode_epochs
 from tarry.log.index.offset_index import OffsetIndex
 from tarry.log.index.time_index import TimeIndex
-from tarry.log.recovery.points import CHECKPOINT_FILE, decode_checkpoints
+from tarry.log.recovery.points import RECOVERY_POINTS_FILE, decode_recovery_points
 from tarry.log.recovery.verification import BATCH_BYTES_MAX
 from tarry.log.segment import SegmentRow
 from tarry.partition.producers import ProducerStates
@@ -238,11 +238,11 @@ def _epoch_rows(content: bytes) -> Iterator[Row]:
 
 
 def _recovery_point_rows(content: bytes) -> Iterator[Row]:
-    checkpoints = decode_checkpoints(content)
-    if checkpoints is None:
+    points = decode_recovery_points(content)
+    if points is None:
         yield _flaw(_DAMAGED)
         return
-    for one in checkpoints.values():
+    for one in points.values():
         yield {
             "kind": "recovery point",
             "directory": one.directory,
@@ -286,7 +286,7 @@ def _identity_rows(content: bytes) -> Iterator[Row]:
 
 _SMALL_FILES: Final[dict[str, Callable[[bytes], Iterator[Row]]]] = {
     EPOCH_FILE: _epoch_rows,
-    CHECKPOINT_FILE: _recovery_point_rows,
+    RECOVERY_POINTS_FILE: _recovery_point_rows,
     COMPACTION_FILE: _compaction_rows,
     IDENTITY_FILE: _identity_rows,
 }

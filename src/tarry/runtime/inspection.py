@@ -15,10 +15,10 @@ from typing import Final, Self
 
 from tarry.base.errors import StorageError, TarryError
 from tarry.log.recovery.points import (
-    CHECKPOINT_FILE,
     CLEAN_MARKER,
-    LogCheckpoint,
-    decode_checkpoints,
+    RECOVERY_POINTS_FILE,
+    RecoveryPoint,
+    decode_recovery_points,
 )
 from tarry.log.recovery.verification import Finding, VerifiedLog, verify_log
 from tarry.log.small_files import read_file
@@ -163,11 +163,11 @@ def verify_directory(
     """Read everything; `on_bytes` is told the partition and how many of its bytes were read."""
     verified = Verified(inspected.root, was_clean=inspected.was_clean)
     verified.findings.extend(_format_findings(inspected))
-    checkpoints = _checkpoints(inspected, verified)
+    points = _recovery_points(inspected, verified)
     for directory in inspected.directories:
-        checkpoint = None
-        if checkpoints is not None:
-            checkpoint = checkpoints.get(directory) or LogCheckpoint(directory, "")
+        point = None
+        if points is not None:
+            point = points.get(directory) or RecoveryPoint(directory, "")
 
         def told(size: int, directory: str = directory) -> None:
             if on_bytes is not None:
@@ -177,7 +177,7 @@ def verify_directory(
             log = verify_log(
                 inspected.disk,
                 directory,
-                checkpoint,
+                point,
                 was_clean=inspected.was_clean,
                 on_bytes=told,
             )
@@ -185,8 +185,8 @@ def verify_directory(
             log = VerifiedLog(directory)
             log.add(Finding(directory, str(error), is_damage=True))
         verified.logs.append(log)
-    if checkpoints is not None and len(inspected.directories) > 1:
-        verified.findings.extend(_lost(checkpoints.values(), inspected))
+    if points is not None and len(inspected.directories) > 1:
+        verified.findings.extend(_lost(points.values(), inspected))
     return verified
 
 
@@ -205,22 +205,22 @@ def _format_findings(inspected: InspectedDirectory) -> list[Finding]:
     return []
 
 
-def _checkpoints(
+def _recovery_points(
     inspected: InspectedDirectory, verified: Verified
-) -> dict[str, LogCheckpoint] | None:
+) -> dict[str, RecoveryPoint] | None:
     """The recovery points by directory; None if they are not known."""
     disk = inspected.disk
-    if not disk.exists(CHECKPOINT_FILE):
+    if not disk.exists(RECOVERY_POINTS_FILE):
         return {} if disk.exists(FORMAT_NAME) else None
-    content = read_file(disk, CHECKPOINT_FILE)
-    checkpoints = None if content is None else decode_checkpoints(content)
-    if checkpoints is None:
+    content = read_file(disk, RECOVERY_POINTS_FILE)
+    points = None if content is None else decode_recovery_points(content)
+    if points is None:
         problem = "cannot be read, or its CRC does not match; a start reads all logs instead"
-        verified.findings.append(Finding(CHECKPOINT_FILE, problem, is_damage=True))
-    return checkpoints
+        verified.findings.append(Finding(RECOVERY_POINTS_FILE, problem, is_damage=True))
+    return points
 
 
-def _lost(checkpoints: Iterable[LogCheckpoint], inspected: InspectedDirectory) -> list[Finding]:
+def _lost(points: Iterable[RecoveryPoint], inspected: InspectedDirectory) -> list[Finding]:
     """Directories that a recovery point names and that are gone.  After a crash they may be those
     of a topic that was deleted."""
     there = dict.fromkeys(inspected.directories)
@@ -230,7 +230,7 @@ def _lost(checkpoints: Iterable[LogCheckpoint], inspected: InspectedDirectory) -
             "missing: a recovery point names it",
             is_damage=inspected.was_clean,
         )
-        for row in checkpoints
+        for row in points
         if row.directory not in there and any(segment.size for segment in row.segments)
     ]
 

@@ -1,7 +1,8 @@
-"""Simulated time and what is to happen in it.
+"""Simulated time: one agenda for a world, and one clock for each of its nodes.
 
-`now_ms` is monotonic and moves only by `advance_to`; `now_wall_ms` follows it at an offset that
-may jump.  Actions due at the same millisecond run in the order in which they were planned.
+`now_ms` is monotonic and moves only by `Agenda.advance_to`, on all clocks at once.  Each clock has
+a calendar of its own, `now_wall_ms`, which may jump, and counts by itself how long its process was
+stopped.  Actions due at the same millisecond run in the order in which they were planned.
 """
 
 from __future__ import annotations
@@ -12,51 +13,71 @@ from typing import Final
 
 # 2026-01-01T00:00:00Z: a wall clock must look like one, since records carry it.
 WALL_START_MS: Final = 1_767_225_600_000
+# A machine has been up for a while: zero would hide a forgotten `now_ms`.
+_START_MS: Final = 1_000_000
 
 Action = Callable[[], None]
 
 
-class SimulatedClock:
-    """Monotonic time, wall time and the agenda."""
+class Agenda:
+    """Planned actions by time, and the clocks that show this time."""
 
     def __init__(self) -> None:
-        # A machine has been up for a while: zero would hide a forgotten `now_ms`.
-        self.now_ms = 1_000_000
-        self.wall_offset_ms = WALL_START_MS
-        # How long the broker's process has been stopped so far.
-        self.stalled_ms = 0
-        self.stalls = 0
-        self._agenda: list[tuple[int, int, Action]] = []
-        self._planned = 0
+        self.now_ms = _START_MS
+        self._clocks: list[SimulatedClock] = []
+        self._planned: list[tuple[int, int, Action]] = []
+        self._count = 0
 
-    @property
-    def now_wall_ms(self) -> int:
-        return self.now_ms + self.wall_offset_ms
-
-    @property
-    def alive_ms(self) -> int:
-        """Monotonic time that passes only while the broker's process runs."""
-        return self.now_ms - self.stalled_ms
+    def new_clock(self) -> SimulatedClock:
+        """Return a clock that moves with this agenda."""
+        clock = SimulatedClock(self)
+        self._clocks.append(clock)
+        return clock
 
     def after(self, delay_ms: int, action: Action) -> None:
         """Plan an action."""
         assert delay_ms >= 0
-        self._planned += 1
-        heapq.heappush(self._agenda, (self.now_ms + delay_ms, self._planned, action))
+        self._count += 1
+        heapq.heappush(self._planned, (self.now_ms + delay_ms, self._count, action))
 
     def next_due_ms(self) -> int | None:
-        return self._agenda[0][0] if self._agenda else None
+        """Return when the next action is due."""
+        return self._planned[0][0] if self._planned else None
 
     def advance_to(self, now_ms: int) -> None:
-        """Move on, without running what becomes due."""
+        """Move all clocks on, without running what becomes due."""
         assert now_ms >= self.now_ms
         self.now_ms = now_ms
+        for clock in self._clocks:
+            clock.now_ms = now_ms
 
     def run_due(self) -> int:
         """Run what is due now, and what that plans for now; return how many ran."""
         count = 0
-        while self._agenda and self._agenda[0][0] <= self.now_ms:
-            action = heapq.heappop(self._agenda)[2]
+        while self._planned and self._planned[0][0] <= self.now_ms:
+            action = heapq.heappop(self._planned)[2]
             action()
             count += 1
         return count
+
+
+class SimulatedClock:
+    """Monotonic and wall clock of one node.  Made by `Agenda.new_clock`."""
+
+    def __init__(self, agenda: Agenda) -> None:
+        self.now_ms = agenda.now_ms
+        self.wall_offset_ms = WALL_START_MS
+        # How long the node's process has been stopped so far.
+        self.stalled_ms = 0
+        self.stalls = 0
+        self.after = agenda.after
+
+    @property
+    def now_wall_ms(self) -> int:
+        """Calendar time, in ms since 1970."""
+        return self.now_ms + self.wall_offset_ms
+
+    @property
+    def alive_ms(self) -> int:
+        """Monotonic time that passes only while the node's process runs."""
+        return self.now_ms - self.stalled_ms

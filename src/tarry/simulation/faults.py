@@ -87,6 +87,9 @@ class Fault:
         # Which files it concerns; "" for any.
         self.path_part = ""
 
+    def __str__(self) -> str:
+        return f"fault: {self.kind} {self.number} {self.path_part}"
+
 
 class FaultPlan:
     """All that goes wrong in one run."""
@@ -102,6 +105,14 @@ class FaultPlan:
         self.defers_removals = False
         # The machine may lose power; else only the process dies.
         self.may_lose_power = True
+
+    def has(self, *kinds: str) -> bool:
+        """Whether a fault of one of these kinds is planned."""
+        return any(fault.kind in kinds for fault in self.faults)
+
+    def may_disk_fail(self) -> bool:
+        """Whether a fault of the disk is planned, after which a broker may stop by itself."""
+        return self.has(*OF_THE_DISK)
 
 
 def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLACES) -> FaultPlan:

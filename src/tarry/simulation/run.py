@@ -10,6 +10,7 @@ from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.trace import Trace
 from tarry.simulation.workload import MakeWorkload
+from tarry.simulation.workload_run import WorkloadRun
 from tarry.simulation.world import World
 
 # By the name that `run_seed` takes.
@@ -35,21 +36,21 @@ class _TraceHandler(logging.Handler):
         self._world = world
 
     def emit(self, record: logging.LogRecord) -> None:
-        self._world.trace.remark(self._world.clock.now_ms, f"log: {record.getMessage()}")
+        self._world.trace.remark(self._world.agenda.now_ms, f"log: {record.getMessage()}")
 
 
 def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False) -> SeedOutcome:
     """Run one seed to its end, or to the first thing that is wrong."""
     trace = Trace(keeps_lines=keeps_trace)
-    world = World(seed, trace, make_workload=WORKLOADS[workload])
+    run = WorkloadRun(seed, WORKLOADS[workload], trace)
     logger = logging.getLogger("tarry")
-    handler = _TraceHandler(world)
+    handler = _TraceHandler(run.world)
     before = (logger.level, logger.propagate)
     logger.addHandler(handler)
     logger.setLevel(logging.INFO if keeps_trace else logging.WARNING)
     logger.propagate = False
     try:
-        sentences = world.run()
+        sentences = run.run()
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         sentences = [f"{type(error).__name__} in {place.name}: {error}"]

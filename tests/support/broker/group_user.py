@@ -128,7 +128,7 @@ def waiting_in(hand: BrokerByHand) -> dict[str, tuple[int, int]]:
     """How many operations wait in each of the groups' purgatories, and how many watchers."""
     return {
         each.name: (each.delayed, each.watched)
-        for each in hand.broker.purgatories
+        for each in hand.broker.parts.purgatories()
         if each.name in PURGATORIES and (each.delayed or each.watched)
     }
 

@@ -59,7 +59,7 @@ def stubborn(hand: BrokerByHand) -> StubbornDisk:
     disk = StubbornDisk(hand.disk)
     for owner in (hand.broker, hand.broker.flushes, hand.broker.logs, hand.broker.logs.files):
         owner.disk = disk  # type: ignore[assignment]
-    hand.broker.logs.checkpoints.disk = disk  # type: ignore[assignment]
+    hand.broker.logs.recovery_points.disk = disk  # type: ignore[assignment]
     return disk
 
 

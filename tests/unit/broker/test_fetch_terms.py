@@ -221,7 +221,7 @@ def test_a_waiting_fetch_is_woken_by_the_deletion_of_its_topic(
 
     (answer,) = reader.answers()
     assert fetched(answer)[0].error_code == error_code
-    assert user.hand.broker.fetch_purgatory.delayed == 0
+    assert user.hand.broker.fetches.purgatory.delayed == 0
 
 
 def test_min_bytes_are_summed_over_the_partitions_up_to_their_limits(user: User) -> None:

@@ -313,8 +313,8 @@ def test_an_answer_to_a_peer_that_is_gone_goes_nowhere_and_the_commit_counts() -
     user, reader = GroupUser(hand), GroupUser(hand)
 
     user.send_commit({0: 7})
-    hand.broker.close_connection(
-        hand.broker.connections[user.client.connection_id], "the peer is gone"
+    hand.broker.answers.close(
+        hand.broker.answers.connections[user.client.connection_id], "the peer is gone"
     )
     hand.settle()
 

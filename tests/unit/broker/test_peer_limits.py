@@ -139,7 +139,7 @@ def test_a_connection_without_a_request_is_closed_when_its_idle_time_is_over(
 
     assert silent.client.is_closed
     assert not busy.client.is_closed
-    assert len(hand.broker.connections) == 1
+    assert len(hand.broker.answers.connections) == 1
     # To be silent is no fault.
     assert [r for r in caplog.records if r.levelno >= logging.WARNING] == []
 
@@ -167,12 +167,12 @@ def test_a_peer_that_takes_no_answers_is_closed_though_requests_wait_behind_them
     frame = reader.client.encode(api_keys.FETCH, 12, reader.fetch_request(0))
     hand.turn(received(reader.client.connection_id, frame * 50))
     hand.settle()
-    connection = hand.broker.connections[reader.client.connection_id]
+    connection = hand.broker.answers.connections[reader.client.connection_id]
 
     assert connection.has_unhandled()
     pass_time(hand, 12_000)
     assert reader.client.is_closed
-    assert connection.id not in hand.broker.connections
+    assert connection.id not in hand.broker.answers.connections
 
 
 @pytest.mark.parametrize("idle_ms", ["-1", "9223372036854775807"])
@@ -186,13 +186,13 @@ def test_no_idle_time_at_all(idle_ms: str) -> None:
 
 
 def test_watches_of_connections_that_are_gone_are_gone_too(hand: BrokerByHand) -> None:
-    before = (len(hand.broker.timer), len(hand.broker.connections))
+    before = (len(hand.broker.timer), len(hand.broker.answers.connections))
     for _ in range(50):
         user = User(hand)
         user.send_fetch(0, max_wait_ms=600_000)
         hand.turn(disconnected(user.client.connection_id))
 
-    assert (len(hand.broker.timer), len(hand.broker.connections)) == before
+    assert (len(hand.broker.timer), len(hand.broker.answers.connections)) == before
 
 
 # --- A peer that asks too much at once.
@@ -206,7 +206,7 @@ def test_requests_without_answers_are_bounded(hand: BrokerByHand) -> None:
     user.client.send_bytes(
         b"".join(user.client.encode(api_keys.PRODUCE, 11, request) for _ in range(asked))
     )
-    connection = hand.broker.connections[user.client.connection_id]
+    connection = hand.broker.answers.connections[user.client.connection_id]
     slots = len(connection.slots) - connection.first_slot
     paused = hand.transport.paused[user.client.connection_id]
     hand.settle()
@@ -224,7 +224,7 @@ def test_nothing_is_answered_behind_a_fetch_that_waits(hand: BrokerByHand) -> No
     one = reader.client.encode(api_keys.METADATA, 12, MetadataRequest(topics=None))
     reader.client.send_bytes(one * 900)
     hand.settle(turns_max=1_000)
-    connection = hand.broker.connections[reader.client.connection_id]
+    connection = hand.broker.answers.connections[reader.client.connection_id]
 
     assert connection.held == 0
     assert connection.is_reading_paused

@@ -309,7 +309,7 @@ def test_a_fetch_that_waits_is_given_up_with_its_connection(
     client.send_bytes(b"GET / HTTP/1.1\r\n\r\n")
 
     assert client.is_closed
-    assert hand.broker.fetch_purgatory.delayed == 0
+    assert hand.broker.fetches.purgatory.delayed == 0
 
 
 def test_a_peer_that_never_takes_its_answers_is_let_go_when_its_idle_time_is_over(

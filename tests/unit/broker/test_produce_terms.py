@@ -270,7 +270,7 @@ def test_a_waiting_produce_is_answered_with_an_error_when_its_topic_is_deleted(
 
     (answer,) = user.answers()
     assert produced(answer)[0].error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
-    assert hand.broker.produce_purgatory.delayed == 0
+    assert hand.broker.produces.purgatory.delayed == 0
 
 
 def test_a_produce_that_the_disk_keeps_waiting_is_told_so_and_its_records_stay(

@@ -26,7 +26,7 @@ def test_a_fetch_that_names_a_partition_again_waits_for_it_once(
 
     client.send(api_keys.FETCH, 12, request)
 
-    assert hand.broker.fetch_purgatory.watched == 1
+    assert hand.broker.fetches.purgatory.watched == 1
 
 
 def test_a_produce_that_names_a_partition_again_is_refused_there(

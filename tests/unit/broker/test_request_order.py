@@ -375,7 +375,7 @@ def test_produces_without_an_answer_are_bounded(user: User) -> None:
     user.produce(a_batch(b"a"))
     produce = user.produce_request(a_batch(b"a"), acks=0)
     asked = REQUESTS_IN_FLIGHT_MAX + 10
-    connection = user.hand.broker.connections[user.client.connection_id]
+    connection = user.hand.broker.answers.connections[user.client.connection_id]
 
     user.client.send_bytes(frames(user, *[(api_keys.PRODUCE, produce)] * asked))
     slots = len(connection.slots) - connection.first_slot
@@ -389,7 +389,7 @@ def test_produces_without_an_answer_are_bounded(user: User) -> None:
 
 
 def test_nothing_is_read_from_a_peer_whose_next_frame_waits(user: User) -> None:
-    connection = user.hand.broker.connections[user.client.connection_id]
+    connection = user.hand.broker.answers.connections[user.client.connection_id]
     paused = user.hand.transport.paused
     one = frames(user, api_versions())
 
@@ -432,7 +432,7 @@ def test_what_is_held_back_goes_with_its_connection(user: User) -> None:
 
     assert user.list_offsets(LATEST).offset == 0
     assert len(user.hand.broker.timer) == before
-    assert user.hand.broker.fetch_purgatory.delayed == 0
+    assert user.hand.broker.fetches.purgatory.delayed == 0
 
 
 def test_a_peer_whose_request_is_still_to_be_handled_is_not_idle() -> None:
@@ -442,7 +442,7 @@ def test_a_peer_whose_request_is_still_to_be_handled_is_not_idle() -> None:
     for _ in range(3):
         hand.turn(after_ms=400)
     # The watch of the connection is due in the turn that answers the first request.
-    watch = hand.broker.connections[user.client.connection_id].watch
+    watch = hand.broker.answers.connections[user.client.connection_id].watch
     assert watch is not None
     hand.turn(*hand.disk.complete_flushes(), after_ms=watch.deadline_ms - hand.broker.now_ms)
     hand.settle()

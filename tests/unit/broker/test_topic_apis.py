@@ -246,7 +246,7 @@ def test_a_peer_that_goes_away_while_it_waits_is_no_trouble(broker):
     client = broker.connect()
     client.send(api_keys.CREATE_TOPICS, 7, creation(wanted("orders")))
 
-    broker.broker.close_connection(broker.broker.connections[client.connection_id], "gone")
+    broker.broker.answers.close(broker.broker.answers.connections[client.connection_id], "gone")
     broker.settle()
 
     assert "orders" in broker.broker.topics
@@ -263,7 +263,7 @@ def test_a_topic_is_deleted_with_every_version(broker, version):
     assert (known.name, known.error_code) == ("orders", errors.NONE)
     assert (unknown.name, unknown.error_code) == ("bills", errors.UNKNOWN_TOPIC_OR_PARTITION)
     assert known.topic_id == (topic_id if version >= 6 else ZERO_UUID)
-    assert broker.broker.topics == {}
+    assert broker.broker.topics.names() == []
 
 
 def test_a_topic_is_deleted_by_its_id(broker):

@@ -9,7 +9,7 @@ import pytest
 from tarry.log.config import LogConfig
 from tarry.log.log import Log, LogListener
 from tarry.log.logs import Logs
-from tarry.log.recovery.points import LogCheckpoint
+from tarry.log.recovery.points import RecoveryPoint
 from tarry.log.recovery.recovery import open_log
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
@@ -55,13 +55,13 @@ class LogWorld:
         self.config.index_interval_bytes = 200
         self.listener = Batches()
         self.logs = Logs(self.disk)
-        self.checkpoint: LogCheckpoint | None = LogCheckpoint(DIRECTORY, "")
+        self.recovery_point: RecoveryPoint | None = RecoveryPoint(DIRECTORY, "")
         self.now_wall_ms = 1_000_000
 
     def open(self, *, was_clean: bool = False) -> Log:
-        """Open the log by itself, with the recovery point in `checkpoint`."""
+        """Open the log by itself, with the recovery point in `recovery_point`."""
         return open_log(
-            self.disk, DIRECTORY, self.config, self.listener, self.checkpoint, was_clean
+            self.disk, DIRECTORY, self.config, self.listener, self.recovery_point, was_clean
         )
 
     def open_logs(self) -> Log:
@@ -96,14 +96,14 @@ class LogWorld:
         self.disk.flush(files, list(directories))
         log.flushed(offset)
 
-    def checkpoint_round(self, now_ms: int) -> int:
+    def recovery_point_round(self, now_ms: int) -> int:
         """A whole round of recovery points; how many flushes it took."""
         flushes = 0
-        flush_id = self.logs.checkpoints.begin(now_ms)
+        flush_id = self.logs.recovery_points.begin(now_ms)
         while flush_id >= 0:
             flushes += 1
             self.disk.complete_flush(flush_id)
-            flush_id = self.logs.checkpoints.on_flushed(flush_id)
+            flush_id = self.logs.recovery_points.on_flushed(flush_id)
         return flushes
 
     @staticmethod

@@ -137,12 +137,12 @@ def test_a_flaw_keeps_a_torn_tail_from_being_cut(world, clean):
 def test_a_flawed_log_keeps_its_old_recovery_point(world, clean):
     world.disk.remove(f"{clean.segments[1].path}.log")
     log = world.open_logs()
-    rows = dict(world.logs.checkpoints.rows)
+    rows = dict(world.logs.recovery_points.rows)
 
     world.logs.close_cleanly()
 
     assert world.open_logs().flaw_offset == log.flaw_offset
-    assert world.logs.checkpoints.rows == rows
+    assert world.logs.recovery_points.rows == rows
 
 
 def test_a_device_that_fails_to_read_is_no_flaw(world, clean):
@@ -236,7 +236,7 @@ def test_after_a_clean_stop_damage_past_the_recovery_point_is_no_torn_tail(world
     """A flawed log gets no new recovery point, but all of it was flushed."""
     log = world.open_logs()
     world.fill(log, 40)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.fill(log, 20)
     world.disk.flip_bit(f"{log.active.path}.log", 50 * (log.active.size // 60) + 16)
     log.active.newest.clear()

@@ -18,10 +18,10 @@ def filled(world, *timestamps):
 
 
 def delete(world, log, now_wall_ms, high_watermark):
-    """Retention and the checkpoint that carries it out; how many segments went."""
+    """Retention and the recovery point that carries it out; how many segments went."""
     before = len(world.names(".log"))
     count = log.delete_old_segments(now_wall_ms, high_watermark)
-    world.checkpoint_round(0)
+    world.recovery_point_round(0)
     assert before - len(world.names(".log")) == count
     return count
 
@@ -32,7 +32,7 @@ def test_segments_go_when_their_largest_timestamp_is_too_old(world):
 
     assert delete(world, log, 2500, 4) == 1
     assert delete(world, log, 2501, 4) == 1
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
     assert log.log_start_offset == 2
     assert world.offsets(log) == [2, 3]
 
@@ -42,7 +42,7 @@ def test_a_young_segment_keeps_the_older_ones_behind_it(world):
     world.config.retention_ms = 500
 
     assert delete(world, log, 5000, 4) == 1
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
     assert log.log_start_offset == 1
 
 
@@ -58,7 +58,7 @@ def test_the_active_segment_rolls_when_all_of_it_is_due(world):
     world.config.retention_ms = 500
 
     assert delete(world, log, DAY_MS, 2) == 2
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
     assert (log.log_start_offset, log.log_end_offset) == (2, 2)
     assert log.size_bytes == 0
     world.append(log, 3000)
@@ -111,7 +111,7 @@ def test_the_oldest_go_while_what_is_left_still_reaches_the_size(world):
     assert delete(world, log, 10**12, 5) == 2
     world.config.retention_bytes = 2 * size
     assert delete(world, log, 10**12, 5) == 1
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
     assert log.size_bytes == 2 * size
 
 
@@ -127,7 +127,7 @@ def test_records_without_timestamps_go_by_the_time_of_their_append(world):
 def test_the_time_of_their_append_survives_a_restart(world):
     world.now_wall_ms = 10_000
     log = filled(world, -1, -1)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.config.retention_ms = 500
     log = world.open_logs()
 
@@ -141,7 +141,7 @@ def test_files_go_only_when_the_new_start_is_durable(world):
     log.delete_old_segments(2800, 3)
     assert len(world.names(".log")) == 3
     assert log.log_start_offset == 0
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
 
     assert log.log_start_offset == 2
     assert world.names(".log") == ["00000000000000000002.log"]
@@ -153,7 +153,7 @@ def test_readers_see_the_new_start_only_when_it_is_durable(world):
 
     log.delete_old_segments(2800, 3)
     before = log.log_start_offset
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
 
     assert (before, log.log_start_offset) == (0, 2)
 
@@ -162,7 +162,7 @@ def test_a_crash_before_that_brings_the_segments_back(world):
     log = filled(world, 1000, 2000, 3000)
     world.config.retention_ms = 500
     log.delete_old_segments(2800, 3)
-    flush_id = world.logs.checkpoints.begin(1000)
+    flush_id = world.logs.recovery_points.begin(1000)
     assert flush_id >= 0
 
     world.disk.crash()
@@ -174,7 +174,7 @@ def test_the_log_start_never_goes_back_once_it_is_durable(world):
     log = filled(world, 1000, 2000, 3000)
     world.disk.defers_removals = True
     log.advance_log_start_offset(2)
-    world.checkpoint_round(1000)
+    world.recovery_point_round(1000)
 
     world.disk.crash()
     log = world.open_logs()
@@ -189,7 +189,7 @@ def test_the_log_start_may_lie_inside_a_segment(world):
     log = world.open_logs()
     world.fill(log, 10)
     log.advance_log_start_offset(4)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
 
     log = world.open_logs()
 

@@ -50,7 +50,7 @@ def test_any_order_of_timestamps_is_searched_exactly(world, seed, codec):
     log.write()
     world.flush(log)
     if seed % 2:
-        world.checkpoint_round(100_000)
+        world.recovery_point_round(100_000)
         log = world.open_logs()
     records = world.read_all(log)
     # A reader ends at a high watermark, and that lies between batches.

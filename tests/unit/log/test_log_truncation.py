@@ -70,11 +70,11 @@ def test_a_cut_is_durable_with_the_next_flush(world, full):
 
 
 def test_a_cut_below_the_recovery_point_lowers_it_first(world, full):
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
 
     assert not try_truncate(full, 20)
     assert full.log_end_offset == 60
-    assert world.checkpoint_round(100_001) == 3
+    assert world.recovery_point_round(100_001) == 3
     assert full.recovery_point.offset == 20
     assert try_truncate(full, 20)
 
@@ -87,9 +87,9 @@ def test_a_cut_below_the_recovery_point_lowers_it_first(world, full):
 
 
 def test_a_crash_between_lowering_and_cutting_loses_nothing(world, full):
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     try_truncate(full, 20)
-    world.checkpoint_round(100_001)
+    world.recovery_point_round(100_001)
 
     world.disk.crash()
 
@@ -99,20 +99,20 @@ def test_a_crash_between_lowering_and_cutting_loses_nothing(world, full):
 
 
 def test_a_cut_waits_for_a_round_that_is_under_way(world, full):
-    flush_id = world.logs.checkpoints.begin(100_000)
+    flush_id = world.logs.recovery_points.begin(100_000)
 
     assert not try_truncate(full, 20)
 
     while flush_id >= 0:
         world.disk.complete_flush(flush_id)
-        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+        flush_id = world.logs.recovery_points.on_flushed(flush_id)
     assert not try_truncate(full, 20)
-    world.checkpoint_round(100_001)
+    world.recovery_point_round(100_001)
     assert try_truncate(full, 20)
 
 
 def test_the_listener_is_restored_from_a_snapshot_before_the_cut(world, full):
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.fill(full, 20, epoch=2)
     world.listener.recovered = []
 
@@ -136,17 +136,17 @@ def test_a_flush_from_before_a_cut_proves_nothing_after_it(world, full):
 
 
 def test_a_recovery_point_that_was_perhaps_renamed_counts_as_there(world, full):
-    flush_id = world.logs.checkpoints.begin(100_000)
+    flush_id = world.logs.recovery_points.begin(100_000)
     world.disk.complete_flush(flush_id)
-    flush_id = world.logs.checkpoints.on_flushed(flush_id)
+    flush_id = world.logs.recovery_points.on_flushed(flush_id)
     world.disk.complete_flush(flush_id)
     # The renaming is done, its flush cannot begin: the round is given up.
     world.disk.begin_flush = lambda files, directories: (_ for _ in ()).throw(StorageError("no"))
-    assert world.logs.checkpoints.on_flushed(flush_id) == -1
+    assert world.logs.recovery_points.on_flushed(flush_id) == -1
     del world.disk.begin_flush
 
     assert not try_truncate(full, 20)
-    world.checkpoint_round(200_000)
+    world.recovery_point_round(200_000)
     assert try_truncate(full, 20)
     world.flush(full)
     world.disk.crash()

@@ -9,8 +9,8 @@ import pytest
 from tarry.base.errors import StorageError
 from tarry.log.identity import IDENTITY_FILE
 from tarry.log.logs import Logs
-from tarry.log.recovery.point_writer import CHECKPOINT_AGE_MS, FILES_PER_ROUND_MAX
-from tarry.log.recovery.points import CHECKPOINT_FILE, CLEAN_MARKER, decode_checkpoints
+from tarry.log.recovery.point_writer import FILES_PER_ROUND_MAX, RECOVERY_POINT_AGE_MS
+from tarry.log.recovery.points import CLEAN_MARKER, RECOVERY_POINTS_FILE, decode_recovery_points
 from tarry.simulation.disk import SimulatedDisk
 
 DIRECTORY = "orders-0"
@@ -18,7 +18,7 @@ OTHER_ID = bytes(range(1, 17))
 
 
 def rows(world):
-    return decode_checkpoints(world.disk.open(CHECKPOINT_FILE).read(0, 1 << 20))
+    return decode_recovery_points(world.disk.open(RECOVERY_POINTS_FILE).read(0, 1 << 20))
 
 
 def test_after_a_clean_stop_nothing_is_scanned(world):
@@ -68,7 +68,7 @@ def test_the_clean_marker_counts_once(world):
 def test_a_clean_stop_that_fails_leaves_no_marker(world):
     log = world.open_logs()
     world.fill(log, 5)
-    world.disk.fail_flushes(1, CHECKPOINT_FILE)
+    world.disk.fail_flushes(1, RECOVERY_POINTS_FILE)
 
     with pytest.raises(StorageError):
         world.logs.close_cleanly()
@@ -80,10 +80,10 @@ def test_a_log_that_has_changed_gets_a_recovery_point_after_a_while(world):
     log = world.open_logs()
     world.fill(log, 5)
 
-    assert world.checkpoint_round(CHECKPOINT_AGE_MS - 1) == 0
-    assert world.checkpoint_round(CHECKPOINT_AGE_MS) == 3
+    assert world.recovery_point_round(RECOVERY_POINT_AGE_MS - 1) == 0
+    assert world.recovery_point_round(RECOVERY_POINT_AGE_MS) == 3
     assert rows(world)[DIRECTORY].recovery_offset == 5
-    assert world.checkpoint_round(2 * CHECKPOINT_AGE_MS) == 0
+    assert world.recovery_point_round(2 * RECOVERY_POINT_AGE_MS) == 0
 
 
 def test_a_log_that_has_grown_much_gets_one_at_once(world):
@@ -92,14 +92,14 @@ def test_a_log_that_has_grown_much_gets_one_at_once(world):
         world.append(log, value=b"v" * (1 << 20))
     log.write()
 
-    assert world.checkpoint_round(1) == 3
+    assert world.recovery_point_round(1) == 3
     assert rows(world)[DIRECTORY].recovery_offset == 17
 
 
 def test_a_recovery_point_makes_durable_what_it_relies_on(world):
     log = world.open_logs()
     world.fill(log, 20, flush=False)
-    world.checkpoint_round(CHECKPOINT_AGE_MS)
+    world.recovery_point_round(RECOVERY_POINT_AGE_MS)
 
     world.disk.crash()
     log = world.open_logs()
@@ -117,12 +117,12 @@ def test_a_crash_in_any_step_leaves_recovery_points_that_hold(world, steps, seed
     world.config.segment_bytes = 1500
     log = world.open_logs()
     world.fill(log, 20, epoch=1)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.fill(log, 20, epoch=2)
-    flush_id = world.logs.checkpoints.begin(200_000)
+    flush_id = world.logs.recovery_points.begin(200_000)
     for _ in range(steps):
         world.disk.complete_flush(flush_id)
-        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+        flush_id = world.logs.recovery_points.on_flushed(flush_id)
 
     world.disk.crash()
     log = world.open_logs()
@@ -139,8 +139,8 @@ def test_a_recovery_point_holds_though_a_write_fails_during_its_round(worlds, fa
     for world in worlds:
         log = world.open_logs()
         world.fill(log, 20, epoch=1)
-        checkpoints = world.logs.checkpoints
-        flush_id = checkpoints.begin(CHECKPOINT_AGE_MS)
+        points = world.logs.recovery_points
+        flush_id = points.begin(RECOVERY_POINT_AGE_MS)
         for step in range(3):
             if step == failed_after:
                 for _ in range(3):
@@ -149,7 +149,7 @@ def test_a_recovery_point_holds_though_a_write_fails_during_its_round(worlds, fa
                 with pytest.raises(StorageError):
                     log.write()
             world.disk.complete_flush(flush_id)
-            flush_id = checkpoints.on_flushed(flush_id)
+            flush_id = points.on_flushed(flush_id)
         assert rows(world)[DIRECTORY].recovery_offset == 20
 
         world.disk.crash()
@@ -165,32 +165,32 @@ def test_a_recovery_point_holds_though_a_write_fails_during_its_round(worlds, fa
 def test_what_is_appended_during_a_round_waits_for_the_next(world):
     log = world.open_logs()
     world.fill(log, 5)
-    flush_id = world.logs.checkpoints.begin(CHECKPOINT_AGE_MS)
+    flush_id = world.logs.recovery_points.begin(RECOVERY_POINT_AGE_MS)
     world.fill(log, 5)
     while flush_id >= 0:
         world.disk.complete_flush(flush_id)
-        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+        flush_id = world.logs.recovery_points.on_flushed(flush_id)
 
     assert rows(world)[DIRECTORY].recovery_offset == 5
-    assert world.checkpoint_round(2 * CHECKPOINT_AGE_MS) == 3
+    assert world.recovery_point_round(2 * RECOVERY_POINT_AGE_MS) == 3
     assert rows(world)[DIRECTORY].recovery_offset == 10
 
 
 def test_a_round_is_not_begun_while_one_is_under_way(world):
     log = world.open_logs()
     world.fill(log, 5)
-    assert world.logs.checkpoints.begin(CHECKPOINT_AGE_MS) >= 0
+    assert world.logs.recovery_points.begin(RECOVERY_POINT_AGE_MS) >= 0
 
-    assert world.logs.checkpoints.begin(10 * CHECKPOINT_AGE_MS) == -1
+    assert world.logs.recovery_points.begin(10 * RECOVERY_POINT_AGE_MS) == -1
 
 
 def test_a_flush_of_somebody_else_means_nothing(world):
     log = world.open_logs()
     world.fill(log, 5)
-    flush_id = world.logs.checkpoints.begin(CHECKPOINT_AGE_MS)
+    flush_id = world.logs.recovery_points.begin(RECOVERY_POINT_AGE_MS)
 
-    assert world.logs.checkpoints.on_flushed(flush_id + 1) == -1
-    assert world.logs.checkpoints.on_flushed(flush_id) > flush_id
+    assert world.logs.recovery_points.on_flushed(flush_id + 1) == -1
+    assert world.logs.recovery_points.on_flushed(flush_id) > flush_id
 
 
 class CountingDisk(SimulatedDisk):
@@ -221,7 +221,7 @@ def many_logs(world, count, batches, segment_bytes):
 def test_many_logs_or_files_take_several_rounds(world, count, batches, segment_bytes):
     many_logs(world, count, batches, segment_bytes)
 
-    flushes = world.checkpoint_round(CHECKPOINT_AGE_MS)
+    flushes = world.recovery_point_round(RECOVERY_POINT_AGE_MS)
 
     # The files of one log stay together, so a round may have so many more.
     most_of_one = 4 * batches
@@ -245,12 +245,12 @@ def test_a_full_disk_costs_a_recovery_point_and_nothing_else(world, caplog):
     world.fill(log, 20)
     world.disk.capacity_bytes = 0
 
-    assert world.checkpoint_round(CHECKPOINT_AGE_MS) == 0
+    assert world.recovery_point_round(RECOVERY_POINT_AGE_MS) == 0
     assert "no recovery point for orders-0" in caplog.text
     world.disk.capacity_bytes = None
-    world.disk.fail_writes(1, CHECKPOINT_FILE)
-    assert world.checkpoint_round(2 * CHECKPOINT_AGE_MS) == 1
-    assert world.checkpoint_round(3 * CHECKPOINT_AGE_MS) == 3
+    world.disk.fail_writes(1, RECOVERY_POINTS_FILE)
+    assert world.recovery_point_round(2 * RECOVERY_POINT_AGE_MS) == 1
+    assert world.recovery_point_round(3 * RECOVERY_POINT_AGE_MS) == 3
 
     log = world.open_logs()
     assert log.recovery_report.scanned_bytes == 0
@@ -261,7 +261,7 @@ def test_only_the_last_two_snapshots_are_kept(world):
     log = world.open_logs()
     for now in range(1, 5):
         world.fill(log, 5)
-        world.checkpoint_round(now * CHECKPOINT_AGE_MS)
+        world.recovery_point_round(now * RECOVERY_POINT_AGE_MS)
 
     assert world.names(".snapshot") == [f"{o:020d}.snapshot" for o in (15, 20)]
 
@@ -304,7 +304,7 @@ def test_a_flipped_bit_makes_no_directory_somebody_elses(world):
 def test_a_row_of_another_topic_is_not_taken_for_this_one(world):
     log = world.open_logs()
     world.fill(log, 5)
-    world.checkpoint_round(CHECKPOINT_AGE_MS)
+    world.recovery_point_round(RECOVERY_POINT_AGE_MS)
     world.logs.forget(log)
     world.disk.rename(DIRECTORY, f"{DIRECTORY}.gone-delete")
     log = world.logs.open(DIRECTORY, OTHER_ID, world.config, None)
@@ -331,24 +331,24 @@ def test_a_directory_without_a_name_is_taken_as_it_is(world):
 def test_the_row_of_a_forgotten_log_goes_with_the_next_round(world):
     log = world.open_logs()
     world.fill(log, 5)
-    world.checkpoint_round(CHECKPOINT_AGE_MS)
+    world.recovery_point_round(RECOVERY_POINT_AGE_MS)
 
     world.logs.forget(log)
-    assert world.checkpoint_round(CHECKPOINT_AGE_MS + 1) == 3
+    assert world.recovery_point_round(RECOVERY_POINT_AGE_MS + 1) == 3
 
     assert rows(world) == {}
-    assert world.checkpoint_round(CHECKPOINT_AGE_MS + 2) == 0
+    assert world.recovery_point_round(RECOVERY_POINT_AGE_MS + 2) == 0
 
 
 def test_a_log_that_is_forgotten_during_a_round_has_no_row(world):
     log = world.open_logs()
     world.fill(log, 5)
-    flush_id = world.logs.checkpoints.begin(CHECKPOINT_AGE_MS)
+    flush_id = world.logs.recovery_points.begin(RECOVERY_POINT_AGE_MS)
 
     world.logs.forget(log)
     while flush_id >= 0:
         world.disk.complete_flush(flush_id)
-        flush_id = world.logs.checkpoints.on_flushed(flush_id)
+        flush_id = world.logs.recovery_points.on_flushed(flush_id)
 
     assert rows(world) == {}
 
@@ -385,7 +385,7 @@ def test_recovery_settles_many_logs_with_few_files_open_at_once(world):
 def test_a_clean_stop_makes_the_cut_after_a_failed_write_durable(world):
     log = world.open_logs()
     world.fill(log, 5)
-    world.checkpoint_round(CHECKPOINT_AGE_MS)
+    world.recovery_point_round(RECOVERY_POINT_AGE_MS)
     for _ in range(20):
         world.append(log)
     world.disk.fail_writes(1)
@@ -401,11 +401,11 @@ def test_a_clean_stop_makes_the_cut_after_a_failed_write_durable(world):
 def test_a_log_that_was_never_written_costs_a_clean_stop_nothing(world):
     world.open_logs()
 
-    assert world.checkpoint_round(10 * CHECKPOINT_AGE_MS) == 0
+    assert world.recovery_point_round(10 * RECOVERY_POINT_AGE_MS) == 0
     world.logs.close_cleanly()
 
     assert world.names() == []
-    assert CHECKPOINT_FILE not in world.disk.paths()
+    assert RECOVERY_POINTS_FILE not in world.disk.paths()
     log = world.open_logs()
     assert world.logs.was_clean
     assert log.recovery_report.is_quiet

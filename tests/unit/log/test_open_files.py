@@ -103,7 +103,7 @@ def test_indexes_are_given_back_with_their_file_and_read_again(world):
     world.config.segment_bytes = 1000
     log = world.open_logs()
     world.fill(log, 60)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     first = log.segments[0]
     assert first.indexes.are_loaded
 
@@ -119,7 +119,7 @@ def test_a_segment_given_back_under_a_failing_tail_is_as_it_was(world):
     world.config.segment_bytes = 1000
     log = world.logs.open("orders-0", b"", world.config, None)
     world.fill(log, 9)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     before = log.active.row().encode()
 
     # The first batch rolls, so the old segment has no part in the write.

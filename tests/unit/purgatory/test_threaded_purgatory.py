@@ -277,6 +277,19 @@ def test_who_cancels_during_a_try_may_complete(purgatory: ThreadedPurgatory) -> 
     assert set(operation.threads) == {threading.get_ident()}
 
 
+def test_an_operation_cancelled_by_another_thread_during_a_try_is_not_completed_by_it(
+    threaded: ThreadedFace, purgatory: ThreadedPurgatory
+) -> None:
+    operation = racing(purgatory, "a")
+    operation.is_ready = True
+    operation.in_try = once(lambda: elsewhere(lambda: purgatory.cancel(operation)))
+
+    assert purgatory.check_and_complete("a") == 0
+
+    assert operation.happened == []
+    assert (purgatory.watched, purgatory.delayed, threaded.in_timer()) == (0, 0, 0)
+
+
 def test_a_deadline_after_a_cancel_during_a_try_does_nothing(
     threaded: ThreadedFace, purgatory: ThreadedPurgatory
 ) -> None:

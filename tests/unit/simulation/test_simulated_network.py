@@ -14,7 +14,7 @@ from tarry.base.doors import (
 )
 from tarry.records.batch import decode_batch_header, has_valid_crc
 from tarry.records.builder import BatchBuilder
-from tarry.simulation.clock import SimulatedClock
+from tarry.simulation.clock import Agenda
 from tarry.simulation.connection import ClientSocket
 from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.exchange import ObservedExchange
@@ -42,7 +42,8 @@ class Setup:
 
     def __init__(self, seed: int = 1) -> None:
         self.random = random.Random(seed)
-        self.clock = SimulatedClock()
+        self.agenda = Agenda()
+        self.clock = self.agenda.new_clock()
         self.network = SimulatedNetwork(self.clock, self.random)
         self.transport: SimulatedTransport = self.network.new_transport()
         self.network.is_accepting = True
@@ -54,10 +55,10 @@ class Setup:
     def run(self, duration_ms: int = 1_000) -> list[Event]:
         """Let the time pass; return what the broker was told meanwhile."""
         end_ms = self.clock.now_ms + duration_ms
-        while (due_ms := self.clock.next_due_ms()) is not None and due_ms <= end_ms:
-            self.clock.advance_to(due_ms)
-            self.clock.run_due()
-        self.clock.advance_to(end_ms)
+        while (due_ms := self.agenda.next_due_ms()) is not None and due_ms <= end_ms:
+            self.agenda.advance_to(due_ms)
+            self.agenda.run_due()
+        self.agenda.advance_to(end_ms)
         events = self.network.take_events()
         self.events += events
         return events

@@ -8,6 +8,7 @@ from tarry.base import errors
 from tarry.broker.delayed.delete_records import (
     NO_LOW_WATERMARK,
     DelayedDeleteRecords,
+    Deletion,
     DeletionStatus,
 )
 from tarry.broker.request import RequestContext
@@ -57,10 +58,11 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     for status in statuses:
         if status.start_offset > status.partition.log.log_start_offset:
             broker.record_deletions.request(status.partition, status.start_offset)
-    operation = DelayedDeleteRecords(context, statuses, response, deadline_ms)
+    deletion = Deletion(context, statuses, response)
+    operation = DelayedDeleteRecords(deadline_ms, deletion)
     context.operation = operation
     if not operation.try_complete():
-        broker.record_deletions.purgatory.try_complete_else_watch(operation, operation.keys())
+        broker.record_deletions.watch(operation, deletion.keys())
     return None
 
 

@@ -40,8 +40,8 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
 
 def _all(broker: Broker) -> dict[str, dict[int, None]]:
     return {
-        name: dict.fromkeys(range(len(hosted.partitions)))
-        for name, hosted in sorted(broker.topics.items())
+        name: dict.fromkeys(range(len(broker.topics[name].partitions)))
+        for name in broker.topics.names()
     }
 
 

@@ -48,7 +48,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         context, topics, limits, request.min_bytes, broker.now_ms + request.max_wait_ms
     )
     context.operation = operation
-    broker.fetch_purgatory.try_complete_else_watch(operation, _keys(topics))
+    broker.fetches.watch(operation, _keys(topics))
     return None
 
 
@@ -73,7 +73,7 @@ def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[Fe
     for asked_topic in request.topics:
         hosted: HostedTopic | None
         if api_version >= VERSION_OF_TOPIC_IDS:
-            hosted = broker.topics_by_id.get(asked_topic.topic_id)
+            hosted = broker.topics.with_id(asked_topic.topic_id)
             unknown = errors.UNKNOWN_TOPIC_ID
         else:
             hosted = broker.topics.get(asked_topic.topic)

@@ -60,5 +60,5 @@ def _names(broker: Broker, resource_type: int) -> list[str]:
     if resource_type in (RESOURCE_BROKER_LOGGER, RESOURCE_BROKER):
         return [str(broker.broker_id)]
     if resource_type == RESOURCE_TOPIC:
-        return sorted(broker.topics)
+        return broker.topics.names()
     return []

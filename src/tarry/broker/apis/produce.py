@@ -94,7 +94,7 @@ def append_all(
     """Append each batch, `made` in place of those that were made anew."""
     response = ProduceResponse()
     statuses: list[ProduceStatus] = []
-    broker.produce_number += 1
+    broker.produces.number += 1
     must_wait = False
     for topic_index, asked_topic in enumerate(request.topic_data):
         topic_answer = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
@@ -117,7 +117,7 @@ def append_all(
         timeout_ms = UNACKNOWLEDGED_MS_MAX
     if not must_wait:
         return response
-    broker.settle_after_write(
+    broker.produces.settle_after_write(
         DelayedProduce(context, request.acks, statuses, response, broker.now_ms + timeout_ms)
     )
     return None
@@ -127,7 +127,7 @@ def _hosted(
     broker: Broker, context: RequestContext, asked_topic: TopicProduceData
 ) -> HostedTopic | None:
     if context.api_version >= VERSION_OF_TOPIC_IDS:
-        return broker.topics_by_id.get(asked_topic.topic_id)
+        return broker.topics.with_id(asked_topic.topic_id)
     return broker.topics.get(asked_topic.name)
 
 
@@ -171,11 +171,11 @@ def _produce_partition(
         answer.error_code = errors.INVALID_TOPIC_EXCEPTION
         answer.error_message = f"{hosted.name} is written by the broker alone"
         return ProduceStatus(None, 0, answer)
-    if partition.produce_number == broker.produce_number:
+    if partition.produce_number == broker.produces.number:
         answer.error_code = errors.INVALID_REQUEST
         answer.error_message = "a produce names each partition once"
         return ProduceStatus(None, 0, answer)
-    partition.produce_number = broker.produce_number
+    partition.produce_number = broker.produces.number
     records = asked.records
     if not isinstance(records, Window):
         answer.error_code = errors.INVALID_RECORD
@@ -183,16 +183,16 @@ def _produce_partition(
         return ProduceStatus(None, 0, answer)
     if ready is None:
         result = append_as_leader(
-            partition, records, request.acks, context.api_version, broker.clock
+            partition, records, request.acks, context.api_version, broker.this_turn
         )
     elif ready.partition is partition:
-        result = ready.append(request.acks, broker.clock)
+        result = ready.append(request.acks, broker.this_turn)
     else:
         # The topic was deleted meanwhile, and made again.
         answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
         return ProduceStatus(None, 0, answer)
     if result.has_opened:
-        broker.recompressions.opened_batches += 1
+        broker.this_turn.opened_batches += 1
     if result.error_code != errors.NONE:
         _refuse(answer, result)
         if result.error_code == errors.CORRUPT_MESSAGE:

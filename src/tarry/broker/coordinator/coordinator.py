@@ -17,11 +17,12 @@ from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopics
 from tarry.broker.coordinator.history import History
 from tarry.broker.coordinator.loader import Loader
 from tarry.broker.coordinator.shard import Shard
-from tarry.broker.purgatories import new_purgatory
+from tarry.broker.part import Part
 from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.group.decision import Answer, GroupSettings, JoinAnswer, SyncAnswer
 from tarry.group.placement import partition_of_group
 from tarry.group.transitions import Moment
+from tarry.purgatory.purgatory import Purgatory
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
@@ -50,15 +51,15 @@ class Asked:
         raise NotImplementedError
 
 
-class Coordinator:
+class Coordinator(Part):
     """See the module's text."""
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self.join_purgatory = new_purgatory(broker, "Join")
-        self.sync_purgatory = new_purgatory(broker, "Sync")
-        self.heartbeat_purgatory = new_purgatory(broker, "Heartbeat")
-        self.commit_purgatory = new_purgatory(broker, "Commit")
+        self.join_purgatory = Purgatory(broker.timer, "Join")
+        self.sync_purgatory = Purgatory(broker.timer, "Sync")
+        self.heartbeat_purgatory = Purgatory(broker.timer, "Heartbeat")
+        self.commit_purgatory = Purgatory(broker.timer, "Commit")
         self.history = History(self)
         self.shards: list[Shard] = []
         self._hosted: HostedTopic | None = None
@@ -151,8 +152,7 @@ class Coordinator:
         ):
             self._chores.append(ForgetTopics(self))
 
-    def on_advanced(self, partition: Partition) -> None:
-        """The high watermark of one of our partitions moved."""
+    def on_moved(self, partition: Partition) -> None:
         if partition.topic == OFFSETS_TOPIC and partition.index < len(self.shards):
             self._advanced[self.shards[partition.index]] = None
 
@@ -163,7 +163,6 @@ class Coordinator:
         self._unsettled[shard] = None
 
     def settle(self) -> None:
-        """The turn's write is done: what it did not take has failed."""
         if not self._unsettled:
             return
         unsettled = self._unsettled
@@ -171,8 +170,7 @@ class Coordinator:
         for shard in unsettled:
             shard.settle()
 
-    def complete(self) -> None:
-        """What became durable is applied and answered; then one step of a chore."""
+    def complete(self, budget: int) -> int:
         if self._advanced:
             advanced = self._advanced
             self._advanced = {}
@@ -182,13 +180,21 @@ class Coordinator:
             chore = self._chores.popleft()
             if not chore.step():
                 self._chores.append(chore)
+        return budget
 
     def has_work_left(self) -> bool:
-        """True if a turn without an event would do something at once."""
         return bool(self._chores) or bool(self._unsettled) or bool(self._advanced)
 
+    def purgatories(self) -> list[Purgatory]:
+        return [
+            self.join_purgatory,
+            self.sync_purgatory,
+            self.heartbeat_purgatory,
+            self.commit_purgatory,
+        ]
+
     def on_stall(self) -> None:
-        """The broker stood still: every member has a fresh session."""
+        # Nobody could be heard: every member has a fresh session.
         for shard in self.shards:
             shard.begin_fresh_sessions()
 
@@ -198,7 +204,7 @@ class Coordinator:
             self._chores.append(ExpireOffsets(self))
 
     def stop(self) -> None:
-        """The broker stops: who waits for other members looks for another coordinator."""
+        # Who waits for other members looks for another coordinator.
         self._chores.clear()
         code = errors.NOT_COORDINATOR
         for shard in self.shards:

@@ -13,7 +13,7 @@ from tarry.protocol.messages.delete_records import (
     DeleteRecordsPartitionResult,
     DeleteRecordsResponse,
 )
-from tarry.purgatory.operation import DelayedOperation
+from tarry.purgatory.operation import PayloadOperation
 
 NO_LOW_WATERMARK = -1
 
@@ -32,47 +32,41 @@ class DeletionStatus:
         self.is_pending = True
 
 
-class DelayedDeleteRecords(DelayedOperation):
-    """The answer to one DeleteRecords request."""
+class Deletion:
+    """One DeleteRecords request whose log starts are on their way."""
+
+    __slots__ = ("context", "response", "statuses")
 
     def __init__(
         self,
         context: RequestContext,
         statuses: list[DeletionStatus],
         response: DeleteRecordsResponse,
-        deadline_ms: int,
     ) -> None:
-        super().__init__(deadline_ms)
-        self.context: RequestContext | None = context
+        self.context = context
         self.statuses = statuses
-        self.response: DeleteRecordsResponse | None = response
+        self.response = response
 
     def keys(self) -> list[PartitionKey]:
-        """The partitions that it waits for."""
+        """Return the partitions whose log start has not moved yet."""
         return [status.partition.key for status in self.statuses if status.is_pending]
 
-    def try_complete(self) -> bool:
-        for status in self.statuses:
+
+class DelayedDeleteRecords(PayloadOperation[Deletion]):
+    """The answer to one DeleteRecords request."""
+
+    def is_ready(self, payload: Deletion) -> bool:
+        for status in payload.statuses:
             if status.is_pending:
                 _try_settle(status)
-        if any(status.is_pending for status in self.statuses):
-            return False
-        return self.force_complete()
+        return not any(status.is_pending for status in payload.statuses)
 
-    def on_complete(self) -> None:
-        for status in self.statuses:
+    def complete_with(self, payload: Deletion) -> None:
+        for status in payload.statuses:
             if status.is_pending:
                 status.answer.error_code = errors.REQUEST_TIMED_OUT
                 status.answer.low_watermark = NO_LOW_WATERMARK
-        context = self.context
-        response = self.response
-        assert context is not None
-        assert response is not None
-        # Completed operations linger on their other keys: keep nothing alive (KAFKA-19389).
-        self.context = None
-        self.response = None
-        self.statuses = []
-        context.respond(response)
+        payload.context.respond(payload.response)
 
 
 def _try_settle(status: DeletionStatus) -> None:

@@ -9,8 +9,11 @@ from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
+from tarry.broker.answers import Answers
+from tarry.broker.part import WaitingPart
 from tarry.broker.reads import FetchLimits, FetchStatus, FetchTopic, read_topics
 from tarry.broker.request import RequestContext
+from tarry.partition.state import Partition
 from tarry.purgatory.operation import DelayedOperation
 
 
@@ -56,6 +59,28 @@ class DelayedFetch(DelayedOperation):
         if context.connection.is_closed:
             return
         context.respond(read_topics(topics, limits).response)
+
+
+class Fetches(WaitingPart):
+    """Fetches that wait for records."""
+
+    def __init__(self, answers: Answers) -> None:
+        super().__init__(answers.timer, "Fetch")
+        self._answers = answers
+
+    def on_moved(self, partition: Partition) -> None:
+        self.touch(partition.key)
+
+    def complete(self, budget: int) -> int:
+        if not self.touched:
+            return budget
+        # Producers are answered before the readers that their records wake.
+        self._answers.send()
+        return super().complete(budget)
+
+    def stop(self) -> None:
+        # A fetch that waits may be answered with what is there.
+        self.purgatory.shutdown(expire_pending=True)
 
 
 def readable_bytes(status: FetchStatus) -> i64:

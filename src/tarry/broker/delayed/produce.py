@@ -11,10 +11,12 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from tarry.base import errors
+from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
 from tarry.partition.state import Partition, PartitionKey
 from tarry.protocol.messages.produce import PartitionProduceResponse, ProduceResponse
-from tarry.purgatory.operation import DelayedOperation
+from tarry.purgatory.operation import PayloadOperation
+from tarry.timer.wheel import TimingWheel
 
 
 class ProduceStatus:
@@ -29,7 +31,63 @@ class ProduceStatus:
         self.is_pending = partition is not None
 
 
-class DelayedProduce(DelayedOperation):
+class Produced:
+    """One produce request whose records wait: to whom, on which terms, and with which answer."""
+
+    def __init__(
+        self,
+        context: RequestContext,
+        acks: int,
+        statuses: list[ProduceStatus],
+        response: ProduceResponse,
+    ) -> None:
+        self.context = context
+        self.acks = acks
+        self.statuses = statuses
+        self.response = response
+
+    def settle(self) -> bool:
+        """Settle what can be settled; True if no partition is left."""
+        pending: i64 = 0
+        for status in self.statuses:
+            if not status.is_pending:
+                continue
+            partition = status.partition
+            assert partition is not None
+            if partition.is_closed:
+                _fail(status, errors.UNKNOWN_TOPIC_OR_PARTITION)
+            elif partition.acked_end(self.acks) >= status.required_offset:
+                self._settle(status, partition)
+            else:
+                pending += 1
+        return pending == 0
+
+    def _settle(self, status: ProduceStatus, partition: Partition) -> None:
+        status.is_pending = False
+        if self.acks == -1 and partition.is_under_min_isr():
+            # The records are in the log but on fewer replicas than the topic asks for.
+            status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+            return
+        status.answer.error_code = errors.NONE
+
+    def answer(self) -> None:
+        """Answer, with REQUEST_TIMED_OUT for what is not settled."""
+        is_lost = False
+        for status in self.statuses:
+            if status.is_pending:
+                _fail(status, errors.REQUEST_TIMED_OUT)
+            elif status.answer.error_code == errors.KAFKA_STORAGE_ERROR:
+                is_lost = True
+        context = self.context
+        if self.acks != 0:
+            context.respond(self.response)
+        elif is_lost:
+            context.close_connection("a produce with acks=0 was lost: KAFKA_STORAGE_ERROR")
+        else:
+            context.respond_nothing()
+
+
+class DelayedProduce(PayloadOperation[Produced]):
     """The answer to one produce request, given when its last partition is settled."""
 
     def __init__(
@@ -40,89 +98,77 @@ class DelayedProduce(DelayedOperation):
         response: ProduceResponse,
         deadline_ms: int,
     ) -> None:
-        super().__init__(deadline_ms)
-        self.context: RequestContext | None = context
-        self.acks = acks
-        self.statuses = statuses
-        self.response: ProduceResponse | None = response
+        super().__init__(deadline_ms, Produced(context, acks, statuses, response))
 
     def context_waits(self) -> None:
         """The request waits for this operation from now on."""
-        context = self.context
-        assert context is not None
-        context.operation = self
+        produced = self.payload
+        assert produced is not None
+        produced.context.operation = self
 
     def fail_what_was_not_written(self) -> None:
         """After the turn's write: what was dropped with its tail is a storage error."""
-        for status in self.statuses:
+        produced = self.payload
+        assert produced is not None
+        for status in produced.statuses:
             partition = status.partition
             if (
                 partition is not None
                 and status.is_pending
                 and status.required_offset > partition.log.written_end_offset
             ):
-                self._fail(status, errors.KAFKA_STORAGE_ERROR)
+                _fail(status, errors.KAFKA_STORAGE_ERROR)
 
     def keys(self) -> list[PartitionKey]:
         """The partitions that it still waits for."""
+        produced = self.payload
+        assert produced is not None
         keys: list[PartitionKey] = []
-        for status in self.statuses:
+        for status in produced.statuses:
             partition = status.partition
             if partition is not None and status.is_pending:
                 keys.append(partition.key)
         return keys
 
-    def try_complete(self) -> bool:
-        pending: i64 = 0
-        for status in self.statuses:
-            if not status.is_pending:
-                continue
-            partition = status.partition
-            assert partition is not None
-            if partition.is_closed:
-                self._fail(status, errors.UNKNOWN_TOPIC_OR_PARTITION)
-            elif partition.acked_end(self.acks) >= status.required_offset:
-                self._settle(status, partition)
-            else:
-                pending += 1
-        if pending > 0:
-            return False
-        return self.force_complete()
+    def is_ready(self, payload: Produced) -> bool:
+        return payload.settle()
 
-    def _settle(self, status: ProduceStatus, partition: Partition) -> None:
-        status.is_pending = False
-        if self.acks == -1 and partition.is_under_min_isr():
-            # The records are in the log but on fewer replicas than the topic asks for.
-            status.answer.error_code = errors.NOT_ENOUGH_REPLICAS_AFTER_APPEND
+    def complete_with(self, payload: Produced) -> None:
+        payload.answer()
+
+
+class Produces(WaitingPart):
+    """Produces that are appended to tails, and those that wait until their records count."""
+
+    def __init__(self, timer: TimingWheel) -> None:
+        super().__init__(timer, "Produce")
+        # The number of the produce that is handled, so that it names each partition once.
+        self.number: i64 = 0
+        self._unsettled: list[DelayedProduce] = []
+
+    def settle_after_write(self, operation: DelayedProduce) -> None:
+        """Take a produce that was appended to tails; it goes on when they are written."""
+        self._unsettled.append(operation)
+
+    def settle(self) -> None:
+        unsettled = self._unsettled
+        if not unsettled:
             return
-        status.answer.error_code = errors.NONE
+        self._unsettled = []
+        for operation in unsettled:
+            operation.fail_what_was_not_written()
+            if not operation.try_complete():
+                operation.context_waits()
+                self.watch(operation, operation.keys())
 
-    def _fail(self, status: ProduceStatus, error_code: int) -> None:
-        status.is_pending = False
-        status.answer.error_code = error_code
-        status.answer.base_offset = -1
+    def on_moved(self, partition: Partition) -> None:
+        self.touch(partition.key)
 
-    def on_complete(self) -> None:
-        for status in self.statuses:
-            if status.is_pending:
-                status.answer.error_code = errors.REQUEST_TIMED_OUT
-                status.answer.base_offset = -1
-        is_lost = self.acks == 0 and _has_lost_records(self.statuses)
-        context = self.context
-        response = self.response
-        assert context is not None
-        assert response is not None
-        # Completed operations linger on their other keys: keep nothing alive (KAFKA-19389).
-        self.context = None
-        self.response = None
-        self.statuses = []
-        if self.acks != 0:
-            context.respond(response)
-        elif is_lost:
-            context.close_connection("a produce with acks=0 was lost: KAFKA_STORAGE_ERROR")
-        else:
-            context.respond_nothing()
+    def has_work_left(self) -> bool:
+        return len(self._unsettled) > 0 or len(self.touched) > 0
 
 
-def _has_lost_records(statuses: list[ProduceStatus]) -> bool:
-    return any(status.answer.error_code == errors.KAFKA_STORAGE_ERROR for status in statuses)
+def _fail(status: ProduceStatus, error_code: int) -> None:
+    status.is_pending = False
+    status.answer.error_code = error_code
+    status.answer.base_offset = -1

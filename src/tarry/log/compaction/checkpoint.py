@@ -18,7 +18,7 @@ from typing import Final
 from tarry.base.doors import Disk
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.points import LogCheckpoint
+from tarry.log.recovery.points import RecoveryPoint
 from tarry.log.segment import (
     LOG_SUFFIX,
     NO_TIMESTAMP,
@@ -60,24 +60,24 @@ class CompactionCheckpoint:
         offsets = f"{self.generation} {self.cleaned_offset} {self.end_offset}"
         return encode_lines(_FIRST_LINE, [offsets, *[row.encode() for row in self.rows]])
 
-    def covered_rows(self, checkpoint: LogCheckpoint) -> list[SegmentRow]:
+    def covered_rows(self, point: RecoveryPoint) -> list[SegmentRow]:
         """The log's segments, given what the recovery point says of them.
 
         It may be older than this file.  Where both know a segment it is the newer one of its
         index files.
         """
-        known = {row.base_offset: row for row in checkpoint.segments}
+        known = {row.base_offset: row for row in point.segments}
         rows: list[SegmentRow] = []
         for row in self.rows:
             other = known.get(row.base_offset)
             # Of the same size it may still be what was compacted: 247 bytes became other 247.
             rows.append(other if other is not None and _is_same(row, other) else row)
-        later = [row for row in checkpoint.segments if row.base_offset >= self.end_offset]
+        later = [row for row in point.segments if row.base_offset >= self.end_offset]
         if not later:
             base = self.end_offset
             later = [SegmentRow([base, 0, NO_TIMESTAMP, base, UNKNOWN_TIMESTAMP, 0, 0])]
         rows += later
-        while len(rows) > 1 and rows[1].base_offset <= checkpoint.log_start_offset:
+        while len(rows) > 1 and rows[1].base_offset <= point.log_start_offset:
             del rows[0]
         return rows
 

@@ -19,10 +19,10 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.index.epoch_index import EPOCH_FILE
 from tarry.log.log import FlushMark, Log
 from tarry.log.recovery.points import (
-    CHECKPOINT_FILE,
     EMPTY_SNAPSHOT,
-    LogCheckpoint,
-    encode_checkpoints,
+    RECOVERY_POINTS_FILE,
+    RecoveryPoint,
+    encode_recovery_points,
 )
 from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
 from tarry.log.segment import Segment
@@ -31,11 +31,11 @@ from tarry.log.truncation import row_below
 logger = logging.getLogger("tarry.log")
 
 # A log that has grown by so much gets a new recovery point at once: scanning as much takes 10 ms.
-CHECKPOINT_BYTES: Final = 16 << 20
+RECOVERY_POINT_BYTES: Final = 16 << 20
 # The same where flushing is left to the page cache: a flush costs there what nobody asked for.
-CHECKPOINT_BYTES_LAZY: Final = 512 << 20
+RECOVERY_POINT_BYTES_LAZY: Final = 512 << 20
 # One that has changed at all gets one after so long.
-CHECKPOINT_AGE_MS: Final = 60_000
+RECOVERY_POINT_AGE_MS: Final = 60_000
 # Logs in one round: each takes about 50 µs of the turn that begins it.
 LOGS_PER_ROUND_MAX: Final = 64
 # Files in one round, the last log's beyond it: each is opened and written in the turn that begins
@@ -54,7 +54,7 @@ _RENAMING: Final = 3
 class SavedLog:
     """One log's part of a round."""
 
-    def __init__(self, log: Log, mark: FlushMark, row: LogCheckpoint) -> None:
+    def __init__(self, log: Log, mark: FlushMark, row: RecoveryPoint) -> None:
         self.log = log
         self.mark = mark
         self.row = row
@@ -67,13 +67,13 @@ class SavedLog:
         self.is_written = False
 
 
-class CheckpointWriter:
+class RecoveryPointWriter:
     """The rounds, one at a time."""
 
-    def __init__(self, disk: Disk, trouble: DiskTrouble, checkpoint_bytes: int) -> None:
+    def __init__(self, disk: Disk, trouble: DiskTrouble, recovery_point_bytes: int) -> None:
         self.disk = disk
         self.trouble = trouble
-        self.checkpoint_bytes = checkpoint_bytes
+        self.recovery_point_bytes = recovery_point_bytes
         self.logs: dict[str, Log] = {}
         # Encoded rows by directory, as the file has them but for those of logs given up since.
         self.rows: dict[str, str] = {}
@@ -91,7 +91,7 @@ class CheckpointWriter:
         # Why a log could not be saved last.
         self._save_failure = ""
 
-    def add(self, log: Log, row: LogCheckpoint | None) -> None:
+    def add(self, log: Log, row: RecoveryPoint | None) -> None:
         """A log was opened, with the recovery point it was opened by."""
         self.logs[log.directory] = log
         if row is not None and row.segments:
@@ -177,13 +177,13 @@ class CheckpointWriter:
         point = log.recovery_point
         if log.recovery_limit >= 0:
             return log.has_changed
-        if log.written_bytes - point.written_bytes >= self.checkpoint_bytes:
+        if log.written_bytes - point.written_bytes >= self.recovery_point_bytes:
             return True
         if log.compaction.needs_recovery_point and log.has_changed:
             return True
         if log.condemned or log.coming_start_offset > log.log_start_offset:
             return True
-        return log.has_changed and now_ms - point.tried_ms >= CHECKPOINT_AGE_MS
+        return log.has_changed and now_ms - point.tried_ms >= RECOVERY_POINT_AGE_MS
 
     # --- Steps.
 
@@ -240,9 +240,9 @@ class CheckpointWriter:
                 directories[log.directory] = None
             rows[log.directory] = saved.row.encode()
         self._forgotten_in_writing = self.forgotten
-        file = self.disk.open(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, create=True)
+        file = self.disk.open(RECOVERY_POINTS_FILE + _TEMPORARY_SUFFIX, create=True)
         file.truncate(0)
-        file.append([encode_checkpoints([rows[name] for name in sorted(rows)])])
+        file.append([encode_recovery_points([rows[name] for name in sorted(rows)])])
         return [file], list(directories)
 
     def _begin_renaming(self) -> int:
@@ -256,7 +256,7 @@ class CheckpointWriter:
             if saved.is_written:
                 point = saved.log.recovery_point
                 point.offset_max = max(point.offset_max, saved.row.recovery_offset)
-        self.disk.rename(CHECKPOINT_FILE + _TEMPORARY_SUFFIX, CHECKPOINT_FILE)
+        self.disk.rename(RECOVERY_POINTS_FILE + _TEMPORARY_SUFFIX, RECOVERY_POINTS_FILE)
 
     def _finish(self) -> None:
         """The recovery points hold: what they do not need any more may go."""
@@ -305,7 +305,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     disk = log.disk
     offset = log.written_end_offset
     log.compaction.needs_recovery_point = False
-    row = LogCheckpoint(log.directory, log.unflushed.identity.text)
+    row = RecoveryPoint(log.directory, log.unflushed.identity.text)
     row.log_start_offset = log.coming_start_offset
     row.recovery_offset = offset
     # Index files, snapshot and epochs get their names below, before the flush begins.
@@ -334,7 +334,7 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     return saved
 
 
-def _save_snapshot(log: Log, row: LogCheckpoint, files: list[LogFile]) -> None:
+def _save_snapshot(log: Log, row: RecoveryPoint, files: list[LogFile]) -> None:
     snapshot = log.listener.take_snapshot()
     if snapshot is None:
         row.snapshot_offset = EMPTY_SNAPSHOT
@@ -344,7 +344,7 @@ def _save_snapshot(log: Log, row: LogCheckpoint, files: list[LogFile]) -> None:
         files.append(write_snapshot(log.disk, log.directory, row.recovery_offset, snapshot))
 
 
-def _lower(log: Log, row: LogCheckpoint) -> None:
+def _lower(log: Log, row: RecoveryPoint) -> None:
     """Bring the recovery point below a cut that waits for it."""
     offset = log.recovery_limit
     kept = log.segment_index(offset) + 1

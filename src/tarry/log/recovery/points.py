@@ -13,7 +13,7 @@ from typing import Final
 from tarry.log.segment import SegmentRow, decode_segment_row
 from tarry.log.small_files import decode_lines, encode_lines
 
-CHECKPOINT_FILE: Final = "recovery-points"
+RECOVERY_POINTS_FILE: Final = "recovery-points"
 CLEAN_MARKER: Final = ".tarry_clean_shutdown"
 _FIRST_LINE: Final = "tarry recovery-points 1"
 
@@ -22,8 +22,8 @@ NO_SNAPSHOT: Final = -1
 EMPTY_SNAPSHOT: Final = -2
 
 
-class LogCheckpoint:
-    """What is sure of one log.  Without segments: a log that no checkpoint has seen yet."""
+class RecoveryPoint:
+    """What is sure of one log.  Without segments: a log that no round has seen yet."""
 
     def __init__(self, directory: str, identity: str) -> None:
         self.directory = directory
@@ -41,12 +41,12 @@ class LogCheckpoint:
         )
 
 
-def encode_checkpoints(rows: list[str]) -> bytes:
+def encode_recovery_points(rows: list[str]) -> bytes:
     """The file's content from encoded rows."""
     return encode_lines(_FIRST_LINE, rows)
 
 
-def decode_checkpoints(content: bytes) -> dict[str, LogCheckpoint] | None:
+def decode_recovery_points(content: bytes) -> dict[str, RecoveryPoint] | None:
     """The rows by directory, or None if the file is damaged."""
     lines = decode_lines(_FIRST_LINE, content)
     if lines is None:
@@ -58,9 +58,9 @@ def decode_checkpoints(content: bytes) -> dict[str, LogCheckpoint] | None:
     return rows
 
 
-def _decode_row(line: str) -> LogCheckpoint:
+def _decode_row(line: str) -> RecoveryPoint:
     directory, identity, log_start_offset, recovery_offset, snapshot_offset, rest = line.split(" ")
-    row = LogCheckpoint(directory, "" if identity == "-" else identity)
+    row = RecoveryPoint(directory, "" if identity == "-" else identity)
     row.log_start_offset = int(log_start_offset)
     row.recovery_offset = int(recovery_offset)
     row.snapshot_offset = int(snapshot_offset)

@@ -22,7 +22,7 @@ from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFF
 from tarry.log.log import Log, LogListener
 from tarry.log.open_files import OpenFiles
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.points import EMPTY_SNAPSHOT, LogCheckpoint
+from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import (
     LOG_SUFFIX,
@@ -43,15 +43,15 @@ def open_log(
     directory: str,
     config: LogConfig,
     listener: LogListener | None,
-    checkpoint: LogCheckpoint | None,
+    point: RecoveryPoint | None,
     was_clean: bool,
 ) -> Log:
     """Open or make the log in `directory` and make durable what was kept.
 
-    `checkpoint` is None when the recovery point is not known (the file was damaged).
+    `point` is None when the recovery point is not known (the file was damaged).
     """
     listing = Listing(disk, directory)
-    log = recover_log(OpenFiles(disk), listing, config, listener, checkpoint, was_clean)
+    log = recover_log(OpenFiles(disk), listing, config, listener, point, was_clean)
     settle_logs(disk, [log])
     return log
 
@@ -61,7 +61,7 @@ def recover_log(
     listing: Listing,
     config: LogConfig,
     listener: LogListener | None,
-    checkpoint: LogCheckpoint | None,
+    point: RecoveryPoint | None,
     was_clean: bool,
 ) -> Log:
     """The same without the flush, which `settle_logs` does once for many logs."""
@@ -70,13 +70,13 @@ def recover_log(
     compaction = finish_swap(files.disk, listing)
     recovery = _Recovery(files, listing, config, listener or LogListener())
     recovery.compaction = compaction
-    log = recovery.run(checkpoint, was_clean)
+    log = recovery.run(point, was_clean)
     # A recovery point is not written before the directory's own name is durable.
-    log.unflushed.is_directory_new = checkpoint is None or not checkpoint.segments
+    log.unflushed.is_directory_new = point is None or not point.segments
     if (
         not listing.is_there
         or compaction.has_changed
-        or recovery.has_uncovered_names(checkpoint, was_clean)
+        or recovery.has_uncovered_names(point, was_clean)
     ):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
         log.unflushed.names += 1
@@ -121,51 +121,51 @@ class _Recovery:
         # Version of the epochs as the file has them, or -1.
         self.loaded_epochs_version = -1
 
-    def run(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> Log:
+    def run(self, point: RecoveryPoint | None, was_clean: bool) -> Log:
         """Trust what the recovery point covers, scan what lies beyond."""
         self.was_clean = was_clean
-        if checkpoint is None or not checkpoint.segments:
+        if point is None or not point.segments:
             rows = [_uncovered_row(self.base_offsets[0] if self.base_offsets else 0)]
         elif self.compaction.checkpoint is not None:
-            rows = self.compaction.checkpoint.covered_rows(checkpoint)
+            rows = self.compaction.checkpoint.covered_rows(point)
         else:
-            rows = checkpoint.segments
+            rows = point.segments
         if was_clean:
             # All of it was flushed: nothing can be torn.
             self.torn_base_offset_min = INT64_MAX
-        elif checkpoint is None and self.base_offsets:
+        elif point is None and self.base_offsets:
             # Nothing is known: segments before the last were flushed in all likelihood.
             self.torn_base_offset_min = self.base_offsets[-1]
         log_start_offset = rows[0].base_offset
         recovery_offset = log_start_offset
-        if checkpoint is not None and checkpoint.segments:
-            log_start_offset = checkpoint.log_start_offset
-            recovery_offset = checkpoint.recovery_offset
+        if point is not None and point.segments:
+            log_start_offset = point.log_start_offset
+            recovery_offset = point.recovery_offset
         self.end_offset = recovery_offset
         last_base_offset = rows[-1].base_offset
-        if checkpoint is None and self.base_offsets:
+        if point is None and self.base_offsets:
             last_base_offset = self.base_offsets[-1]
         self.gaps_end_offset = self.compaction.gaps_end_offset(last_base_offset)
         log = self._covered_log(rows)
         log.log_start_offset = log_start_offset
         log.coming_start_offset = log_start_offset
         self._take_over_compaction(log)
-        self._restore_derived(log, checkpoint, recovery_offset)
+        self._restore_derived(log, point, recovery_offset)
         self._scan(log)
         log.leader_epochs.truncate_start(log_start_offset)
         log.open_at(self.end_offset, recovery_offset)
-        if checkpoint is not None and checkpoint.segments:
-            log.recovery_point.take_over(checkpoint, 0, self.loaded_epochs_version)
+        if point is not None and point.segments:
+            log.recovery_point.take_over(point, 0, self.loaded_epochs_version)
         self._tell(log)
         return log
 
-    def has_uncovered_names(self, checkpoint: LogCheckpoint | None, was_clean: bool) -> bool:
+    def has_uncovered_names(self, point: RecoveryPoint | None, was_clean: bool) -> bool:
         """Whether a segment's name in the directory may not have been flushed yet."""
         if not self.base_offsets:
             return False
-        if checkpoint is None or not checkpoint.segments:
+        if point is None or not point.segments:
             return True
-        newest = checkpoint.segments[-1]
+        newest = point.segments[-1]
         # A segment that was empty then need not have had its file.
         covered = newest.base_offset if newest.size > 0 else newest.base_offset - 1
         return not was_clean and self.base_offsets[-1] > covered
@@ -220,20 +220,18 @@ class _Recovery:
             segment.rebuild_indexes()
             self.report.walked_bytes += segment.size
 
-    def _restore_derived(
-        self, log: Log, checkpoint: LogCheckpoint | None, recovery_offset: int
-    ) -> None:
+    def _restore_derived(self, log: Log, point: RecoveryPoint | None, recovery_offset: int) -> None:
         """Epochs and the listener as of the recovery point."""
         first_offset = log.segments[0].base_offset
         self.listener.reset()
         listener_from = first_offset
         for offset in reversed(self.listing.snapshot_offsets):
-            if offset > recovery_offset or checkpoint is None:
-                # Of a checkpoint that did not come to its end.
+            if offset > recovery_offset or point is None:
+                # Of a recovery point that did not come to its end.
                 self.disk.remove(snapshot_path(self.directory, offset))
                 log.unflushed.names += 1
-        if checkpoint is not None and checkpoint.segments:
-            listener_from = max(first_offset, self._load_snapshot(checkpoint))
+        if point is not None and point.segments:
+            listener_from = max(first_offset, self._load_snapshot(point))
         epochs_from = first_offset
         epochs = self._load_epochs()
         if epochs is not None:
@@ -254,12 +252,12 @@ class _Recovery:
         content = read_file(self.disk, f"{self.directory}/{EPOCH_FILE}")
         return decode_epochs(content) if content is not None else None
 
-    def _load_snapshot(self, checkpoint: LogCheckpoint) -> int:
+    def _load_snapshot(self, point: RecoveryPoint) -> int:
         """Load the newest usable snapshot; the offset from which batches are missing in it."""
-        if checkpoint.snapshot_offset == EMPTY_SNAPSHOT:
-            return checkpoint.recovery_offset
+        if point.snapshot_offset == EMPTY_SNAPSHOT:
+            return point.recovery_offset
         for offset in reversed(self.listing.snapshot_offsets):
-            if offset > checkpoint.recovery_offset:
+            if offset > point.recovery_offset:
                 continue
             data = read_snapshot(self.disk, self.directory, offset)
             if data is not None and self.listener.load_snapshot(data):

@@ -1,10 +1,10 @@
 """Verification: everything in one log's directory read and compared, on a broker that is stopped.
 
-Each batch's CRC, records and offsets; both indexes against the batches; snapshots, checkpoints and
-the recovery point against what is there.  Nothing is changed.  Two kinds of findings: damage, which
-loses or hides what was durable, and notes about what a start after a crash mends by itself.  One
-kind of damage cannot be seen: a base offset, which no CRC covers, that became another one in a gap
-that compaction left.
+Each batch's CRC, records and offsets; both indexes against the batches; snapshots, epochs, the
+compaction checkpoint and the recovery point against what is there.  Nothing is changed.  Two kinds
+of findings: damage, which loses or hides what was durable, and notes about what a start after a
+crash mends by itself.  One kind of damage cannot be seen: a base offset, which no CRC covers, that
+became another one in a gap that compaction left.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from tarry.log.identity import IDENTITY_FILE, Identity
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.index.index_check import IndexCheck
 from tarry.log.recovery.listing import Listing
-from tarry.log.recovery.points import LogCheckpoint
+from tarry.log.recovery.points import RecoveryPoint
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import LOG_SUFFIX, SegmentRow, segment_path
 from tarry.log.small_files import read_file
@@ -81,14 +81,14 @@ class VerifiedLog:
 def verify_log(
     disk: Disk,
     directory: str,
-    checkpoint: LogCheckpoint | None,
+    point: RecoveryPoint | None,
     *,
     was_clean: bool,
     on_bytes: Callable[[int], None] | None = None,
 ) -> VerifiedLog:
-    """Read the whole log.  `checkpoint` is its recovery point, None if that is not known;
+    """Read the whole log.  `point` is its recovery point, None if that is not known;
     `on_bytes` is told how many bytes were read, again and again."""
-    verification = _Verification(disk, directory, checkpoint, was_clean=was_clean)
+    verification = _Verification(disk, directory, point, was_clean=was_clean)
     verification.on_bytes = on_bytes
     verification.run()
     return verification.found
@@ -96,13 +96,13 @@ def verify_log(
 
 class _Verification:
     def __init__(
-        self, disk: Disk, directory: str, checkpoint: LogCheckpoint | None, *, was_clean: bool
+        self, disk: Disk, directory: str, point: RecoveryPoint | None, *, was_clean: bool
     ) -> None:
         self.disk = disk
         self.directory = directory
-        # A log that no checkpoint has seen yet may be torn anywhere.
-        self.is_new = checkpoint is not None and not checkpoint.segments
-        self.checkpoint = None if self.is_new else checkpoint
+        # A log that no recovery point has seen yet may be torn anywhere.
+        self.is_new = point is not None and not point.segments
+        self.point = None if self.is_new else point
         self.was_clean = was_clean
         self.on_bytes: Callable[[int], None] | None = None
         self.found = VerifiedLog(directory)
@@ -115,8 +115,8 @@ class _Verification:
         self.expected_offset = -1
 
     def run(self) -> None:
-        if self.checkpoint is not None:
-            self.sure_offset = self.checkpoint.recovery_offset
+        if self.point is not None:
+            self.sure_offset = self.point.recovery_offset
         self._read_compaction()
         self._read_epochs()
         self._check_identity()
@@ -135,7 +135,7 @@ class _Verification:
             if not self._check_segment(base_offset, names[base_offset], rows, is_last=is_last):
                 break
         if self.found.start_offset < 0:
-            begin = 0 if self.checkpoint is None else self.checkpoint.log_start_offset
+            begin = 0 if self.point is None else self.point.log_start_offset
             self.found.start_offset = self.found.end_offset = begin
         self._check_end()
         self._check_snapshots()
@@ -190,7 +190,7 @@ class _Verification:
                 self._damage(path, "its CRC does not match; a start reads the log instead")
             else:
                 self._note(path, "was not finished; a start removes it")
-        wanted = self.checkpoint.snapshot_offset if self.checkpoint is not None else -1
+        wanted = self.point.snapshot_offset if self.point is not None else -1
         if wanted >= 0 and wanted not in self.listing.snapshot_offsets:
             path = snapshot_path(self.directory, wanted)
             self._damage(
@@ -201,20 +201,20 @@ class _Verification:
 
     def _rows(self) -> dict[int, SegmentRow]:
         """Return what is known of the segments up to the recovery point."""
-        if self.checkpoint is None:
+        if self.point is None:
             rows = self.compaction.rows if self.compaction is not None else []
         elif self.compaction is not None:
-            rows = self.compaction.covered_rows(self.checkpoint)
+            rows = self.compaction.covered_rows(self.point)
         else:
-            rows = self.checkpoint.segments
+            rows = self.point.segments
         return {row.base_offset: row for row in rows}
 
     def _segment_names(self) -> dict[int, str]:
         """The files of the segments that count, by base offset: a compaction that was under way
         may have files that are to be renamed, and others that they have taken the place of."""
         names = {base: f"{base:020d}" for base in self.listing.base_offsets}
-        if self.checkpoint is not None:
-            first = self.checkpoint.segments[0].base_offset
+        if self.point is not None:
+            first = self.point.segments[0].base_offset
             names = {base: name for base, name in names.items() if base >= first}
         compaction = self.compaction
         if compaction is None:
@@ -275,7 +275,7 @@ class _Verification:
         """Whether the segment follows the one before, or damage is between them; False if it
         was left over by a crash."""
         if self.found.start_offset < 0:
-            start = base_offset if self.checkpoint is None else self.checkpoint.log_start_offset
+            start = base_offset if self.point is None else self.point.log_start_offset
             self.found.start_offset = max(start, base_offset)
             self.found.end_offset = base_offset
             return True
@@ -296,7 +296,7 @@ class _Verification:
         """Whether a crash may leave what is not sound at this offset."""
         if self.was_clean:
             return False
-        if self.checkpoint is not None or self.is_new:
+        if self.point is not None or self.is_new:
             return offset >= self.sure_offset
         # Without recovery points, segments before the last were flushed in all likelihood.
         return is_last
@@ -363,14 +363,14 @@ class _Verification:
         return not is_last
 
     def _check_end(self) -> None:
-        checkpoint = self.checkpoint
-        if checkpoint is None or self.found.is_damaged:
+        point = self.point
+        if point is None or self.found.is_damaged:
             return
-        end = max(self.found.end_offset, checkpoint.segments[-1].base_offset)
-        if end < checkpoint.recovery_offset and self.gaps_end_offset < checkpoint.recovery_offset:
+        end = max(self.found.end_offset, point.segments[-1].base_offset)
+        if end < point.recovery_offset and self.gaps_end_offset < point.recovery_offset:
             self._damage(
                 self.directory,
-                f"ends at offset {end}, before its recovery point {checkpoint.recovery_offset}",
+                f"ends at offset {end}, before its recovery point {point.recovery_offset}",
                 offset=end,
             )
 

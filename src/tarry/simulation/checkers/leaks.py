@@ -29,13 +29,13 @@ class LeakChecker:
     def after_turn(self, broker: Broker) -> list[str]:
         """Return what is too much now."""
         sentences: list[str] = []
-        connections = len(broker.connections)
+        connections = len(broker.answers.connections)
         unanswered: dict[int, int] = {}
-        for connection in broker.connections.values():
-            for context in connection.waiting_contexts():
+        for connection in broker.answers.connections.values():
+            for context in connection.waiting_slots():
                 unanswered[context.api_key] = unanswered.get(context.api_key, 0) + 1
         delayed = 0
-        for purgatory in broker.purgatories:
+        for purgatory in broker.parts.purgatories():
             delayed += purgatory.delayed
             asked = unanswered.get(_ASKED_BY.get(purgatory.name, -1), 0)
             if purgatory.name in _ASKED_BY and purgatory.delayed > asked:

@@ -99,7 +99,7 @@ class GroupsWorkload(Workload):
 
     def _add_write_faults(self) -> None:
         """Plan failures of writes to the groups' own topic, and of no others."""
-        if not any(fault.kind == WRITE_FAULT for fault in self.faults.faults):
+        if not self.faults.has(WRITE_FAULT):
             return
         for _ in range(1 + self._random.randrange(8)):
             self._context.clock.after(self._random.randrange(self.duration_ms), self._fail_a_write)
@@ -162,7 +162,7 @@ class GroupsWorkload(Workload):
     # --- What the world tells.
 
     def on_start(self) -> None:
-        has_read_faults = any(fault.kind == READ_FAULT for fault in self.faults.faults)
+        has_read_faults = self.faults.has(READ_FAULT)
         if has_read_faults and not self._context.is_quiet and self._random.randrange(2) == 0:
             # Recovery cannot read the groups' log, or loading cannot.
             self._disk.fail_reads(1, OFFSETS_TOPIC)
@@ -210,7 +210,7 @@ class GroupsWorkload(Workload):
 
     def on_collected(self, broker: Broker) -> None:
         coordinator = broker.coordinator
-        for purgatory in broker.purgatories:
+        for purgatory in broker.parts.purgatories():
             if purgatory.name not in self.waits_at_rest:
                 continue
             if purgatory.delayed or purgatory.watched:

@@ -12,7 +12,7 @@ from tarry.log.compaction.checkpoint import (
     decode_compaction,
 )
 from tarry.log.compaction.effort import Effort
-from tarry.log.recovery.points import CHECKPOINT_FILE, LogCheckpoint
+from tarry.log.recovery.points import RECOVERY_POINTS_FILE, RecoveryPoint
 from tarry.log.segment import SegmentRow
 
 
@@ -60,7 +60,7 @@ def test_a_flipped_bit_is_seen(position):
 
 
 def test_below_its_end_the_newer_file_says_which_segments_there_are():
-    point = LogCheckpoint(DIRECTORY, "")
+    point = RecoveryPoint(DIRECTORY, "")
     point.segments = [row(0), row(100), row(200), row(500), row(600)]
     checkpoint = CompactionCheckpoint()
     checkpoint.end_offset = 500
@@ -79,7 +79,7 @@ def test_below_its_end_the_newer_file_says_which_segments_there_are():
 
 
 def test_a_segment_of_the_same_size_is_not_taken_for_the_same():
-    point = LogCheckpoint(DIRECTORY, "")
+    point = RecoveryPoint(DIRECTORY, "")
     point.segments = [SegmentRow([0, 100, 5, 3, 7, 0, 0]), row(500)]
     checkpoint = CompactionCheckpoint()
     checkpoint.end_offset = 500
@@ -91,7 +91,7 @@ def test_a_segment_of_the_same_size_is_not_taken_for_the_same():
 
 
 def test_segments_below_the_log_start_do_not_come_back():
-    point = LogCheckpoint(DIRECTORY, "")
+    point = RecoveryPoint(DIRECTORY, "")
     point.log_start_offset = 350
     point.segments = [row(300), row(500)]
     checkpoint = CompactionCheckpoint()
@@ -105,7 +105,7 @@ def test_segments_below_the_log_start_do_not_come_back():
 
 def test_a_start_over_an_older_recovery_point_finds_the_new_segments(scene):
     places = scene.places()
-    point = scene.logs.checkpoints.rows[DIRECTORY]
+    point = scene.logs.recovery_points.rows[DIRECTORY]
     assert point.count(":") / 6 > len(scene.log.segments)
 
     scene.disk.crash()
@@ -118,7 +118,7 @@ def test_a_start_over_an_older_recovery_point_finds_the_new_segments(scene):
 
 def test_a_start_without_recovery_points_reads_the_compacted_log_whole(scene):
     places = scene.places()
-    scene.disk.flip_bit(CHECKPOINT_FILE, 10)
+    scene.disk.flip_bit(RECOVERY_POINTS_FILE, 10)
     scene.disk.kill()
 
     scene.open()

@@ -29,7 +29,7 @@ def covered(world):
     world.config.segment_bytes = 1500
     log = world.open_logs()
     world.fill(log, 40)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     assert log.recovery_point.offset == 40
     world.fill(log, 20)
     return log
@@ -86,7 +86,7 @@ def test_index_entries_past_the_recovery_point_are_not_trusted(world, covered):
     world.disk.kill()
 
     log = world.open_logs()
-    world.checkpoint_round(200_000)
+    world.recovery_point_round(200_000)
 
     assert world.offsets(log) == list(range(60))
     assert raw(world, path) == log.active.loaded().offsets.encode_from(0)
@@ -205,7 +205,7 @@ def test_epochs_come_from_their_file_below_the_recovery_point(world):
     log = world.open_logs()
     world.fill(log, 3, epoch=1)
     world.fill(log, 3, epoch=4)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.fill(log, 3, epoch=6)
 
     log = world.open_logs()
@@ -221,7 +221,7 @@ def test_a_lost_epoch_file_is_made_anew_from_the_batches(world, content):
     log = world.open_logs()
     world.fill(log, 3, epoch=1)
     world.fill(log, 3, epoch=4)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.disk.remove(f"orders-0/{EPOCH_FILE}")
     if content is not None:
         write_raw(world, f"orders-0/{EPOCH_FILE}", content)
@@ -242,7 +242,7 @@ def test_the_listener_gets_its_snapshot_and_what_came_after(world, covered):
 
 
 def test_a_damaged_snapshot_is_replaced_by_an_older_one(world, covered):
-    world.checkpoint_round(200_000)
+    world.recovery_point_round(200_000)
     assert world.names(".snapshot") == [f"{o:020d}.snapshot" for o in (40, 60)]
     world.disk.flip_bit("orders-0/00000000000000000060.snapshot", 9)
 
@@ -267,7 +267,7 @@ def test_a_listener_with_nothing_to_keep_needs_no_snapshot(world):
     world.listener.is_empty = True
     log = world.open_logs()
     world.fill(log, 10)
-    world.checkpoint_round(100_000)
+    world.recovery_point_round(100_000)
     world.fill(log, 5)
 
     log = world.open_logs()
@@ -296,7 +296,7 @@ def test_missing_index_files_are_made_anew(world, covered, suffix):
 
     log = world.open_logs()
     world.fill(log, 1)
-    world.checkpoint_round(300_000)
+    world.recovery_point_round(300_000)
 
     assert world.offsets(log) == list(range(61))
     for name, content in expected.items():
@@ -317,7 +317,7 @@ def test_leftover_files_below_the_log_start_are_removed(world, covered):
     write_raw(world, "orders-0/00000000000000000000.log.kept", raw(world, LOG_0))
     first_kept = covered.segments[2].base_offset
     covered.advance_log_start_offset(first_kept)
-    world.checkpoint_round(200_000)
+    world.recovery_point_round(200_000)
     assert world.names(".log")[0] == f"{first_kept:020d}.log"
     write_raw(world, LOG_0, raw(world, "orders-0/00000000000000000000.log.kept"))
 

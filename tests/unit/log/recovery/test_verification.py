@@ -13,7 +13,7 @@ from tarry.log.compaction.effort import Effort
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.log.recovery.points import CHECKPOINT_FILE, LogCheckpoint, decode_checkpoints
+from tarry.log.recovery.points import RECOVERY_POINTS_FILE, RecoveryPoint, decode_recovery_points
 from tarry.log.recovery.verification import VerifiedLog, verify_log
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import ProducerListener
@@ -55,20 +55,20 @@ class Scene:
             self.log.append_bytes(data, epoch, 1_700_000_000_000)
         self.log.write()
 
-    def checkpoint(self) -> None:
-        flush_id = self.logs.checkpoints.begin(100_000_000)
+    def save_recovery_points(self) -> None:
+        flush_id = self.logs.recovery_points.begin(100_000_000)
         while flush_id >= 0:
             self.disk.complete_flush(flush_id)
-            flush_id = self.logs.checkpoints.on_flushed(flush_id)
+            flush_id = self.logs.recovery_points.on_flushed(flush_id)
 
     def verify(self, *, was_clean: bool, points_known: bool = True) -> VerifiedLog:
         row = None
-        if points_known and self.disk.exists(CHECKPOINT_FILE):
-            rows = decode_checkpoints(self.disk.content(CHECKPOINT_FILE))
+        if points_known and self.disk.exists(RECOVERY_POINTS_FILE):
+            rows = decode_recovery_points(self.disk.content(RECOVERY_POINTS_FILE))
             assert rows is not None
             row = rows[DIRECTORY]
         elif points_known:
-            row = LogCheckpoint(DIRECTORY, "")
+            row = RecoveryPoint(DIRECTORY, "")
         return verify_log(self.disk, DIRECTORY, row, was_clean=was_clean)
 
 
@@ -76,7 +76,7 @@ class Scene:
 def stopped() -> Scene:
     scene = Scene()
     scene.fill(20)
-    scene.checkpoint()
+    scene.save_recovery_points()
     scene.fill(20, epoch=2)
     scene.logs.close_cleanly()
     return scene
@@ -91,7 +91,7 @@ def test_a_sound_log_has_no_finding_and_is_counted(stopped: Scene) -> None:
     found = verify_log(
         stopped.disk,
         DIRECTORY,
-        decode_checkpoints(stopped.disk.content(CHECKPOINT_FILE))[DIRECTORY],  # type: ignore[index]
+        decode_recovery_points(stopped.disk.content(RECOVERY_POINTS_FILE))[DIRECTORY],  # type: ignore[index]
         was_clean=True,
         on_bytes=read.append,
     )
@@ -180,7 +180,7 @@ def test_what_a_crash_leaves_is_no_damage(seed: int) -> None:
     scene = Scene(seed)
     scene.fill(scene.random.randrange(20))
     if scene.random.randrange(2):
-        scene.checkpoint()
+        scene.save_recovery_points()
     scene.fill(scene.random.randrange(20))
     scene.disk.crash()
 
@@ -197,7 +197,7 @@ def test_what_a_crash_leaves_is_no_damage(seed: int) -> None:
 def test_damage_below_the_recovery_point_is_damage_after_a_crash_too() -> None:
     scene = Scene()
     scene.fill(20)
-    scene.checkpoint()
+    scene.save_recovery_points()
     scene.disk.crash()
     scene.disk.flip_bit(f"{FIRST}.log", 100, 1)
 
@@ -256,7 +256,7 @@ def test_a_compacted_log_is_sound_and_its_damage_is_found(seed: int) -> None:
     disk = scene.disk
 
     def verify() -> VerifiedLog:
-        rows = decode_checkpoints(disk.content(CHECKPOINT_FILE))
+        rows = decode_recovery_points(disk.content(RECOVERY_POINTS_FILE))
         assert rows is not None
         return verify_log(disk, compacted.DIRECTORY, rows[compacted.DIRECTORY], was_clean=True)
 
@@ -289,7 +289,7 @@ def test_a_crash_while_compacting_leaves_no_damage(crash_at: int) -> None:
         if flush_id == DONE:
             break
     scene.disk.crash()
-    rows = decode_checkpoints(scene.disk.content(CHECKPOINT_FILE))
+    rows = decode_recovery_points(scene.disk.content(RECOVERY_POINTS_FILE))
     assert rows is not None
 
     found = verify_log(scene.disk, compacted.DIRECTORY, rows[compacted.DIRECTORY], was_clean=False)

@@ -1,0 +1,146 @@
+"""Parts of a turn: the kinds of waiting requests and of longer work, under one contract.
+
+The broker walks one list of parts in every step of a turn.  Counters, shutdown and the
+simulation's question whether anything waits walk the same list, so a new kind of waiting request
+is one line in it.  Hot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import TypeVar
+
+from mypy_extensions import mypyc_attr
+
+from tarry.partition.state import Partition
+from tarry.purgatory.operation import DelayedOperation
+from tarry.purgatory.purgatory import Purgatory
+from tarry.timer.wheel import TimingWheel
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Part:
+    """One part of a turn.  Every method may be left as it is, and then does nothing."""
+
+    def step(self) -> None:
+        """Do a bounded share of longer work whose records join this turn's write."""
+
+    def settle(self) -> None:
+        """Go on with what this turn's write has taken, or failed to take."""
+
+    def on_moved(self, partition: Partition) -> None:
+        """An end or the start of the partition's log has moved, or the partition is given up."""
+
+    def complete(self, budget: int) -> int:
+        """Complete at most `budget` operations; return the rest of the budget."""
+        return budget
+
+    def has_work_left(self) -> bool:
+        """Return whether a turn without an event would do something at once."""
+        return False
+
+    def purgatories(self) -> list[Purgatory]:
+        """Return the purgatories in which this part's operations wait."""
+        return []
+
+    def on_stall(self) -> None:
+        """The process did not run for a while, so no peer could be heard."""
+
+    def stop(self) -> None:
+        """Answer what would hold up a stop: the broker takes nothing new from now on."""
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class WaitingPart(Part):
+    """A part whose operations wait in one purgatory.
+
+    A key that is touched is checked once, in this turn's step of completions or, when the budget
+    is spent, in the next turn's.
+    """
+
+    def __init__(self, timer: TimingWheel, name: str) -> None:
+        self.purgatory = Purgatory(timer, name)
+        self.touched: dict[Hashable, None] = {}
+
+    def watch(self, operation: DelayedOperation, keys: Sequence[Hashable]) -> bool:
+        """Complete the operation now, and return True, or let it wait under its keys."""
+        return self.purgatory.try_complete_else_watch(operation, keys)
+
+    def touch(self, key: Hashable) -> None:
+        """Have the operations under `key` tried in the next step of completions."""
+        self.touched[key] = None
+
+    def complete(self, budget: int) -> int:
+        touched = self.touched
+        if not touched:
+            return budget
+        purgatory = self.purgatory
+        for key in list(touched):
+            if budget <= 0:
+                return 0
+            budget -= purgatory.check_and_complete(key, budget)
+            if budget > 0:
+                del touched[key]
+        return budget
+
+    def has_work_left(self) -> bool:
+        return len(self.touched) > 0
+
+    def purgatories(self) -> list[Purgatory]:
+        return [self.purgatory]
+
+
+P = TypeVar("P", bound=Part)
+
+
+class Parts:
+    """All parts of a broker, in the order of the turn."""
+
+    def __init__(self) -> None:
+        self._parts: list[Part] = []
+
+    def add(self, part: P) -> P:
+        """Put a part behind the others, and return it."""
+        self._parts.append(part)
+        return part
+
+    def step(self) -> None:
+        """Let every part do a share of its longer work."""
+        for part in self._parts:
+            part.step()
+
+    def settle(self) -> None:
+        """Let every part go on after the turn's write."""
+        for part in self._parts:
+            part.settle()
+
+    def on_moved(self, partition: Partition) -> None:
+        """Tell every part that a partition's log has moved, or that the partition is given up."""
+        for part in self._parts:
+            part.on_moved(partition)
+
+    def complete(self, budget: int) -> None:
+        """Complete at most `budget` operations, but at least one of each part that has any."""
+        for part in self._parts:
+            budget = part.complete(max(budget, 1))
+
+    def has_work_left(self) -> bool:
+        """Return whether any part would do something in a turn without an event."""
+        for part in self._parts:  # noqa: SIM110  (compiled without a generator)
+            if part.has_work_left():
+                return True
+        return False
+
+    def purgatories(self) -> list[Purgatory]:
+        """Return every purgatory of the broker."""
+        return [purgatory for part in self._parts for purgatory in part.purgatories()]
+
+    def on_stall(self) -> None:
+        """Tell every part that the process did not run for a while."""
+        for part in self._parts:
+            part.on_stall()
+
+    def stop(self) -> None:
+        """Let every part answer what would hold up a stop."""
+        for part in self._parts:
+            part.stop()

@@ -1,0 +1,60 @@
+"""Topics hosted here, by name and by id, and the questions that handlers ask of them.  Hot."""
+
+from __future__ import annotations
+
+from tarry.partition.state import Partition
+from tarry.partition.topic import HostedTopic
+
+
+class Topics:
+    """Every topic of which this broker has partitions; a mapping by name, and by id beside it."""
+
+    def __init__(self) -> None:
+        self._by_name: dict[str, HostedTopic] = {}
+        self._by_id: dict[bytes, HostedTopic] = {}
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._by_name
+
+    def __getitem__(self, name: str) -> HostedTopic:
+        return self._by_name[name]
+
+    def __len__(self) -> int:
+        return len(self._by_name)
+
+    def get(self, name: str) -> HostedTopic | None:
+        """Return the topic with this name, or None."""
+        return self._by_name.get(name)
+
+    def with_id(self, topic_id: bytes) -> HostedTopic | None:
+        """Return the topic with this id, or None."""
+        return self._by_id.get(topic_id)
+
+    def partition(self, name: str, index: int) -> Partition | None:
+        """Return the partition with this index of the topic with this name, or None."""
+        hosted = self._by_name.get(name)
+        return None if hosted is None else hosted.partition(index)
+
+    def names(self) -> list[str]:
+        """Return the names, sorted."""
+        return sorted(self._by_name)
+
+    def all(self) -> list[HostedTopic]:
+        """Return every topic."""
+        return list(self._by_id.values())
+
+    def partitions(self) -> list[Partition]:
+        """Return every partition, topic by topic."""
+        return [partition for hosted in self._by_id.values() for partition in hosted.partitions]
+
+    def add(self, hosted: HostedTopic) -> None:
+        """Take up a topic, in place of an earlier one of the same name."""
+        self._by_name[hosted.name] = hosted
+        self._by_id[hosted.topic_id] = hosted
+
+    def remove(self, topic_id: bytes) -> HostedTopic | None:
+        """Give up the topic with this id and return it; None if there is none."""
+        hosted = self._by_id.pop(topic_id, None)
+        if hosted is not None and self._by_name.get(hosted.name) is hosted:
+            del self._by_name[hosted.name]
+        return hosted
