@@ -42,20 +42,22 @@ from tarry.broker.delayed.fetch import Fetches
 from tarry.broker.delayed.produce import Produces
 from tarry.broker.dispatch import handle_frame
 from tarry.broker.flush_rounds import FlushListener, FlushRounds
-from tarry.broker.metadata_reactions import MetadataReactions
-from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
-from tarry.broker.part import Parts, WaitingPart
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.metadata.removals import Removals
+from tarry.broker.metadata.retries import Retries
+from tarry.broker.part import Parts
 from tarry.broker.peer_watch import PeerWatch
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.routes import Route, make_routes
 from tarry.broker.shutdown import maybe_finish_stop
 from tarry.broker.topics import Topics
-from tarry.cluster.embedded import EmbeddedStore
-from tarry.cluster.records import MetadataRecord
+from tarry.cluster.producer_ids import ProducerIds
 from tarry.cluster.state import ClusterState
+from tarry.cluster.store import MetadataStore
 from tarry.log.logs import Logs
-from tarry.log.owner import LogOwner
 from tarry.partition.state import Partition
 from tarry.timer.wheel import TimingWheel
 
@@ -89,9 +91,8 @@ class Broker:
         doors: Doors,
         settings: Settings,
         logs: Logs,
-        store: EmbeddedStore,
-        now_ms: int,
-        now_wall_ms: int,
+        store: MetadataStore,
+        turn: Turn,
     ) -> None:
         self.disk: Disk = doors.disk
         self.transport: Transport = doors.transport
@@ -106,19 +107,17 @@ class Broker:
         self.frame_bytes_max: int = settings.socket_request_max_bytes
         self.connections_max_idle_ms: int = settings.connections_max_idle_ms
         self.endpoints: dict[str, tuple[str, int]] = {}
-        self.this_turn = Turn(now_ms, now_wall_ms)
+        self.this_turn = turn
         # The times of `this_turn`, for who is not handed it yet.
-        self.now_ms = now_ms
-        self.now_wall_ms = now_wall_ms
-        self._turn_due_ms = now_ms + POLL_MS_MAX
-        self.timer = TimingWheel(now_ms)
+        self.now_ms = turn.now_ms
+        self.now_wall_ms = turn.now_wall_ms
+        self._turn_due_ms = turn.now_ms + POLL_MS_MAX
+        self.timer = TimingWheel(turn.now_ms)
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         self.routes: dict[int, Route] = make_routes()
         self.flushes = FlushRounds(self.disk, logs.trouble)
         self.flush_listeners: dict[int, FlushListener] = {}
-        self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
-        self.reactions = MetadataReactions(self)
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
         self.coordinator = self.parts.add(Coordinator(self))
@@ -127,7 +126,25 @@ class Broker:
         )
         self.produces = self.parts.add(Produces(self.timer))
         self.fetches = self.parts.add(Fetches(self.answers))
-        self.metadata_waits = self.parts.add(WaitingPart(self.timer, "Metadata"))
+        retries = Retries(self.this_turn, self.timer)
+        self.hosting = Hosting(
+            store.state,
+            settings,
+            self.topics,
+            logs,
+            self.flushes,
+            removals=Removals(store, self.topics, logs, self.flush_listeners, retries),
+            retries=retries,
+            random=self.random,
+            listener=self.coordinator,
+            on_closed=self.record_deletions.on_start_moved,
+            fail=self.fail,
+        )
+        self.changes = self.parts.add(
+            MetadataChanges(self.this_turn, self.timer, store, self.hosting)
+        )
+        self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
+        self.producer_ids = ProducerIds(store)
         self.is_stopping = False
         self.is_stopped = False
         self.stop_reason = ""
@@ -297,20 +314,6 @@ class Broker:
             f"a flush failed ({error}); what was not flushed may be lost, so the broker "
             "stops; check the disk and start it again"
         )
-
-    # -- metadata
-
-    def check_metadata_later(self) -> None:
-        """What waits for metadata looks again once this turn's changes are made."""
-        self.metadata_waits.touch(METADATA_KEY)
-
-    def propose(self, records: list[MetadataRecord], write: MetadataWrite) -> None:
-        """Change the metadata; `write` completes when the records are durable and applied."""
-        propose(self, records, write)
-
-    def react(self, record: MetadataRecord) -> None:
-        """An applied record changes what this broker hosts."""
-        self.reactions.react(record)
 
     # -- the end
 

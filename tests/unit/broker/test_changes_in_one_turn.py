@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from admin_user import BROKER, SET, TOPIC, Operator, operator
-from broker_user import ORDERS
+from tests.support.broker.admin_user import BROKER, SET, TOPIC, Operator, operator
+from tests.support.broker.broker_user import ORDERS
 
 from tarry.base import doors, errors
 from tarry.protocol import api_keys

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tarry.broker.config_writes import ConfigOutcome, change_configs
+from tarry.broker.metadata.config_changes import ConfigChange, ConfigOutcome, change_configs
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import SET
 from tarry.protocol.message import Message
@@ -33,8 +33,9 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         )
         for resource in request.resources
     ]
+    change = ConfigChange(outcomes, broker.settings, is_whole=True)
     return change_configs(
-        broker, context, outcomes, _response, is_whole=True, validate_only=request.validate_only
+        broker.changes, context, change, _response, validate_only=request.validate_only
     )
 
 

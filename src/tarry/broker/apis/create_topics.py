@@ -10,9 +10,14 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
-from tarry.broker.topic_writes import TopicWrite, change_topics
 from tarry.cluster.config_entries import topic_entries
-from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted, decide_create_topics
+from tarry.cluster.topic_decisions import (
+    TopicChange,
+    TopicIds,
+    TopicOutcome,
+    TopicWanted,
+    decide_create_topics,
+)
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -32,14 +37,19 @@ VERSION_OF_DETAILS: Final = 5
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Create what can be created; with `validate_only` say only what would be."""
     assert isinstance(request, CreateTopicsRequest)
-    wanted = [_wanted(topic) for topic in request.topics]
-    decision = decide_create_topics(broker.store.latest, wanted, broker.settings, broker.random)
-    for outcome in decision.outcomes:
-        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
-            context.report(f"invalid topic name: {outcome.message}")
-    respond = partial(_response, context)
-    write = TopicWrite(context, decision, respond, request.timeout_ms)
-    return change_topics(write, validate_only=request.validate_only)
+    decide = partial(
+        decide_create_topics,
+        wanted=[_wanted(topic) for topic in request.topics],
+        settings=broker.settings,
+        ids=TopicIds(broker.random),
+    )
+    return broker.changes.ask_for_many(
+        context,
+        TopicChange(decide),
+        partial(_response, context),
+        request.timeout_ms,
+        validate_only=request.validate_only,
+    )
 
 
 def _wanted(topic: CreatableTopic) -> TopicWanted:
@@ -53,6 +63,9 @@ def _wanted(topic: CreatableTopic) -> TopicWanted:
 
 
 def _response(context: RequestContext, outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
+    for outcome in outcomes:
+        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
+            context.report(f"invalid topic name: {outcome.message}")
     return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
 
 

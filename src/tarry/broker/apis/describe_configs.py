@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 
 from tarry.base import errors
 from tarry.broker import loggers
-from tarry.broker.config_writes import (
+from tarry.broker.coordinator.memory import note_entries
+from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from tarry.broker.coordinator.memory import note_entries
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import ConfigRefusal
 from tarry.cluster.config_decisions import broker_named

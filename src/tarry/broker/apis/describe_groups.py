@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from tarry.broker.metadata.cluster_view import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from tarry.broker.request import RequestContext
 from tarry.group.views import described
 from tarry.protocol.message import Message

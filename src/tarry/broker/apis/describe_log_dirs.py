@@ -39,10 +39,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
 
 
 def _all(broker: Broker) -> dict[str, dict[int, None]]:
-    return {
-        name: dict.fromkeys(range(len(broker.topics[name].partitions)))
-        for name in broker.topics.names()
-    }
+    return {name: dict.fromkeys(broker.topics[name].partitions) for name in broker.topics.names()}
 
 
 def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None:

@@ -9,10 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import address_for
-from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
 from tarry.broker.request import RequestContext
-from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
+from tarry.cluster.change import Change
+from tarry.cluster.state import ClusterState
+from tarry.cluster.topic_decisions import (
+    TopicChange,
+    TopicDecision,
+    TopicIds,
+    TopicWanted,
+    decide_create_topics,
+)
 from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import (
@@ -40,49 +46,42 @@ _REFUSALS: Final[dict[int, str]] = {
 }
 
 
-class OffsetsTopicWrite(MetadataWrite):
-    """Waits until `__consumer_offsets` is there, then answers."""
-
-    def __init__(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
-        super().__init__(context.broker.now_ms + CREATE_TIMEOUT_MS)
-        self.context = context
-        self.request = request
-
-    def on_complete(self) -> None:
-        self.tell_changes()
-        self.context.respond(_response(self.context.broker, self.context, self.request))
-
-
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Answer with this broker, once the topic that keeps the groups is there."""
     assert isinstance(request, FindCoordinatorRequest)
     if request.key_type != GROUP or OFFSETS_TOPIC in broker.topics:
         return _response(broker, context, request)
-    write = OffsetsTopicWrite(context, request)
-    context.operation = write
-    create_offsets_topic(context, write)
+
+    def answer(error_code: int, sentence: str) -> Message:
+        return _response(broker, context, request)
+
+    broker.changes.ask(context, _creation(broker), answer, CREATE_TIMEOUT_MS)
     return None
 
 
-def create_offsets_topic(context: RequestContext, write: MetadataWrite) -> None:
-    """Make `__consumer_offsets`; if it is being made already, wait for that."""
-    broker = context.broker
+def _creation(broker: Broker) -> Change:
+    """Return the change that makes `__consumer_offsets`, or waits while others make it."""
     settings = broker.settings
-    brokers = len(broker.store.latest.broker_ids)
-    wanted = TopicWanted(
-        OFFSETS_TOPIC,
-        settings.offsets_topic_num_partitions,
-        min(settings.offsets_topic_replication_factor, brokers),
-        [],
-        [
-            ("cleanup.policy", "compact"),
-            ("compression.type", "producer"),
-            ("segment.bytes", str(max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN))),
-        ],
-    )
-    decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
-    write.note_changes(context, decision.records)
-    propose_or_wait(broker, decision.records, write)
+    ids = TopicIds(broker.random)
+
+    def decide(view: ClusterState) -> TopicDecision:
+        wanted = TopicWanted(
+            OFFSETS_TOPIC,
+            settings.offsets_topic_num_partitions,
+            min(settings.offsets_topic_replication_factor, len(view.broker_ids)),
+            [],
+            [
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                (
+                    "segment.bytes",
+                    str(max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)),
+                ),
+            ],
+        )
+        return decide_create_topics(view, [wanted], settings, ids)
+
+    return TopicChange(decide)
 
 
 def _response(
@@ -121,9 +120,9 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
             errors.COORDINATOR_NOT_AVAILABLE,
             f"{OFFSETS_TOPIC} is not there yet; ask again, and see the broker's log if it stays so",
         )
-    host, port = address_for(broker, context)
+    found = broker.cluster_view.endpoint(broker.broker_id, context.connection.listener)
     return Coordinator(
-        key=key, node_id=broker.broker_id, host=host, port=port, error_code=errors.NONE
+        key=key, node_id=found.broker_id, host=found.host, port=found.port, error_code=errors.NONE
     )
 
 

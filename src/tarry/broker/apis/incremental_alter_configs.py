@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from tarry.broker.config_writes import ConfigOutcome, change_configs
+from tarry.broker.metadata.config_changes import ConfigChange, ConfigOutcome, change_configs
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (
@@ -31,8 +31,9 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         )
         for resource in request.resources
     ]
+    change = ConfigChange(outcomes, broker.settings, is_whole=False)
     return change_configs(
-        broker, context, outcomes, _response, is_whole=False, validate_only=request.validate_only
+        broker.changes, context, change, _response, validate_only=request.validate_only
     )
 
 

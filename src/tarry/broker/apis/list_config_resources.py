@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.config_writes import (
+from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
@@ -58,7 +58,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
 
 def _names(broker: Broker, resource_type: int) -> list[str]:
     if resource_type in (RESOURCE_BROKER_LOGGER, RESOURCE_BROKER):
-        return [str(broker.broker_id)]
+        return [str(broker_id) for broker_id in broker.cluster_view.broker_ids]
     if resource_type == RESOURCE_TOPIC:
         return broker.topics.names()
     return []

@@ -119,8 +119,10 @@ class Coordinator(Part):
 
     def on_hosted(self, hosted: HostedTopic) -> None:
         """Partitions of `__consumer_offsets` are open: their groups are loaded."""
+        if hosted.name != OFFSETS_TOPIC:
+            return
         self._hosted = hosted
-        for partition in hosted.partitions[len(self.shards) :]:
+        for partition in list(hosted.partitions.values())[len(self.shards) :]:
             shard = Shard(self, partition)
             self.shards.append(shard)
             log = partition.log
