@@ -22,12 +22,12 @@ from tarry.client.errors import (
     ConcurrentUse,
     DeliveryFailed,
     RecordTooLarge,
-    TimedOut,
     UnknownTopic,
 )
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.producer import Producer, Receipt
+from tarry.link.errors import TimedOut
 
 NOBODY = "127.0.0.1:1"
 

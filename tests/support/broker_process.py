@@ -47,14 +47,15 @@ class BrokerProcess:
         *,
         environment: Mapping[str, str] | None = None,
         words: Sequence[str] = (),
+        stderr: int | None = None,
     ) -> None:
-        """Start and wait until it is ready; the log goes on in `log_path`."""
+        """Start and wait until it is ready; the log goes to `stderr`, or on in `log_path`."""
         assert self.process is None
         with self.log_path.open("ab") as log:
             self.process = subprocess.Popen(
                 [*self.command(texts), *words],
                 stdout=subprocess.PIPE,
-                stderr=log,
+                stderr=log if stderr is None else stderr,
                 cwd=self.directory,
                 env={**os.environ, **(environment or {})},
             )

@@ -39,8 +39,8 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import EVENT_NAMES, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
 from tarry.client.core.group.offsets import CommittedOffset
-from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
 
 FILES = sorted(Path(__file__).with_name("client").glob("*.txt"))
 REWRITES = os.environ.get("TARRY_REWRITE") == "1"

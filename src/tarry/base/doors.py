@@ -161,6 +161,12 @@ class Event:
         self.flush_id = 0
         self.error = ""
 
+    @property
+    def is_outgoing(self) -> bool:
+        """Whether we began the connection that is there now (CONNECTED); a listener took those
+        that a peer began."""
+        return not self.listener
+
 
 def connected(connection_id: int, listener: str, peer: str) -> Event:
     """A peer connected to the named listener (`PLAINTEXT`); `peer` is "host:port"."""
@@ -169,6 +175,11 @@ def connected(connection_id: int, listener: str, peer: str) -> Event:
     event.listener = listener
     event.peer = peer
     return event
+
+
+def connected_to(connection_id: int, peer: str) -> Event:
+    """Return the event that a connection which we began is there; `peer` is "host:port"."""
+    return connected(connection_id, "", peer)
 
 
 def received(connection_id: int, data: bytes) -> Event:

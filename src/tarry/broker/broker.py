@@ -37,7 +37,9 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.answers import Answers
 from tarry.broker.connection import Connection
-from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.coordinators import Coordinators
+from tarry.broker.coordinator.groups.context import GroupContext
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.delayed.fetch import Fetches
 from tarry.broker.delayed.produce import Produces
 from tarry.broker.dispatch import handle_frame
@@ -120,7 +122,15 @@ class Broker:
         self.flush_listeners: dict[int, FlushListener] = {}
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
-        self.coordinator = self.parts.add(Coordinator(self))
+        self.coordinator = self.parts.add(
+            GroupCoordinator(
+                GroupContext(
+                    self.this_turn, self.timer, self.flushes, settings, self.probe, self.cluster
+                )
+            )
+        )
+        self.coordinators = Coordinators()
+        self.coordinators.register(self.coordinator)
         self.record_deletions = self.parts.add(
             RecordDeletions(self.this_turn, self.timer, self.parts)
         )
@@ -136,7 +146,7 @@ class Broker:
             removals=Removals(store, self.topics, logs, self.flush_listeners, retries),
             retries=retries,
             random=self.random,
-            listener=self.coordinator,
+            listener=self.coordinators,
             on_closed=self.record_deletions.on_start_moved,
             fail=self.fail,
         )

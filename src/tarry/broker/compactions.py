@@ -106,7 +106,7 @@ class Compactions(TimerEntry):
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log
-        if self.broker.coordinator.is_loading_partition(partition):
+        if self.broker.coordinators.is_loading_partition(partition):
             # A key that it has read must not be taken back by a tombstone that it has not.
             return
         try:

@@ -56,7 +56,7 @@ class Target(NamedTuple):
         return "the brokers" if self.broker_id is None else f"broker {self.broker_id}"
 
     def read(self, admin: Admin, timeout: float, *, explain: bool) -> list[ConfigEntry]:
-        from tarry.client.errors import ClientError
+        from tarry.client import ClientError
 
         if self.topic is None:
             return admin.describe_broker_configs(self.broker_id, timeout, explain=explain)
@@ -68,7 +68,7 @@ class Target(NamedTuple):
     def change(
         self, admin: Admin, changes: list[ConfigChange], timeout: float, *, validate_only: bool
     ) -> None:
-        from tarry.client.errors import ClientError
+        from tarry.client import ClientError
 
         if self.topic is None:
             admin.change_broker_configs(

@@ -23,7 +23,7 @@ from tarry.cli.units import Count
 
 if TYPE_CHECKING:
     from tarry.cli.group_look import GroupLook
-    from tarry.client.errors import ClientError
+    from tarry.client import ClientError
     from tarry.client.sync.admin import Admin
 
 # The one kind of group whose members DescribeGroups shows; it says so itself in ListGroups 5.
@@ -188,7 +188,7 @@ def _watch(
     as_json: bool,
 ) -> None:
     """Print the groups again and again.  What goes wrong for a while is told and survived."""
-    from tarry.client.errors import ClientError
+    from tarry.client import ClientError
 
     while True:
         try:

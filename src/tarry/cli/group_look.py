@@ -11,12 +11,13 @@ from tarry.base.errors import GROUP_ID_NOT_FOUND
 from tarry.cli.guesses import unknown_group
 from tarry.cli.partitions import places_text
 from tarry.cli.tables import count_of, print_table
+from tarry.client import ClientError
 from tarry.client.core.admin.groups import GroupDescription, GroupMember
 from tarry.client.core.consumer.lookup import LATEST, FoundOffset
 from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE, Place
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.metadata import Topic
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
 from tarry.client.sync.admin import Admin
 
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")

@@ -116,7 +116,7 @@ class Reset:
 
 def committed_offsets(admin: Admin, name: str, timeout: float) -> dict[At, int]:
     """Return what a group has committed; nothing for one that is not there."""
-    from tarry.client.errors import ClientError
+    from tarry.client import ClientError
 
     answer = admin.group_offsets([name], timeout=timeout)[name]
     if isinstance(answer, ClientError):

@@ -244,7 +244,8 @@ def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
 def _group(admin: Admin, name: str, timeout: float, *, may_be_new: bool) -> GroupDescription | None:
     """The group; None for one that is not there yet and may be made."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
-    from tarry.client.errors import BrokerError, ClientError
+    from tarry.client import ClientError
+    from tarry.client.errors import BrokerError
 
     answer = admin.describe_groups([name], timeout)[name]
     if not isinstance(answer, ClientError):

@@ -189,7 +189,7 @@ def why_command(
     """Tell why a group rebalanced: who came, died, left or changed, and how long it took."""
     from tarry.cli.group_history import history_json, print_history, rebalances_of
     from tarry.cli.group_look import explained_group
-    from tarry.client.errors import ClientError
+    from tarry.client import ClientError
 
     with cluster.admin() as admin:
         try:

@@ -57,7 +57,7 @@ TOLD_MAX: Final = 10
 @quietly
 def health(*, cluster: Cluster, live: bool, min_free: int, quiet: bool, as_json: bool) -> None:
     """Check that a cluster answers, can be written and is not damaged."""
-    from tarry.client.errors import ClientError
+    from tarry.client import ClientError
 
     report = HealthReport()
     try:

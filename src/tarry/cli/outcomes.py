@@ -12,7 +12,7 @@ from tarry.cli.running import EXIT_FAILED
 from tarry.cli.tables import print_json
 
 if TYPE_CHECKING:
-    from tarry.client.errors import ClientError
+    from tarry.client import ClientError
 
 # A name, why it was refused, and what is said if it was not.
 Outcome = tuple[str, "ClientError | None", str]

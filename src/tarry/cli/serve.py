@@ -78,13 +78,13 @@ def serve(config_path: str | None, assignments: Sequence[str], quick_start: bool
     from tarry.runtime import serve as runtime
     from tarry.runtime.log_lines import install_lines
 
-    install_lines(settings.logging_format, settings.logging_level)
+    lines = install_lines(settings.logging_format, settings.logging_level)
     for sentence in warnings(settings):
         logger.warning("%s", sentence)
     with_hints = quick_start or sys.stdout.isatty()
     reason = runtime.serve(settings, partial(announce, with_hints=with_hints), load)
     if reason:
-        click.echo(f"tarry: {reason}", err=True)
+        lines.tell(f"tarry: {reason}")
     else:
         logger.info("stopped cleanly")
     return 1 if reason else 0

@@ -27,8 +27,8 @@ from tarry.cli.units import PARTITION_MAX, Count
 
 if TYPE_CHECKING:
     from tarry.cli.places import Place
+    from tarry.client import ClientError
     from tarry.client.core.metadata import Topic
-    from tarry.client.errors import ClientError
     from tarry.client.sync.admin import Admin
 
 At = tuple[str, int]

@@ -17,8 +17,8 @@ from tarry.cli.guesses import unknown_topic
 from tarry.cli.running import fail
 
 if TYPE_CHECKING:
+    from tarry.client import ClientError
     from tarry.client.core.metadata import Topic
-    from tarry.client.errors import ClientError
     from tarry.client.sync.admin import Admin
 
 

@@ -13,8 +13,8 @@ from tarry.cli.tables import print_json, print_table
 from tarry.cli.topic_choice import check_patterns
 
 if TYPE_CHECKING:
+    from tarry.client import ClientError
     from tarry.client.core.consumer.lookup import FoundOffset
-    from tarry.client.errors import ClientError
 
 EXAMPLES: Final = """
 \b

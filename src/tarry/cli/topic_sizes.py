@@ -7,9 +7,9 @@ from collections.abc import Iterable, Sequence
 from tarry.cli.group_look import offsets_of_led
 from tarry.cli.tables import SizeCell
 from tarry.cli.units import size_text
+from tarry.client import ClientError
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.metadata import Partition, Topic
-from tarry.client.errors import ClientError
 from tarry.client.sync.admin import Admin
 
 At = tuple[str, int]

@@ -67,16 +67,10 @@ if TYPE_CHECKING:
         BrokerError as BrokerError,
     )
     from tarry.client.errors import (
-        BrokerUnreachable as BrokerUnreachable,
-    )
-    from tarry.client.errors import (
         BufferFull as BufferFull,
     )
     from tarry.client.errors import (
         ClientClosed as ClientClosed,
-    )
-    from tarry.client.errors import (
-        ClientError as ClientError,
     )
     from tarry.client.errors import (
         ClientForked as ClientForked,
@@ -86,9 +80,6 @@ if TYPE_CHECKING:
     )
     from tarry.client.errors import (
         ConcurrentUse as ConcurrentUse,
-    )
-    from tarry.client.errors import (
-        ConnectionLost as ConnectionLost,
     )
     from tarry.client.errors import (
         CorruptRecords as CorruptRecords,
@@ -101,9 +92,6 @@ if TYPE_CHECKING:
     )
     from tarry.client.errors import (
         GroupFailed as GroupFailed,
-    )
-    from tarry.client.errors import (
-        InvalidRequest as InvalidRequest,
     )
     from tarry.client.errors import (
         LogTruncated as LogTruncated,
@@ -121,22 +109,10 @@ if TYPE_CHECKING:
         RecordTooLarge as RecordTooLarge,
     )
     from tarry.client.errors import (
-        RequestTimedOut as RequestTimedOut,
-    )
-    from tarry.client.errors import (
-        TimedOut as TimedOut,
-    )
-    from tarry.client.errors import (
         TopicRecreated as TopicRecreated,
     )
     from tarry.client.errors import (
         UnknownTopic as UnknownTopic,
-    )
-    from tarry.client.errors import (
-        UnsupportedVersion as UnsupportedVersion,
-    )
-    from tarry.client.settings import (
-        Address as Address,
     )
     from tarry.client.sync.admin import (
         Admin as Admin,
@@ -156,6 +132,14 @@ if TYPE_CHECKING:
     from tarry.client.sync.producer import (
         Receipt as Receipt,
     )
+    from tarry.link.errors import BrokerUnreachable as BrokerUnreachable
+    from tarry.link.errors import ClientError as ClientError
+    from tarry.link.errors import ConnectionLost as ConnectionLost
+    from tarry.link.errors import InvalidRequest as InvalidRequest
+    from tarry.link.errors import RequestTimedOut as RequestTimedOut
+    from tarry.link.errors import TimedOut as TimedOut
+    from tarry.link.errors import UnsupportedVersion as UnsupportedVersion
+    from tarry.link.events import Address as Address
 
 # Where each public name is.
 MODULES: Final = {
@@ -190,32 +174,34 @@ MODULES: Final = {
     ),
     "tarry.client.core.admin.partitions": ("TO_THE_END",),
     "tarry.client.core.metadata": ("Topic",),
-    "tarry.client.settings": ("Address",),
+    "tarry.link.events": ("Address",),
+    "tarry.link.errors": (
+        "BrokerUnreachable",
+        "ClientError",
+        "ConnectionLost",
+        "InvalidRequest",
+        "RequestTimedOut",
+        "TimedOut",
+        "UnsupportedVersion",
+    ),
     "tarry.client.errors": (
         "BrokerError",
-        "BrokerUnreachable",
         "BufferFull",
         "ClientClosed",
-        "ClientError",
         "ClientForked",
         "CommitFailed",
         "ConcurrentUse",
-        "ConnectionLost",
         "CorruptRecords",
         "DeliveryFailed",
         "DeliveryTimedOut",
         "GroupFailed",
-        "InvalidRequest",
         "LogTruncated",
         "NotSubscribed",
         "OffsetOutOfRange",
         "ProducerFailed",
         "RecordTooLarge",
-        "RequestTimedOut",
-        "TimedOut",
         "TopicRecreated",
         "UnknownTopic",
-        "UnsupportedVersion",
     ),
 }
 

@@ -1,4 +1,6 @@
-"""What the client raises.  Each text is a sentence for the user: what happened, where, what to do.
+"""Errors of the client, beside those of its links.
+
+Each text is a sentence for the user: what happened, where, what to do.
 
 `is_retriable` says whether the same thing may succeed later without a change; the core has then
 tried until its deadline already.
@@ -6,37 +8,8 @@ tried until its deadline already.
 
 from __future__ import annotations
 
-from tarry.base.errors import ERRORS, TarryError, error_name
-
-
-class ClientError(TarryError):
-    """Base of everything that the client raises."""
-
-    is_retriable = False
-
-
-class BrokerUnreachable(ClientError):
-    """No connection could be made; nothing was sent."""
-
-    is_retriable = True
-
-
-class ConnectionLost(ClientError):
-    """A connection ended with this request under way; the broker may have done it or not."""
-
-    is_retriable = True
-
-
-class RequestTimedOut(ConnectionLost):
-    """The broker did not answer in time, so its connection was closed."""
-
-
-class UnsupportedVersion(ClientError):
-    """The broker and this client share no version of an API."""
-
-
-class InvalidRequest(ClientError):
-    """An argument is of a type or a size that no request can carry; nothing was sent."""
+from tarry.base.errors import ERRORS, error_name
+from tarry.link.errors import ClientError, TimedOut
 
 
 class BrokerError(ClientError):
@@ -57,22 +30,6 @@ class UnknownTopic(ClientError):
 
 class TopicRecreated(ClientError):
     """The topic was deleted and made anew; offsets of the old one mean nothing in the new one."""
-
-
-class TimedOut(ClientError):
-    """What was waited for did not happen in the time given."""
-
-    is_retriable = True
-
-
-def timed_out(what: str, waited_ms: int, reason: Exception | None) -> TimedOut:
-    """The error of what did not happen in its time, with what stood in its way.  A broker that
-    could not be reached is said first: it explains the rest."""
-    waited = f"{waited_ms / 1000:g} s"
-    if isinstance(reason, BrokerUnreachable):
-        return TimedOut(f"{reason} (tried for {waited}); is a broker running there?")
-    because = f": {reason}" if reason is not None else ""
-    return TimedOut(f"{what} within {waited}{because}")
 
 
 class BufferFull(TimedOut):

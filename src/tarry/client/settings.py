@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from tarry.base.errors import InvalidSetting
+from tarry.link.events import Address
+from tarry.link.links import LinkSettings
 
 SettingValue = str | int | bool
 
@@ -304,16 +306,6 @@ def parse_duration_ms(value: SettingValue) -> int | None:
     return None
 
 
-class Address(NamedTuple):
-    """A host (name or number, without brackets) and a port."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
-
-
 DEFAULT_PORT: Final = 9092
 
 
@@ -350,11 +342,15 @@ class ClientSettings:
         self.bootstrap_servers = parse_addresses(self.text("bootstrap.servers"))
         self.client_id = self.text("client.id")
         self.request_timeout_ms = self.number("request.timeout.ms")
-        self.connection_setup_timeout_ms = self.number("socket.connection.setup.timeout.ms")
-        self.reconnect_backoff_ms = self.number("reconnect.backoff.ms")
-        self.reconnect_backoff_ms_max = self.number("reconnect.backoff.max.ms")
-        self.retry_backoff_ms = self.number("retry.backoff.ms")
-        self.retry_backoff_ms_max = self.number("retry.backoff.max.ms")
+        self.link = LinkSettings(
+            client_id=self.client_id,
+            request_timeout_ms=self.request_timeout_ms,
+            connection_setup_timeout_ms=self.number("socket.connection.setup.timeout.ms"),
+            reconnect_backoff_ms=self.number("reconnect.backoff.ms"),
+            reconnect_backoff_ms_max=self.number("reconnect.backoff.max.ms"),
+            retry_backoff_ms=self.number("retry.backoff.ms"),
+            retry_backoff_ms_max=self.number("retry.backoff.max.ms"),
+        )
         self.metadata_age_ms_max = self.number("metadata.max.age.ms")
         self.api_timeout_ms = self.number("default.api.timeout.ms")
         self.allow_auto_create_topics = self.flag("allow.auto.create.topics")

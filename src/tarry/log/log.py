@@ -310,48 +310,49 @@ class Log:
         return LogPosition(offset, segment.base_offset, position)
 
     def read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None = None,
     ) -> FileRegion | None:
-        """Whole batches from the one that contains `offset` on, up to `end`, of one segment.
+        """Return whole batches from the one that contains `offset` on, up to `end`, of one segment.
 
-        The first may exceed `size_max` if `at_least_one`.  Raises `CorruptData` or `StorageError`
-        at a flaw.
+        The first may exceed `size_max` if `at_least_one`.  `start` is the position of `offset`, if
+        the caller knows it.  Raises `CorruptData` or `StorageError` at a flaw.
         """
         self._check_flaw(offset)
         if offset >= end.offset:
             return None
         assert offset >= self.log_start_offset
+        index = self.segment_index(offset)
         try:
-            return self._read(offset, end, size_max, at_least_one)
+            while True:
+                segment = self.segments[index]
+                limit = self.limit_of(segment, end)
+                if start is not None and start.segment_base_offset == segment.base_offset:
+                    begin = start.position
+                else:
+                    begin = segment.find(offset, limit)
+                if begin < limit:
+                    break
+                if segment.base_offset >= end.segment_base_offset:
+                    return None
+                # The batches at the segment's end are gone (compaction): the next one goes on.
+                index += 1
+            stop = limit
+            if limit - begin > size_max:
+                stop = segment.boundary_before(begin, begin + size_max, limit)
+                if stop == begin:
+                    if not at_least_one:
+                        return None
+                    stop = segment.end_of_batch(begin, limit)
+            self.files.used(segment)
+            return FileRegion(segment.file(), begin, stop - begin)
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise
-
-    def _read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
-    ) -> FileRegion | None:
-        index = self.segment_index(offset)
-        while True:
-            segment = self.segments[index]
-            if segment.base_offset >= end.offset:
-                return None
-            limit = self.limit_of(segment, end)
-            start = segment.find(offset, limit)
-            if start < limit:
-                break
-            if segment.base_offset >= end.segment_base_offset:
-                return None
-            # The batches at the segment's end are gone (compaction): the next one goes on.
-            index += 1
-        stop = limit
-        if limit - start > size_max:
-            stop = segment.boundary_before(start, start + size_max, limit)
-            if stop == start:
-                if not at_least_one:
-                    return None
-                stop = segment.end_of_batch(start, limit)
-        self.files.used(segment)
-        return FileRegion(segment.file(), start, stop - start)
 
     def limit_of(self, segment: Segment, end: LogPosition) -> i64:
         """Up to where a segment may be read when the reader ends at `end`."""

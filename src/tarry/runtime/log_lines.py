@@ -1,7 +1,8 @@
 """Lines on the standard error output: text for people, JSON for collectors.
 
-One line an occurrence, whatever a message holds; a stack trace, which only a fault of our own
-brings, follows its line as text and is a field in JSON.
+Each occurrence is one line, whatever its message holds.  A stack trace, which only a fault of our
+own brings, follows its line as text and is a field in JSON.  A thread writes the lines
+(`log_writer`), so that the loop never waits for whoever reads them.
 """
 
 from __future__ import annotations
@@ -9,8 +10,14 @@ from __future__ import annotations
 import logging
 import sys
 import time
+from typing import Final
+
+from tarry.runtime.log_writer import LogWriter
 
 _TIME_FORMAT = "%Y-%m-%dT%H:%M:%S"
+
+# More than the line about dropped lines takes, in either form.
+GAP_BYTES: Final = 300
 
 
 class TextFormatter(logging.Formatter):
@@ -40,15 +47,72 @@ class JsonFormatter(logging.Formatter):
         return json.dumps(fields, ensure_ascii=False)
 
 
-def install_lines(form: str, level: str) -> None:
-    """Send the lines of the whole process to the standard error output."""
-    handler = logging.StreamHandler(sys.stderr)
+class QueueHandler(logging.Handler):
+    """Handler that formats a line and leaves the writing to a `LogWriter`.
+
+    The line behind a gap is preceded by the number of lines that were dropped.  A critical line is
+    written before the call returns, or after a second of trying.
+    """
+
+    def __init__(self, writer: LogWriter, encoding: str = "utf-8") -> None:
+        super().__init__()
+        self._writer = writer
+        self._encoding = encoding
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            line = self._encode(record)
+            # Room for the line itself and for the one about the gap before it.
+            dropped = self._writer.take_dropped(len(line) + GAP_BYTES)
+            if dropped > 0:
+                self._writer.offer(self._encode(_gap(dropped)))
+            self._writer.offer(line)
+            if record.levelno >= logging.CRITICAL:
+                self._writer.flush()
+        except Exception:
+            self.handleError(record)
+
+    def flush(self) -> None:
+        """Wait until the lines are written, at most a second; `logging` calls it at the end."""
+        self._writer.flush()
+
+    def tell(self, text: str) -> None:
+        """Write a line for the person at the terminal: without time and level, in neither form."""
+        self._writer.offer(self._bytes(text))
+        self._writer.flush()
+
+    def _encode(self, record: logging.LogRecord) -> bytes:
+        return self._bytes(self.format(record))
+
+    def _bytes(self, text: str) -> bytes:
+        return f"{text}\n".encode(self._encoding, "backslashreplace")
+
+
+def install_lines(form: str, level: str) -> QueueHandler:
+    """Send the lines of the whole process to the standard error output, or nowhere if it is closed.
+
+    Descriptor 2 of a process that began without it may be a file of the broker's data.
+    """
+    if sys.stderr is None:
+        handler = QueueHandler(LogWriter(-1))
+    else:
+        handler = QueueHandler(LogWriter(sys.stderr.fileno()), sys.stderr.encoding)
     handler.setFormatter(JsonFormatter() if form == "json" else TextFormatter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level.upper())
     # A closed standard error output is no reason to stop.
     logging.raiseExceptions = False
+    return handler
+
+
+def _gap(dropped: int) -> logging.LogRecord:
+    message = (
+        "%d lines of the log were dropped here: the standard error output was not read fast enough"
+    )
+    return logging.LogRecord(
+        "tarry.runtime", logging.WARNING, __file__, 0, message, (dropped,), None
+    )
 
 
 def _time_of(record: logging.LogRecord) -> str:

@@ -13,7 +13,7 @@ import socket
 from collections.abc import Callable
 from typing import Final
 
-from tarry.base.doors import Event, connected, drained, received
+from tarry.base.doors import Event, connected_to, drained, received
 from tarry.base.errors import StorageError
 from tarry.runtime.outbox import Outbox
 from tarry.runtime.poller import BROKEN, READABLE, WRITABLE
@@ -183,7 +183,7 @@ class Peer:
         self._is_connecting = False
         self._change(READABLE)
         host, port = self.socket.getpeername()[:2]
-        events.append(connected(self.id, "", f"{host}:{port}"))
+        events.append(connected_to(self.id, f"{host}:{port}"))
 
     def _go_on_ending(self, mask: int) -> None:
         try:

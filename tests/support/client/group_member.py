@@ -9,8 +9,8 @@ from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_
 from tarry.base import errors
 from tarry.client.core.group.assignment.consumer_protocol import encode_assignment
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_groups import DescribeGroupsResponse
 from tarry.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse

@@ -13,10 +13,10 @@ from random import Random
 from typing import Any
 
 from tarry.base import errors
-from tarry.base.doors import connected, disconnected, received
+from tarry.base.doors import connected_to, disconnected, received
 from tarry.client.core.core import ClientCore
-from tarry.client.core.events import ClientEvent, Close, Connect, Notice, Resolve, Resolved, Send
-from tarry.client.settings import Address
+from tarry.client.core.events import Notice
+from tarry.link.events import Address, Close, Connect, LinkEvent, Resolve, Resolved, Send
 from tarry.protocol import api_keys
 from tarry.protocol.frames import encode_response
 from tarry.protocol.headers import decode_request_header
@@ -171,7 +171,7 @@ class ScriptedCluster:
         self._rules: dict[int, Script] = {}
         self._connections: dict[int, Address] = {}
         self._streams: dict[int, bytes] = {}
-        self._due: list[tuple[int, int, ClientEvent]] = []
+        self._due: list[tuple[int, int, LinkEvent]] = []
         # When the last answer of each connection comes: none overtakes another.
         self._answered_ms: dict[int, int] = {}
         self._order = 0
@@ -244,12 +244,12 @@ class ScriptedCluster:
                 return
             self.now_ms = next_ms
 
-    def _take_due(self) -> list[ClientEvent]:
+    def _take_due(self) -> list[LinkEvent]:
         events = [event for due_ms, _, event in self._due if due_ms <= self.now_ms]
         self._due = [one for one in self._due if one[0] > self.now_ms]
         return events
 
-    def _later(self, event: ClientEvent, delay_ms: int | None = None) -> None:
+    def _later(self, event: LinkEvent, delay_ms: int | None = None) -> None:
         self._order += 1
         due_ms = self.now_ms + (self.latency_ms if delay_ms is None else delay_ms)
         self._due.append((due_ms, self._order, event))
@@ -283,7 +283,7 @@ class ScriptedCluster:
             return
         self._connections[output.connection_id] = output.address
         self._streams[output.connection_id] = b""
-        self._later(connected(output.connection_id, "", ""))
+        self._later(connected_to(output.connection_id, ""))
 
     def _receive(self, connection_id: int, data: bytes) -> None:
         address = self._connections.get(connection_id)

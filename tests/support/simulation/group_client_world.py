@@ -15,14 +15,14 @@ from random import Random
 from typing import Any, NamedTuple
 
 from tarry.base import doors
-from tarry.base.doors import connected, disconnected, received
-from tarry.client.core.events import ClientEvent, Close, Connect, Resolve, Resolved, Send
+from tarry.base.doors import connected, connected_to, disconnected, received
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import REVOKED, GroupEvent
-from tarry.client.errors import ClientError
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.events import Close, Connect, LinkEvent, Resolve, Resolved, Send
 from tarry.protocol import api_keys
 from tarry.protocol.headers import decode_request_header
 from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
@@ -213,7 +213,7 @@ class World:
         self.links[broker_id] = link
         member.links[client_id] = link
         link.to_broker(connected(broker_id, "PLAINTEXT", "10.0.0.1:1"))
-        link.to_client(connected(client_id, "", ""))
+        link.to_client(connected_to(client_id, ""))
 
     # --- Faults
 
@@ -298,7 +298,7 @@ class Link:
 
         self.world.later(self._delay_ms(is_up=True), deliver)
 
-    def to_client(self, event: ClientEvent) -> None:
+    def to_client(self, event: LinkEvent) -> None:
         def deliver() -> None:
             if not self.is_cut:
                 self.member.hear(event)
@@ -335,7 +335,7 @@ class Member:
         self.stopped_until_ms = 0
         self.core = self.make_core()
         self.core.subscribe([TOPIC])
-        self._heard: list[ClientEvent] = []
+        self._heard: list[LinkEvent] = []
         self._busy_until_ms = 0
         self._is_in_poll = False
         self._is_closed = False
@@ -364,10 +364,10 @@ class Member:
 
     # --- What comes to it
 
-    def hear_later(self, delay_ms: int, event: ClientEvent) -> None:
+    def hear_later(self, delay_ms: int, event: LinkEvent) -> None:
         self.world.later(delay_ms, lambda: self.hear(event))
 
-    def hear(self, event: ClientEvent) -> None:
+    def hear(self, event: LinkEvent) -> None:
         self._heard.append(event)
         self.wake()
 

@@ -297,7 +297,7 @@ def test_ids_that_are_asked_for_in_a_loop_are_bounded() -> None:
     # The same correlation id each time: nobody reads the answers.
     frame = user.client.encode(api_keys.JOIN_GROUP, 9, user.join_request())
     shard = hand.broker.coordinator.shards[0]
-    purgatory = hand.broker.coordinator.heartbeat_purgatory
+    purgatory = hand.broker.coordinator.groups.heartbeats
 
     for _ in range(PENDING_MEMBERS_MAX // 500 + 1):
         user.client.send_bytes(frame * 500)

@@ -106,7 +106,7 @@ def test_the_initial_delay_does_not_end_early_though_one_leaves_and_all_others_a
 def test_a_round_has_one_join_operation_however_many_join() -> None:
     hand = group_broker()
     members = stable_group(hand, 2)
-    before = hand.broker.coordinator.join_purgatory.completed_total
+    before = hand.broker.coordinator.groups.joins.completed_total
 
     newcomers = [Member(hand) for _ in range(5)]
     counts = []
@@ -119,7 +119,7 @@ def test_a_round_has_one_join_operation_however_many_join() -> None:
 
     assert counts == [1] * 5
     assert [each.take_join().generation_id for each in (*members, *newcomers)] == [3] * 7
-    assert hand.broker.coordinator.join_purgatory.completed_total == before + 1
+    assert hand.broker.coordinator.groups.joins.completed_total == before + 1
     assert "Join" not in waiting_in(hand)
 
 
@@ -257,16 +257,16 @@ def test_a_rebalance_ends_the_sync_operation_of_the_generation_before() -> None:
 def test_a_heartbeat_moves_the_deadline_of_its_one_operation() -> None:
     hand = group_broker()
     (member,) = stable_group(hand)
-    purgatory = hand.broker.coordinator.heartbeat_purgatory
+    purgatory = hand.broker.coordinator.groups.heartbeats
     shard = hand.broker.coordinator.shards[0]
-    operation = shard.operations[READERS].heartbeats[member.member_id]
+    operation = shard.sessions.operations[READERS, member.member_id]
     completed = purgatory.completed_total
 
     for _ in range(5):
         pass_time(hand, SESSION_MS - 1)
         assert member.heartbeat() == errors.NONE
 
-    assert shard.operations[READERS].heartbeats[member.member_id] is operation
+    assert shard.sessions.operations[READERS, member.member_id] is operation
     assert (purgatory.delayed, purgatory.completed_total) == (1, completed)
 
 
@@ -326,7 +326,7 @@ def test_the_probe_is_told_of_every_removal() -> None:
             self.removed.append((group_id, member_id, reason, silent_ms))
 
     hand = group_broker()
-    recorder = hand.broker.probe = Recorder()
+    recorder = hand.broker.coordinator.history.probe = Recorder()
     (member,) = stable_group(hand)
     pending = Member(hand, "others")
     pending.get_id()

@@ -115,7 +115,7 @@ def test_a_session_that_begins_anew_in_the_turn_in_which_it_was_due_is_watched()
 
     assert first.take_join().error_code == errors.NONE
     assert member_ids(hand) == [first.member_id]
-    assert hand.broker.coordinator.heartbeat_purgatory.delayed == 1
+    assert hand.broker.coordinator.groups.heartbeats.delayed == 1
 
 
 def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_after_a_crash() -> None:

@@ -12,7 +12,7 @@ from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 from tarry.base import errors
 from tarry.cli.main import tarry
 from tarry.client.core.consumer.lookup import LATEST
-from tarry.client.settings import Address
+from tarry.link.events import Address
 from tarry.protocol import api_keys
 from tarry.protocol.messages.join_group import JoinGroupResponse
 

@@ -12,8 +12,9 @@ from tests.support.client.scripted_groups import BROKER, TOPIC, GroupCluster
 from tarry.base import errors
 from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
 from tarry.client.core.admin.partitions import TO_THE_END
-from tarry.client.errors import BrokerError, TimedOut, UnknownTopic
+from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.sync.admin import Admin
+from tarry.link.errors import TimedOut
 from tarry.protocol import api_keys
 
 

@@ -12,8 +12,9 @@ from tests.support.client.scripted_groups import GroupCluster
 from tarry.base import errors
 from tarry.client.core.admin.groups import GroupDescription
 from tarry.client.core.group.offsets import CommittedOffset
-from tarry.client.errors import BrokerError, ClientError, TimedOut, UnsupportedVersion
+from tarry.client.errors import BrokerError
 from tarry.client.sync.admin import Admin
+from tarry.link.errors import ClientError, TimedOut, UnsupportedVersion
 from tarry.protocol import api_keys
 from tarry.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 

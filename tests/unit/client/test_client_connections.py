@@ -11,9 +11,11 @@ from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster,
 from tarry.base import errors
 from tarry.client.core.admin.calls import ApiVersions, DescribeCluster, TopicList
 from tarry.client.core.admin.core import AdminCore
-from tarry.client.core.call import Call
-from tarry.client.errors import ClientClosed, TimedOut, UnsupportedVersion
-from tarry.client.settings import Address, ClientSettings
+from tarry.client.errors import ClientClosed
+from tarry.client.settings import ClientSettings
+from tarry.link.errand import Call
+from tarry.link.errors import TimedOut, UnsupportedVersion
+from tarry.link.events import Address
 from tarry.protocol import api_keys
 from tarry.protocol.frames import encode_response
 from tarry.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse

@@ -14,8 +14,9 @@ from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
 from tarry.client.core.group.offsets import CommittedOffset
-from tarry.client.errors import CommitFailed, TimedOut, UnsupportedVersion
+from tarry.client.errors import CommitFailed
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import TimedOut, UnsupportedVersion
 from tarry.protocol import api_keys
 
 VERSIONS = [

@@ -14,13 +14,13 @@ from tarry.client.core.producer.batch import Receipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import (
     BrokerError,
-    ClientError,
     DeliveryTimedOut,
     ProducerFailed,
     RecordTooLarge,
     UnknownTopic,
 )
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.messages.init_producer_id import InitProducerIdResponse
 from tarry.protocol.messages.produce import (

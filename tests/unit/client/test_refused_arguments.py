@@ -13,12 +13,13 @@ from tests.support.client.scripted_groups import GroupCluster
 from tarry.base.errors import InvalidSetting
 from tarry.client.core.admin.calls import CreateTopics, NewTopic
 from tarry.client.core.admin.core import AdminCore
-from tarry.client.errors import InvalidRequest, NotSubscribed
+from tarry.client.errors import NotSubscribed
 from tarry.client.settings import ClientSettings
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.listener import Listener
 from tarry.client.sync.producer import Producer
+from tarry.link.errors import InvalidRequest
 
 T0 = ("t", 0)
 NOBODY = "127.0.0.1:1"

@@ -12,7 +12,8 @@ from tests.support.client.scripted_cluster import SILENCE, ScriptedCluster, seed
 from tarry.client.core.admin.calls import TopicList
 from tarry.client.core.admin.core import AdminCore
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.settings import Address, ClientSettings, ProducerSettings
+from tarry.client.settings import ClientSettings, ProducerSettings
+from tarry.link.events import Address
 
 
 @pytest.fixture(autouse=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
 from tarry.group.decision import Answer
 from tarry.group.offsets import decide_delete_group
@@ -36,7 +36,7 @@ class Deletion:
             self.context.respond(DeleteGroupsResponse(results=self.results))
 
 
-class AskedDeletion(Asked):
+class AskedDeletion(Asked[Answer]):
     """One group of the request."""
 
     def __init__(self, context: RequestContext, deletion: Deletion, index: int) -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from tarry.base import errors
 from tarry.broker import loggers
-from tarry.broker.coordinator.memory import note_entries
+from tarry.broker.coordinator.groups.memory import note_entries
 from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
@@ -81,7 +81,7 @@ def _entries(broker: Broker, resource_type: int, name: str) -> list[ConfigEntry]
     if resource_type == RESOURCE_GROUP:
         if not name:
             raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
-        return group_entries(note_entries(broker, name))
+        return group_entries(note_entries(broker.coordinator, name))
     if resource_type == RESOURCE_CLIENT_METRICS:
         if not name:
             raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics must be named")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.broker.delayed.fetch import DelayedFetch
-from tarry.broker.reads import FetchLimits, FetchStatus, FetchTopic, read_topics
+from tarry.broker.reads import Fetch, FetchLimits, FetchStatus, FetchTopic, reader_of
 from tarry.broker.request import RequestContext
 from tarry.partition.state import PartitionKey
 from tarry.partition.topic import HostedTopic
@@ -20,7 +20,6 @@ from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
-READ_COMMITTED: Final = 1
 # KIP-516: from here on a fetch names topics by id.
 VERSION_OF_TOPIC_IDS: Final = 13
 
@@ -30,36 +29,22 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     assert isinstance(request, FetchRequest)
     if request.session_id != 0:
         return FetchResponse(error_code=errors.FETCH_SESSION_ID_NOT_FOUND)
-    topics = _resolve(broker, context.api_version, request)
     limits = FetchLimits(
+        reader_of(request.isolation_level),
+        request.min_bytes,
         min(request.max_bytes, broker.fetch_max_bytes),
         context.api_version,
-        is_committed=request.isolation_level == READ_COMMITTED,
     )
-    reading = read_topics(topics, limits)
-    if (
-        request.max_wait_ms <= 0
-        or reading.has_error
-        or reading.size >= request.min_bytes
-        or not any(topic.statuses for topic in topics)
-    ):
-        return reading.response
-    operation = DelayedFetch(
-        context, topics, limits, request.min_bytes, broker.now_ms + request.max_wait_ms
-    )
+    fetch = Fetch(context, _resolve(broker, context.api_version, request), limits)
+    if request.max_wait_ms <= 0 or fetch.is_enough():
+        return fetch.read()
+    keys = fetch.keys()
+    if not keys:
+        return fetch.read()
+    operation = DelayedFetch(broker.now_ms + request.max_wait_ms, fetch)
     context.operation = operation
-    broker.fetches.watch(operation, _keys(topics))
+    broker.fetches.watch(operation, keys)
     return None
-
-
-def _keys(topics: list[FetchTopic]) -> list[PartitionKey]:
-    keys: list[PartitionKey] = []
-    for topic in topics:
-        for status in topic.statuses:
-            partition = status.partition
-            if partition is not None:
-                keys.append(partition.key)
-    return keys
 
 
 def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[FetchTopic]:

@@ -6,9 +6,10 @@ end the client's question at once, and clients differ: see `_refusal_code`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base import errors
+from tarry.broker.coordinator.coordinator import Coordinator
 from tarry.broker.request import RequestContext
 from tarry.cluster.change import Change
 from tarry.cluster.state import ClusterState
@@ -16,13 +17,11 @@ from tarry.cluster.topic_decisions import (
     TopicChange,
     TopicDecision,
     TopicIds,
-    TopicWanted,
     decide_create_topics,
 )
-from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.protocol.message import Message
+from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
-    Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
@@ -30,14 +29,11 @@ from tarry.protocol.messages.find_coordinator import (
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
-GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 
 # KIP-699: from here on several keys in a request.
 VERSION_OF_BATCHES: Final = 4
-# What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
-SEGMENT_BYTES_MIN: Final = 1024 * 1024
 CREATE_TIMEOUT_MS: Final = 30_000
 
 _REFUSALS: Final[dict[int, str]] = {
@@ -49,36 +45,24 @@ _REFUSALS: Final[dict[int, str]] = {
 def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
     """Answer with this broker, once the topic that keeps the groups is there."""
     assert isinstance(request, FindCoordinatorRequest)
-    if request.key_type != GROUP or OFFSETS_TOPIC in broker.topics:
+    coordinator = broker.coordinators.of_key_type(request.key_type)
+    if coordinator is None or coordinator.topic in broker.topics:
         return _response(broker, context, request)
 
     def answer(error_code: int, sentence: str) -> Message:
         return _response(broker, context, request)
 
-    broker.changes.ask(context, _creation(broker), answer, CREATE_TIMEOUT_MS)
+    broker.changes.ask(context, _creation(broker, coordinator), answer, CREATE_TIMEOUT_MS)
     return None
 
 
-def _creation(broker: Broker) -> Change:
-    """Return the change that makes `__consumer_offsets`, or waits while others make it."""
+def _creation(broker: Broker, coordinator: Coordinator[Any]) -> Change:
+    """Return the change that makes a coordinator's topic; or waits while others make it."""
     settings = broker.settings
     ids = TopicIds(broker.random)
 
     def decide(view: ClusterState) -> TopicDecision:
-        wanted = TopicWanted(
-            OFFSETS_TOPIC,
-            settings.offsets_topic_num_partitions,
-            min(settings.offsets_topic_replication_factor, len(view.broker_ids)),
-            [],
-            [
-                ("cleanup.policy", "compact"),
-                ("compression.type", "producer"),
-                (
-                    "segment.bytes",
-                    str(max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)),
-                ),
-            ],
-        )
+        wanted = coordinator.topic_wanted(settings, len(view.broker_ids))
         return decide_create_topics(view, [wanted], settings, ids)
 
     return TopicChange(decide)
@@ -104,8 +88,11 @@ def _response(
     )
 
 
-def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: int) -> Coordinator:
-    if key_type != GROUP:
+def _coordinator(
+    broker: Broker, context: RequestContext, key: str, key_type: int
+) -> messages.Coordinator:
+    coordinator = broker.coordinators.of_key_type(key_type)
+    if coordinator is None:
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
         )
@@ -114,14 +101,15 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    if broker.coordinator.shard_of(key) is None:
+    if coordinator.shard_of(key) is None:
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,
-            f"{OFFSETS_TOPIC} is not there yet; ask again, and see the broker's log if it stays so",
+            f"{coordinator.topic} is not there yet; ask again, and see the broker's log if it "
+            "stays so",
         )
     found = broker.cluster_view.endpoint(broker.broker_id, context.connection.listener)
-    return Coordinator(
+    return messages.Coordinator(
         key=key, node_id=found.broker_id, host=found.host, port=found.port, error_code=errors.NONE
     )
 
@@ -137,7 +125,7 @@ def _refusal_code(context: RequestContext, key_type: int) -> int:
     return errors.INVALID_REQUEST
 
 
-def _none(key: str, error_code: int, sentence: str) -> Coordinator:
-    return Coordinator(
+def _none(key: str, error_code: int, sentence: str) -> messages.Coordinator:
+    return messages.Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=error_code, error_message=sentence
     )

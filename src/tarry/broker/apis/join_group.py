@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, JoinAnswer, JoinRequest, kept_reason
+from tarry.group.decision import JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
@@ -26,11 +26,10 @@ VERSION_OF_NO_PROTOCOL: Final = 7
 VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
 
 
-class AskedJoin(Asked):
+class AskedJoin(Asked[JoinAnswer]):
     """A JoinGroup that waits for its round."""
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, JoinAnswer)
+    def answer(self, answer: JoinAnswer) -> None:
         self.context.respond(response_of(answer, self.context.api_version))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
+from tarry.group.decision import LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
 from tarry.group.membership import decide_leave
 from tarry.protocol.message import Message
 from tarry.protocol.messages.leave_group import (
@@ -23,15 +23,14 @@ if TYPE_CHECKING:
 VERSION_OF_BATCHES: Final = 3
 
 
-class AskedLeave(Asked):
+class AskedLeave(Asked[LeaveAnswer]):
     """A LeaveGroup; answered at once, whatever it causes."""
 
     def __init__(self, context: RequestContext, members: tuple[LeavingMember, ...]) -> None:
         super().__init__(context)
         self.members = members
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, LeaveAnswer)
+    def answer(self, answer: LeaveAnswer) -> None:
         codes = answer.member_error_codes
         if self.context.api_version < VERSION_OF_BATCHES:
             error_code = answer.error_code or (codes[0] if codes else errors.NONE)

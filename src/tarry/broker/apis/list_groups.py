@@ -25,7 +25,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
     if coordinator.is_loading():
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
     response = ListGroupsResponse()
-    for shard in coordinator.shards:
+    for shard in coordinator.shards.values():
         for each in listed(shard.groups, request.states_filter, request.types_filter):
             response.groups.append(
                 ListedGroup(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, CommitAnswer, CommitPartition, CommitRequest
+from tarry.group.decision import CommitAnswer, CommitPartition, CommitRequest
 from tarry.group.offsets import decide_commit
 from tarry.group.records import NO_TOPIC_ID
 from tarry.protocol.message import Message
@@ -25,15 +25,14 @@ if TYPE_CHECKING:
 VERSION_OF_GROUP_NOT_FOUND: Final = 9
 
 
-class AskedCommit(Asked):
+class AskedCommit(Asked[CommitAnswer]):
     """An OffsetCommit that waits for its records."""
 
     def __init__(self, context: RequestContext, request: OffsetCommitRequest) -> None:
         super().__init__(context)
         self.request = request
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, CommitAnswer)
+    def answer(self, answer: CommitAnswer) -> None:
         self.context.respond(_response(self.request, list(answer.partition_error_codes)))
 
     def time_out(self) -> None:

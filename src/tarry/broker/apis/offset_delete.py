@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, CommitPartition, DeleteAnswer
+from tarry.group.decision import CommitPartition, DeleteAnswer
 from tarry.group.offsets import decide_delete_offsets
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_delete import (
@@ -21,15 +21,14 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-class AskedOffsetDelete(Asked):
+class AskedOffsetDelete(Asked[DeleteAnswer]):
     """An OffsetDelete that waits for its tombstones."""
 
     def __init__(self, context: RequestContext, request: OffsetDeleteRequest) -> None:
         super().__init__(context)
         self.request = request
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, DeleteAnswer)
+    def answer(self, answer: DeleteAnswer) -> None:
         if answer.error_code != errors.NONE:
             self.context.respond(OffsetDeleteResponse(error_code=answer.error_code))
             return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tarry.base import errors
-from tarry.broker.reads import epoch_error
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_for_leader_epoch import (
@@ -33,7 +32,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             if partition is None:
                 answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            answer.error_code = epoch_error(partition, asked.current_leader_epoch)
+            answer.error_code = partition.epoch_error(asked.current_leader_epoch)
             if answer.error_code != errors.NONE:
                 continue
             if asked.leader_epoch == partition.leader_epoch:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, SyncAnswer, SyncRequest
+from tarry.group.decision import SyncAnswer, SyncRequest
 from tarry.group.membership import decide_sync
 from tarry.protocol.message import Message
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
@@ -20,11 +20,10 @@ if TYPE_CHECKING:
 VERSION_OF_PROTOCOLS: Final = 5
 
 
-class AskedSync(Asked):
+class AskedSync(Asked[SyncAnswer]):
     """A SyncGroup that waits for the leader's assignment."""
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, SyncAnswer)
+    def answer(self, answer: SyncAnswer) -> None:
         self.context.respond(
             SyncGroupResponse(
                 error_code=answer.error_code,

@@ -10,18 +10,21 @@ Producers, consumers and admin clients are this and their own parts.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from tarry.base.doors import Random
 from tarry.base.limits import STALL_MS
-from tarry.client.core.call import Call, Calls
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import ClientEvent, Output
+from tarry.client.core.events import Output
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
-from tarry.client.core.tasks import Tasks
+from tarry.client.core.routing import Routing
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.errand import Call, Errands
+from tarry.link.events import LinkEvent
+from tarry.link.tasks import Tasks
 
 
 class ClientCore:
@@ -39,12 +42,13 @@ class ClientCore:
         self.tasks = Tasks(now_ms)
         self.connections = Connections(settings, self.tasks, random)
         self.metadata = Metadata()
-        self.refresh = Refresh(self.connections, self.metadata)
-        self.calls = Calls(self.connections, self.metadata, self.refresh)
+        self.refresh = Refresh(self.connections, self.metadata, settings.metadata_age_ms_max)
+        routing = Routing(self.connections, self.metadata, self.refresh)
+        self.errands = Errands(self.connections, routing)
         self._planned_ms = now_ms
         self._reminder = Reminder(self.tasks, lambda: self.trouble, self.what_waits)
 
-    def turn(self, events: Sequence[ClientEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
+    def turn(self, events: Sequence[LinkEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
         """Handle the events, run what is due, send what can be sent."""
         self.now_ms = now_ms
         self.now_wall_ms = now_wall_ms
@@ -68,9 +72,9 @@ class ClientCore:
         """When to turn at the latest, without any event; None: no time is known."""
         return self.tasks.next_due_ms()
 
-    def begin_call(self, call: Call, timeout_ms: int) -> None:
+    def begin_call(self, call: Call[Any, Any], timeout_ms: int) -> None:
         """Ask something of the cluster; ends as `call.is_done`."""
-        self.calls.begin(call, timeout_ms, self.now_ms)
+        self.errands.ask(call, timeout_ms, self.now_ms)
 
     def track(self, topic: str) -> None:
         """Have the metadata of this topic asked for, now and as long as it is in use."""
@@ -80,7 +84,7 @@ class ClientCore:
     @property
     def is_waiting(self) -> bool:
         """Somebody wants something of the cluster, so trouble with it is worth a warning."""
-        return self.calls.are_under_way
+        return self.errands.are_waiting
 
     @property
     def trouble(self) -> str:
@@ -93,5 +97,5 @@ class ClientCore:
         self.is_closed = True
         self._reminder.stop()
         error = ClientClosed("the client was closed")
-        self.calls.fail_all(error)
+        self.errands.fail_all(error)
         self.connections.close(error, self.now_ms)

@@ -18,8 +18,9 @@ from tarry.base.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
     error_name,
 )
-from tarry.client.errors import BrokerError, ClientError, UnknownTopic
-from tarry.client.settings import Address
+from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.link.errors import ClientError
+from tarry.link.events import Address
 from tarry.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,

@@ -7,19 +7,21 @@ missing, whatever the number of askers; without need it is asked again after
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 from tarry.client.core.connections import Connections
 from tarry.client.core.events import METADATA_CHANGED, Notice
-from tarry.client.core.exchange import Exchange
 from tarry.client.core.metadata import LeaderHint, Metadata
-from tarry.client.core.tasks import Task
-from tarry.client.errors import ClientError
+from tarry.link.errors import ClientError
+from tarry.link.exchange import Exchange
+from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
+    MetadataResponse,
     decode_metadata_response,
 )
 
@@ -27,13 +29,27 @@ from tarry.protocol.messages.metadata import (
 VERSION_NO_CREATE: Final = 4
 
 
+def metadata_request(
+    names: Sequence[str] | None, version: int, *, may_create: bool = False
+) -> MetadataRequest:
+    """Ask for topics by name; None: for all of them."""
+    if names is None:
+        # In version 0 an empty list asks for all; null came with version 1.
+        return MetadataRequest(topics=[] if version == 0 else None)
+    return MetadataRequest(
+        topics=[MetadataRequestTopic(name=name) for name in names],
+        # Older requests cannot forbid it.
+        allow_auto_topic_creation=may_create or version < VERSION_NO_CREATE,
+    )
+
+
 class Refresh:
     """Asks; `Metadata` holds what came."""
 
-    def __init__(self, connections: Connections, metadata: Metadata) -> None:
+    def __init__(self, connections: Connections, metadata: Metadata, age_ms_max: int) -> None:
         self.connections = connections
         self.metadata = metadata
-        self.settings = connections.settings
+        self._age_ms_max = age_ms_max
         self.last_error: ClientError | None = None
         # Whether asking for a topic may make it: a producer's wish, not a consumer's.
         self.may_create = False
@@ -72,7 +88,7 @@ class Refresh:
         connection = self.connections.for_anyone(now_ms)
         connection.send(_MetadataExchange(self, str(connection)), now_ms)
 
-    def on_answer(self, answer: Any, source: str, now_ms: int) -> None:
+    def on_answer(self, answer: MetadataResponse, source: str, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = None
         self.metadata.apply(answer, now_ms)
@@ -83,8 +99,7 @@ class Refresh:
             self.want(now_ms)
         else:
             self._attempts = 0
-            age_ms = self.settings.metadata_age_ms_max
-            self.connections.tasks.schedule(self._task, now_ms + age_ms)
+            self.connections.tasks.schedule(self._task, now_ms + self._age_ms_max)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self._is_in_flight = False
@@ -93,28 +108,21 @@ class Refresh:
         self.want(now_ms)
 
 
-class _MetadataExchange(Exchange):
+class _MetadataExchange(Exchange[MetadataResponse]):
     """One Metadata request for the topics in use."""
 
     def __init__(self, refresh: Refresh, source: str) -> None:
-        timeout_ms = refresh.settings.request_timeout_ms
+        timeout_ms = refresh.connections.settings.request_timeout_ms
         super().__init__(api_keys.METADATA, decode_metadata_response, timeout_ms)
         self.refresh = refresh
         self.source = source
 
     def build(self, version: int) -> Message:
         metadata = self.refresh.metadata
-        if metadata.wants_all:
-            # In version 0 an empty list asks for all; null came with version 1.
-            return MetadataRequest(topics=[] if version == 0 else None)
-        names = metadata.tracked
-        return MetadataRequest(
-            topics=[MetadataRequestTopic(name=name) for name in names],
-            # Older requests cannot forbid it.
-            allow_auto_topic_creation=self.refresh.may_create or version < VERSION_NO_CREATE,
-        )
+        names = None if metadata.wants_all else metadata.tracked
+        return metadata_request(names, version, may_create=self.refresh.may_create)
 
-    def on_response(self, response: Any, now_ms: int) -> None:
+    def on_response(self, response: MetadataResponse, now_ms: int) -> None:
         self.refresh.on_answer(response, self.source, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

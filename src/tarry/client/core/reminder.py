@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from tarry.client.core.tasks import Task, Tasks
+from tarry.link.tasks import Task, Tasks
 
 # A logger of its own, so that a program that tells its user by itself can turn it off.
 log = logging.getLogger("tarry.client.waiting")

@@ -27,7 +27,6 @@ from tarry.client.core.admin.calls import (
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
 from tarry.client.core.admin.core import AdminCore
-from tarry.client.core.admin.errand import Errand, Steps
 from tarry.client.core.admin.groups import (
     GroupDescription,
     GroupOutcome,
@@ -46,17 +45,18 @@ from tarry.client.core.admin.offsets import (
 )
 from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.arguments import check_settings, names_of, offsets_of, places_of
-from tarry.client.core.call import Call
 from tarry.client.core.consumer.lookup import FoundOffset, OffsetQuery
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
-from tarry.client.core.versions import VersionTable
-from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
+from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.client.sync.driver import Driver, monotonic_ms, system_random
 from tarry.client.sync.exclusive import Exclusive
+from tarry.link.errand import Call, Errand, Steps
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.versions import VersionTable
 
 Answer = TypeVar("Answer")
 
@@ -325,7 +325,7 @@ class Admin:
         return errand.take()
 
     # What comes out belongs to the class of the call.
-    def _call(self, call: Call, timeout: float | None) -> Any:
+    def _call(self, call: Call[Any, Any], timeout: float | None) -> Any:
         timeout_ms = self._timeout_ms(timeout)
         with self._exclusive:
             self._driver.check_usable()

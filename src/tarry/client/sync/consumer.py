@@ -37,12 +37,7 @@ from tarry.client.core.group.consumer import GroupView
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.offsets import CommittedOffset
 from tarry.client.core.outgoing import check_topic
-from tarry.client.errors import (
-    ClientError,
-    ConcurrentUse,
-    NotSubscribed,
-    TimedOut,
-)
+from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.driver import monotonic_ms
@@ -50,6 +45,7 @@ from tarry.client.sync.handed_out import ConsumerRecord, HandedOut
 from tarry.client.sync.keeper import Keeper
 from tarry.client.sync.listener import Listener
 from tarry.client.sync.places import Place, PlacesReader
+from tarry.link.errors import ClientError, TimedOut
 
 log = logging.getLogger("tarry.client")
 

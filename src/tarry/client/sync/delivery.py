@@ -13,10 +13,11 @@ import warnings
 
 from tarry.client.core.producer.batch import Receipt
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.errors import DeliveryTimedOut, TimedOut
+from tarry.client.errors import DeliveryTimedOut
 from tarry.client.settings import ProducerSettings
 from tarry.client.sync.driver import Driver, monotonic_ms
 from tarry.client.sync.sender_thread import SenderThread
+from tarry.link.errors import TimedOut
 
 
 class Delivery:

@@ -15,10 +15,10 @@ from random import SystemRandom
 from typing import Final
 
 from tarry.client.core.core import ClientCore
-from tarry.client.core.events import ClientEvent
 from tarry.client.errors import ClientClosed, ClientForked
 from tarry.client.settings import ClientSettings
 from tarry.client.sync.sockets import Sockets
+from tarry.link.events import LinkEvent
 
 # The longest poll: a core with nothing due is looked at so often.
 POLL_MS_MAX: Final = 500
@@ -149,7 +149,7 @@ class Driver:
 
     def _drive(self, is_done: Callable[[], bool], deadline_ms: int, *, yields: bool) -> bool:
         # What came while nobody drove is read before anything is judged by the time.
-        events: Sequence[ClientEvent] = self._sockets.poll(0)
+        events: Sequence[LinkEvent] = self._sockets.poll(0)
         while True:
             now_ms = monotonic_ms()
             with self.lock:

@@ -13,11 +13,11 @@ from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, Off
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.outgoing import check_timestamp, check_topic
-from tarry.client.errors import ClientError, timed_out
 from tarry.client.settings import ConsumerSettings
 from tarry.client.sync.driver import Driver, Tell, monotonic_ms, system_random, wait_telling
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.handed_out import HandedOut
+from tarry.link.errors import ClientError, timed_out
 
 Place = tuple[str, int]
 

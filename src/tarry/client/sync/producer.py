@@ -29,11 +29,12 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
-from tarry.client.errors import BufferFull, ClientError, timed_out
+from tarry.client.errors import BufferFull
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.delivery import Delivery
 from tarry.client.sync.driver import Tell, monotonic_ms, system_random, wait_telling, wall_ms
+from tarry.link.errors import ClientError, timed_out
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 

@@ -15,9 +15,10 @@ from collections import deque
 from collections.abc import Sequence
 from typing import Final
 
-from tarry.base.doors import connected, disconnected, received
-from tarry.client.core.events import ClientEvent, Close, Connect, Output, Resolve, Resolved, Send
-from tarry.client.settings import Address, ClientSettings
+from tarry.base.doors import connected_to, disconnected, received
+from tarry.client.core.events import Output
+from tarry.client.settings import ClientSettings
+from tarry.link.events import Address, Close, Connect, LinkEvent, Resolve, Resolved, Send
 
 # One read: a fetch answer of 1 MiB takes four of them, small answers waste nothing.
 READ_BYTES: Final = 256 * 1024
@@ -48,7 +49,7 @@ class Sockets:
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
-        self._events: list[ClientEvent] = []
+        self._events: list[LinkEvent] = []
         self._resolved: deque[Resolved] = deque()
 
     # --- Outputs
@@ -159,7 +160,7 @@ class Sockets:
 
     # --- Events
 
-    def poll(self, timeout_ms: int) -> list[ClientEvent]:
+    def poll(self, timeout_ms: int) -> list[LinkEvent]:
         """Wait for something to happen, `timeout_ms` at most; what happened."""
         waits_ms = 0 if self._events or self._resolved else timeout_ms
         for key, mask in self._selector.select(waits_ms / 1000):
@@ -189,7 +190,7 @@ class Sockets:
             return
         stream.is_connecting = False
         self._set_interest(stream)
-        self._events.append(connected(stream.connection_id, "", ""))
+        self._events.append(connected_to(stream.connection_id, ""))
 
     def _read(self, stream: _Stream) -> None:
         try:

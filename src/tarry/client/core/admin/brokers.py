@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from tarry.client.core.admin.calls import TopicList
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import Broker, Topic, brokers_of
+from tarry.client.core.metadata import Broker, Topic, brokers_of, topic_of
+from tarry.client.core.refresh import metadata_request
+from tarry.client.core.routing import ANYONE
+from tarry.link.errand import Call
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.metadata import MetadataResponse, decode_metadata_response
 
 
 class View(NamedTuple):
@@ -16,21 +21,24 @@ class View(NamedTuple):
     topics: dict[str, Topic]
 
 
-class ClusterView(TopicList):
+class ClusterView(Call[MetadataResponse, View]):
     """Result: a View with the named topics."""
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__(names)
+        super().__init__(api_keys.METADATA, decode_metadata_response, ANYONE)
+        self.names = names
 
-    def interpret(self, response: Any, version: int) -> Any:
-        topics = super().interpret(response, version)
-        return View(brokers_of(response.brokers), {topic.name: topic for topic in topics})
+    def build(self, version: int) -> Message:
+        return metadata_request(self.names, version)
+
+    def interpret(self, response: MetadataResponse) -> View:
+        topics = {one.name or "": topic_of(one.name or "", one) for one in response.topics}
+        return View(brokers_of(response.brokers), topics)
 
     def brokers(self, connections: Connections) -> dict[int, Broker]:
         """The brokers that were told, made known to the connections.  Raises why there are none."""
         if self.error is not None:
             raise self.error
-        view: View = self.result
-        for broker in view.brokers.values():
+        for broker in self.result.brokers.values():
             connections.add_broker(broker.broker_id, broker.address)
-        return view.brokers
+        return self.result.brokers

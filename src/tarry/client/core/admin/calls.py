@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
-import tarry
 from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.call import ANYONE, CONTROLLER, Call
-from tarry.client.core.connection import SOFTWARE_NAME
 from tarry.client.core.metadata import Broker, Topic, topic_of
-from tarry.client.core.refresh import VERSION_NO_CREATE
-from tarry.client.core.versions import VersionTable, version_table
-from tarry.client.errors import BrokerError, ClientError
-from tarry.client.settings import Address
+from tarry.client.core.refresh import metadata_request
+from tarry.client.core.routing import ANYONE, CONTROLLER
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Call
+from tarry.link.errors import ClientError
+from tarry.link.events import Address
+from tarry.link.versions import VersionTable, version_table, versions_request
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import (
-    ApiVersionsRequest,
+    ApiVersionsResponse,
     decode_api_versions_response,
 )
 from tarry.protocol.messages.create_topics import (
@@ -24,26 +24,29 @@ from tarry.protocol.messages.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
     CreateTopicsRequest,
+    CreateTopicsResponse,
     decode_create_topics_response,
 )
 from tarry.protocol.messages.delete_topics import (
     DeleteTopicsRequest,
+    DeleteTopicsResponse,
     DeleteTopicState,
     decode_delete_topics_response,
 )
 from tarry.protocol.messages.describe_cluster import (
     DescribeClusterRequest,
+    DescribeClusterResponse,
     decode_describe_cluster_response,
 )
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
     DescribeConfigsResourceResult,
+    DescribeConfigsResponse,
     decode_describe_configs_response,
 )
 from tarry.protocol.messages.metadata import (
-    MetadataRequest,
-    MetadataRequestTopic,
+    MetadataResponse,
     decode_metadata_response,
 )
 
@@ -130,7 +133,7 @@ class ClusterDescription(NamedTuple):
     fenced_ids: list[int]
 
 
-class CreateTopics(Call):
+class CreateTopics(Call[CreateTopicsResponse, list[TopicOutcome]]):
     """Result: a list of TopicOutcome."""
 
     def __init__(self, topics: list[NewTopic], *, validate_only: bool) -> None:
@@ -138,14 +141,14 @@ class CreateTopics(Call):
         self.topics = topics
         self.validate_only = validate_only
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         return CreateTopicsRequest(
             topics=[_creatable(topic) for topic in self.topics],
-            timeout_ms=timeout_ms,
+            timeout_ms=self.timeout_ms,
             validate_only=self.validate_only,
         )
 
-    def interpret(self, response: Any, version: int) -> list[TopicOutcome]:
+    def interpret(self, response: CreateTopicsResponse) -> list[TopicOutcome]:
         outcomes: list[TopicOutcome] = []
         for topic in response.topics:
             sentence = topic.error_message or f"topic {topic.name} was not made"
@@ -184,20 +187,20 @@ def unknown_topic(name: str) -> BrokerError:
     return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 
-class DeleteTopics(Call):
+class DeleteTopics(Call[DeleteTopicsResponse, list[TopicOutcome]]):
     """Result: a list of TopicOutcome."""
 
     def __init__(self, names: list[str]) -> None:
         super().__init__(api_keys.DELETE_TOPICS, decode_delete_topics_response, CONTROLLER)
         self.names = names
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         if version >= DELETE_VERSION_WITH_STATES:
             states = [DeleteTopicState(name) for name in self.names]
-            return DeleteTopicsRequest(topics=states, timeout_ms=timeout_ms)
-        return DeleteTopicsRequest(topic_names=list(self.names), timeout_ms=timeout_ms)
+            return DeleteTopicsRequest(topics=states, timeout_ms=self.timeout_ms)
+        return DeleteTopicsRequest(topic_names=list(self.names), timeout_ms=self.timeout_ms)
 
-    def interpret(self, response: Any, version: int) -> list[TopicOutcome]:
+    def interpret(self, response: DeleteTopicsResponse) -> list[TopicOutcome]:
         outcomes: list[TopicOutcome] = []
         for answer in response.responses:
             name = answer.name or ""
@@ -208,24 +211,20 @@ class DeleteTopics(Call):
         return outcomes
 
 
-class TopicList(Call):
+class TopicList(Call[MetadataResponse, list[Topic]]):
     """Result: topics with their partitions and errors, by name; all of them if `names` is None.
 
     Never makes a topic.
     """
 
     def __init__(self, names: list[str] | None) -> None:
-        super().__init__(api_keys.METADATA, decode_metadata_response)
+        super().__init__(api_keys.METADATA, decode_metadata_response, ANYONE)
         self.names = names
 
-    def build(self, version: int, timeout_ms: int) -> Message:
-        if self.names is None:
-            # In version 0 an empty list asks for all; null came with version 1.
-            return MetadataRequest(topics=[] if version == 0 else None)
-        topics = [MetadataRequestTopic(name=name) for name in self.names]
-        return MetadataRequest(topics=topics, allow_auto_topic_creation=version < VERSION_NO_CREATE)
+    def build(self, version: int) -> Message:
+        return metadata_request(self.names, version)
 
-    def interpret(self, response: Any, version: int) -> list[Topic]:
+    def interpret(self, response: MetadataResponse) -> list[Topic]:
         topics = [topic_of(answer.name or "", answer) for answer in response.topics]
         return sorted(topics, key=_name_of)
 
@@ -234,11 +233,11 @@ def _name_of(topic: Topic) -> str:
     return topic.name
 
 
-# From this version on brokers explain their settings.
+# From this self.version on brokers explain their settings.
 VERSION_WITH_DOCUMENTATION: Final = 3
 
 
-class DescribeConfigs(Call):
+class DescribeConfigs(Call[DescribeConfigsResponse, list[ConfigEntry] | ClientError]):
     """Result: the settings of one topic or broker, by name, or the error that there is no such
     topic; no name: what is set for all brokers.
 
@@ -252,14 +251,14 @@ class DescribeConfigs(Call):
         self.name = name
         self.explain = explain
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         resource = DescribeConfigsResource(self.resource_type, self.name, None)
         request = DescribeConfigsRequest(resources=[resource], include_synonyms=self.explain)
         if version >= VERSION_WITH_DOCUMENTATION:
             request.include_documentation = self.explain
         return request
 
-    def interpret(self, response: Any, version: int) -> list[ConfigEntry] | ClientError:
+    def interpret(self, response: DescribeConfigsResponse) -> list[ConfigEntry] | ClientError:
         entries: list[ConfigEntry] = []
         for result in response.results:
             if result.error_code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -290,19 +289,19 @@ def _source(number: int) -> str:
     return SOURCES.get(number, "unknown")
 
 
-class DescribeCluster(Call):
+class DescribeCluster(Call[DescribeClusterResponse, ClusterDescription]):
     """Result: ClusterDescription."""
 
     def __init__(self) -> None:
-        super().__init__(api_keys.DESCRIBE_CLUSTER, decode_describe_cluster_response)
+        super().__init__(api_keys.DESCRIBE_CLUSTER, decode_describe_cluster_response, ANYONE)
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         request = DescribeClusterRequest()
         if version >= VERSION_WITH_FENCED:
             request.include_fenced_brokers = True
         return request
 
-    def interpret(self, response: Any, version: int) -> ClusterDescription:
+    def interpret(self, response: DescribeClusterResponse) -> ClusterDescription:
         if response.error_code != NONE:
             sentence = response.error_message or "the cluster is not described"
             raise BrokerError(response.error_code, sentence)
@@ -321,16 +320,16 @@ def _id_of(broker: Broker) -> int:
     return broker.broker_id
 
 
-class ApiVersions(Call):
+class ApiVersions(Call[ApiVersionsResponse, VersionTable]):
     """Result: the versions that a broker takes, by API key."""
 
     def __init__(self, broker_id: int = ANYONE) -> None:
         super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, broker_id)
 
-    def build(self, version: int, timeout_ms: int) -> Message:
-        return ApiVersionsRequest(SOFTWARE_NAME, tarry.__version__)
+    def build(self, version: int) -> Message:
+        return versions_request()
 
-    def interpret(self, response: Any, version: int) -> VersionTable:
+    def interpret(self, response: ApiVersionsResponse) -> VersionTable:
         if response.error_code != NONE:
             raise BrokerError(response.error_code, "the broker does not tell its versions")
         return version_table(response)

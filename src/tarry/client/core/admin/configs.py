@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.client.core.admin.calls import RESOURCE_BROKER, unknown_topic
-from tarry.client.core.call import ANYONE, Call
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.core.routing import ANYONE
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Call
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (
     AlterableConfig,
     AlterConfigsResource,
     IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
     decode_incremental_alter_configs_response,
 )
 
@@ -32,7 +35,7 @@ class ConfigChange(NamedTuple):
     value: str | None = None
 
 
-class ChangeConfigs(Call):
+class ChangeConfigs(Call[IncrementalAlterConfigsResponse, ClientError | None]):
     """Changes settings of one topic or broker, all of them or none; no name: of all brokers.
 
     Result: nothing, or the error that there is no such topic.  Other refusals are raised.
@@ -50,12 +53,12 @@ class ChangeConfigs(Call):
         self.changes = changes
         self.validate_only = validate_only
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         configs = [AlterableConfig(one.name, one.operation, one.value) for one in self.changes]
         resource = AlterConfigsResource(self.resource_type, self.name, configs)
         return IncrementalAlterConfigsRequest([resource], self.validate_only)
 
-    def interpret(self, response: Any, version: int) -> ClientError | None:
+    def interpret(self, response: IncrementalAlterConfigsResponse) -> ClientError | None:
         for answer in response.responses:
             if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 return unknown_topic(self.name)

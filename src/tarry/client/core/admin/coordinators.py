@@ -7,72 +7,53 @@ reached is looked up again, and the others do not wait for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, Generic
 
 from tarry.base.errors import (
     COORDINATOR_LOAD_IN_PROGRESS,
     COORDINATOR_NOT_AVAILABLE,
-    NONE,
     NOT_COORDINATOR,
 )
-from tarry.client.core.admin.errand import Pause, Steps
-from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
+from tarry.client.core.find_coordinator import Found, coordinators_of, find_coordinator_request
 from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError, TimedOut
-from tarry.client.settings import Address
+from tarry.client.core.routing import ANYONE
+from tarry.client.errors import BrokerError
+from tarry.link.errand import A, Call, Outcomes, Steps, until_settled
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.exchange import Decoder, R
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
+    FindCoordinatorResponse,
     decode_find_coordinator_response,
 )
-
-KEY_TYPE_GROUP: Final = 0
-
-# From this version on one request asks for several groups.
-VERSION_WITH_KEYS: Final = 4
 
 # The group is elsewhere, or is not there yet: ask for its coordinator again, after a pause.
 MOVED: Final = frozenset({COORDINATOR_LOAD_IN_PROGRESS, COORDINATOR_NOT_AVAILABLE, NOT_COORDINATOR})
 
-Found = Broker | ClientError
 
-
-class FindCoordinator(Call):
+class FindCoordinator(Call[FindCoordinatorResponse, dict[str, Found]]):
     """Result: for each group its coordinator or an error; only for the first one of several where
     the broker takes one a request."""
 
     def __init__(self, group_ids: list[str]) -> None:
-        super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response)
+        super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, ANYONE)
         self.group_ids = group_ids
 
-    def build(self, version: int, timeout_ms: int) -> Message:
-        if version >= VERSION_WITH_KEYS:
-            return FindCoordinatorRequest(
-                key_type=KEY_TYPE_GROUP, coordinator_keys=list(self.group_ids)
-            )
-        return FindCoordinatorRequest(key=self.group_ids[0], key_type=KEY_TYPE_GROUP)
+    def build(self, version: int) -> Message:
+        return find_coordinator_request(self.group_ids, version)
 
-    def interpret(self, response: Any, version: int) -> dict[str, Found]:
-        if version < VERSION_WITH_KEYS:
-            return {self.group_ids[0]: _coordinator_of(self.group_ids[0], response)}
-        return {one.key: _coordinator_of(one.key, one) for one in response.coordinators}
-
-
-def _coordinator_of(group_id: str, answer: Any) -> Found:
-    if answer.error_code != NONE:
-        sentence = answer.error_message or f"no broker coordinates group {group_id}"
-        return BrokerError(answer.error_code, sentence)
-    return Broker(answer.node_id, Address(answer.host, answer.port), None)
+    def interpret(self, response: FindCoordinatorResponse) -> dict[str, Found]:
+        return coordinators_of(self.group_ids, response, self.version)
 
 
 def find_coordinators(
     connections: Connections, group_ids: Iterable[str]
-) -> Steps[dict[str, Found]]:
+) -> Steps[dict[str, Broker | ClientError]]:
     """The coordinator of each group, asked once; an error in place of one that is not known."""
-    found: dict[str, Found] = {}
+    found: dict[str, Broker | ClientError] = {}
     left = list(dict.fromkeys(group_ids))
     calls = [FindCoordinator(left)] if left else []
     while calls:
@@ -94,72 +75,50 @@ def find_coordinators(
     return found
 
 
-class GroupsCall(Call):
+class GroupsCall(Call[R, dict[str, A | ClientError]], Generic[R, A]):
     """A call to one coordinator about some of its groups.  Result: for each group an answer or
     the error of this group alone."""
 
     repeats = False
 
-    def __init__(self, api_key: int, decode: Any, broker_id: int, group_ids: list[str]) -> None:
+    def __init__(
+        self, api_key: int, decode: Decoder[R], broker_id: int, group_ids: list[str]
+    ) -> None:
         super().__init__(api_key, decode, broker_id)
         self.group_ids = group_ids
 
 
-MakeCall = Callable[[Broker, list[str]], list[GroupsCall]]
+MakeCalls = Callable[[Broker, list[str]], Sequence[GroupsCall[Any, A]]]
 
 
 def at_coordinators(
-    connections: Connections, group_ids: Iterable[str], make: MakeCall
-) -> Steps[dict[str, Any]]:
+    connections: Connections, group_ids: Iterable[str], make: MakeCalls[A]
+) -> Steps[dict[str, A | ClientError]]:
     """What the calls of `make` brought for each group, or its error; until the time is up."""
-    wanted = list(dict.fromkeys(group_ids))
-    answers: dict[str, Any] = {}
-    failures = 0
-    while True:
-        reasons: dict[str, ClientError] = {}
-        found = yield from find_coordinators(connections, _without(wanted, answers))
+
+    def attempt(outcomes: Outcomes[str, A]) -> Steps[None]:
+        found = yield from find_coordinators(connections, outcomes.left)
         by_broker: dict[int, tuple[Broker, list[str]]] = {}
         for group_id, coordinator in found.items():
             if isinstance(coordinator, ClientError):
-                _settle(answers, reasons, group_id, coordinator)
+                outcomes.settle(group_id, coordinator)
             else:
                 by_broker.setdefault(coordinator.broker_id, (coordinator, []))[1].append(group_id)
         calls = [call for broker, ids in by_broker.values() for call in make(broker, ids)]
         yield calls
         for call in calls:
-            told = call.result if call.error is None else dict.fromkeys(call.group_ids, call.error)
-            for group_id in call.group_ids:
-                _settle(answers, reasons, group_id, told.get(group_id, _SILENT))
-        if not reasons:
-            return {group_id: answers[group_id] for group_id in wanted}
-        failures += 1
-        try:
-            yield Pause(failures, next(iter(reasons.values())))
-        except TimedOut:
-            for group_id, reason in reasons.items():
-                late = "" if isinstance(reason, TimedOut) else "no answer in time: "
-                answers[group_id] = TimedOut(f"group {group_id}: {late}{reason}")
-            return {group_id: answers[group_id] for group_id in wanted}
+            outcomes.settle_call(call, call.group_ids, _SILENT)
+
+    return until_settled(Outcomes(group_ids, _may_pass), attempt, _late_error)
 
 
 _SILENT: Final = ClientError("the coordinator did not answer for this group")
 
 
-def _without(wanted: list[str], answers: dict[str, Any]) -> list[str]:
-    return [group_id for group_id in wanted if group_id not in answers]
+def _may_pass(error: ClientError) -> bool:
+    return error.code in MOVED if isinstance(error, BrokerError) else error.is_retriable
 
 
-def _settle(
-    answers: dict[str, Any], reasons: dict[str, ClientError], group_id: str, answer: Any
-) -> None:
-    """Keep what will not change; errors that may pass are reasons to ask again."""
-    if _may_pass(answer):
-        reasons[group_id] = answer
-    else:
-        answers[group_id] = answer
-
-
-def _may_pass(answer: Any) -> bool:
-    if isinstance(answer, BrokerError):
-        return answer.code in MOVED
-    return isinstance(answer, ClientError) and answer.is_retriable
+def _late_error(group_id: str, reason: ClientError, late: TimedOut) -> ClientError:
+    words = "" if isinstance(reason, TimedOut) else "no answer in time: "
+    return TimedOut(f"group {group_id}: {words}{reason}")

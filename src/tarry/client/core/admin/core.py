@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from tarry.base.doors import Random
-from tarry.client.core.admin.errand import Errand, Errands
 from tarry.client.core.consumer.lookup import Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
-from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
+from tarry.link.errand import Errand
 
 
 class AdminCore(ClientCore):
@@ -18,12 +17,11 @@ class AdminCore(ClientCore):
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
-        self.errands = Errands(self)
 
     # Any: each errand has an answer of its own class.
     def begin_errand(self, errand: Errand[Any], timeout_ms: int) -> None:
         """Do several calls for one answer; ends as `errand.is_done`."""
-        self.errands.begin(errand, timeout_ms)
+        self.errands.begin(errand, timeout_ms, self.now_ms)
 
     def begin_query(self, query: OffsetQuery) -> None:
         for topic, _ in query.wanted:
@@ -33,7 +31,3 @@ class AdminCore(ClientCore):
     def work(self, now_ms: int) -> None:
         self.errands.work(now_ms)
         self.lookup.work(now_ms)
-
-    def close(self) -> None:
-        self.errands.fail_all(ClientClosed("the client was closed"))
-        super().close()

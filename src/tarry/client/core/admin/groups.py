@@ -8,8 +8,6 @@ from typing import Any, Final, NamedTuple
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NONE
 from tarry.client.core.admin.brokers import ClusterView
 from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
-from tarry.client.core.admin.errand import Steps
-from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
@@ -17,18 +15,26 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     decode_assignment,
 )
 from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError, UnsupportedVersion
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Call, Steps
+from tarry.link.errors import ClientError, UnsupportedVersion
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import (
     DeleteGroupsRequest,
+    DeleteGroupsResponse,
     decode_delete_groups_response,
 )
 from tarry.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
+    DescribeGroupsResponse,
     decode_describe_groups_response,
 )
-from tarry.protocol.messages.list_groups import ListGroupsRequest, decode_list_groups_response
+from tarry.protocol.messages.list_groups import (
+    ListGroupsRequest,
+    ListGroupsResponse,
+    decode_list_groups_response,
+)
 from tarry.wire.reader import MalformedData
 
 # From these versions on groups can be listed by state and by type.
@@ -80,7 +86,7 @@ class GroupOutcome(NamedTuple):
     error: ClientError | None
 
 
-class ListGroups(Call):
+class ListGroups(Call[ListGroupsResponse, list[ListedGroup]]):
     """Result: the groups of one broker."""
 
     def __init__(self, broker_id: int, states: list[str], types: list[str]) -> None:
@@ -88,7 +94,7 @@ class ListGroups(Call):
         self.states = states
         self.types = types
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         request = ListGroupsRequest()
         if version >= VERSION_WITH_STATES:
             request.states_filter = self.states
@@ -96,12 +102,12 @@ class ListGroups(Call):
             request.types_filter = self.types
         return request
 
-    def interpret(self, response: Any, version: int) -> list[ListedGroup]:
+    def interpret(self, response: ListGroupsResponse) -> list[ListedGroup]:
         if response.error_code != NONE:
             sentence = f"broker {self.target} does not list its groups"
             raise BrokerError(response.error_code, sentence)
-        if (self.states and version < VERSION_WITH_STATES) or (
-            self.types and version < VERSION_WITH_TYPES
+        if (self.states and self.version < VERSION_WITH_STATES) or (
+            self.types and self.version < VERSION_WITH_TYPES
         ):
             raise UnsupportedVersion(
                 f"broker {self.target} cannot choose groups by state or type; list all of them"
@@ -132,7 +138,7 @@ def list_groups(
     return sorted(found.values())
 
 
-class DescribeGroups(GroupsCall):
+class DescribeGroups(GroupsCall[DescribeGroupsResponse, GroupDescription]):
     """Result: for each group its description or error."""
 
     def __init__(self, coordinator: Broker, group_ids: list[str]) -> None:
@@ -140,10 +146,12 @@ class DescribeGroups(GroupsCall):
         super().__init__(api_keys.DESCRIBE_GROUPS, decode, coordinator.broker_id, group_ids)
         self.coordinator = coordinator
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         return DescribeGroupsRequest(groups=list(self.group_ids))
 
-    def interpret(self, response: Any, version: int) -> dict[str, GroupDescription | ClientError]:
+    def interpret(
+        self, response: DescribeGroupsResponse
+    ) -> dict[str, GroupDescription | ClientError]:
         return {one.group_id: self._described(one) for one in response.groups}
 
     def _described(self, answer: Any) -> GroupDescription | ClientError:
@@ -201,13 +209,12 @@ def not_found(group_id: str, sentence: str | None) -> BrokerError:
 def describe_groups(
     connections: Connections, group_ids: Iterable[str]
 ) -> Steps[dict[str, GroupDescription | ClientError]]:
-    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
-        return [DescribeGroups(coordinator, ids)]
+    return at_coordinators(
+        connections, group_ids, lambda coordinator, ids: [DescribeGroups(coordinator, ids)]
+    )
 
-    return at_coordinators(connections, group_ids, make)
 
-
-class DeleteGroups(GroupsCall):
+class DeleteGroups(GroupsCall[DeleteGroupsResponse, None]):
     """Result: for each group None or its error."""
 
     def __init__(self, broker_id: int, group_ids: list[str]) -> None:
@@ -215,10 +222,10 @@ class DeleteGroups(GroupsCall):
             api_keys.DELETE_GROUPS, decode_delete_groups_response, broker_id, group_ids
         )
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         return DeleteGroupsRequest(groups_names=list(self.group_ids))
 
-    def interpret(self, response: Any, version: int) -> dict[str, ClientError | None]:
+    def interpret(self, response: DeleteGroupsResponse) -> dict[str, ClientError | None]:
         return {one.group_id: _undeleted(one.group_id, one.error_code) for one in response.results}
 
 
@@ -235,7 +242,6 @@ def _undeleted(group_id: str, code: int) -> ClientError | None:
 def delete_groups(
     connections: Connections, group_ids: Iterable[str]
 ) -> Steps[dict[str, ClientError | None]]:
-    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
-        return [DeleteGroups(coordinator.broker_id, ids)]
-
-    return at_coordinators(connections, group_ids, make)
+    return at_coordinators(
+        connections, group_ids, lambda coordinator, ids: [DeleteGroups(coordinator.broker_id, ids)]
+    )

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tarry.base.errors import NONE
 from tarry.client.core.admin.brokers import ClusterView
-from tarry.client.core.admin.errand import Steps
-from tarry.client.core.call import Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Call, Steps
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_log_dirs import (
     DescribableLogDirTopic,
     DescribeLogDirsRequest,
+    DescribeLogDirsResponse,
     decode_describe_log_dirs_response,
 )
 
@@ -41,21 +42,21 @@ class LogDirectory(NamedTuple):
     replicas: list[ReplicaSize]
 
 
-class DescribeLogDirs(Call):
+class DescribeLogDirs(Call[DescribeLogDirsResponse, list[LogDirectory]]):
     """Result: the directories of one broker, with the partitions asked for (None: all)."""
 
     def __init__(self, broker_id: int, topics: Mapping[str, Sequence[int]] | None) -> None:
         super().__init__(api_keys.DESCRIBE_LOG_DIRS, decode_describe_log_dirs_response, broker_id)
         self.topics = topics
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         if self.topics is None:
             return DescribeLogDirsRequest(topics=None)
         return DescribeLogDirsRequest(
             topics=[DescribableLogDirTopic(name, [*some]) for name, some in self.topics.items()]
         )
 
-    def interpret(self, response: Any, version: int) -> list[LogDirectory]:
+    def interpret(self, response: DescribeLogDirsResponse) -> list[LogDirectory]:
         sentence = f"broker {self.target} does not describe its log directories"
         if response.error_code != NONE:
             raise BrokerError(response.error_code, sentence)

@@ -14,16 +14,17 @@ import msgspec
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NONE
 from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
-from tarry.client.core.admin.errand import Steps
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Steps
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,
     DescribeConfigsResource,
+    DescribeConfigsResponse,
     decode_describe_configs_response,
 )
 
@@ -50,7 +51,7 @@ class GroupMemory(NamedTuple):
     notes: list[GroupNote]
 
 
-class RecallGroup(GroupsCall):
+class RecallGroup(GroupsCall[DescribeConfigsResponse, GroupMemory | None]):
     """Result: the memory of the group, None if the broker keeps none, or an error."""
 
     def __init__(self, broker_id: int, group_id: str) -> None:
@@ -58,11 +59,13 @@ class RecallGroup(GroupsCall):
         super().__init__(api_keys.DESCRIBE_CONFIGS, decode, broker_id, [group_id])
         self.group_id = group_id
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         resource = DescribeConfigsResource(RESOURCE_GROUP, self.group_id, None)
         return DescribeConfigsRequest(resources=[resource])
 
-    def interpret(self, response: Any, version: int) -> dict[str, GroupMemory | ClientError | None]:
+    def interpret(
+        self, response: DescribeConfigsResponse
+    ) -> dict[str, GroupMemory | ClientError | None]:
         result = response.results[0]
         told = {entry.name: entry.value or "" for entry in result.configs}
         error_code = result.error_code or int(told.get(NO_NOTES, NONE))
@@ -87,7 +90,8 @@ def _note(text: str) -> GroupNote:
 def recall_group(
     connections: Connections, group_id: str
 ) -> Steps[dict[str, GroupMemory | ClientError | None]]:
-    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
-        return [RecallGroup(coordinator.broker_id, group_id)]
-
-    return at_coordinators(connections, [group_id], make)
+    return at_coordinators(
+        connections,
+        [group_id],
+        lambda coordinator, ids: [RecallGroup(coordinator.broker_id, group_id)],
+    )

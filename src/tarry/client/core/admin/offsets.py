@@ -14,35 +14,39 @@ from tarry.base.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinators
-from tarry.client.core.admin.errand import Steps
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.offsets import (
-    FETCH_VERSION_WITH_GROUPS,
     NO_OFFSET,
     CommittedOffset,
     commit_request,
     offset_fetch_request,
+    told_offsets,
 )
-from tarry.client.core.metadata import Broker
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Steps
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.offset_commit import decode_offset_commit_response
+from tarry.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    decode_offset_commit_response,
+)
 from tarry.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
     decode_offset_delete_response,
 )
-from tarry.protocol.messages.offset_fetch import decode_offset_fetch_response
+from tarry.protocol.messages.offset_fetch import OffsetFetchResponse, decode_offset_fetch_response
 
 PartitionErrors = dict[Place, ClientError | None]
 
 
-class FetchOffsets(GroupsCall):
+class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]):
     """Result: what the group committed, by partition; nothing for partitions without a commit."""
 
     def __init__(self, broker_id: int, group_id: str, places: list[Place] | None) -> None:
@@ -50,27 +54,24 @@ class FetchOffsets(GroupsCall):
         self.group_id = group_id
         self.places = places
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         places = None if self.places is None else sorted(self.places)
         return offset_fetch_request(self.group_id, places, version, require_stable=False)
 
     def interpret(
-        self, response: Any, version: int
+        self, response: OffsetFetchResponse
     ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
-        answer = response.groups[0] if version >= FETCH_VERSION_WITH_GROUPS else response
-        if answer.error_code != NONE:
+        told = told_offsets(response)
+        if told.error_code != NONE:
             sentence = f"the offsets of group {self.group_id} are not told"
-            return {self.group_id: BrokerError(answer.error_code, sentence)}
+            return {self.group_id: BrokerError(told.error_code, sentence)}
         found: dict[Place, CommittedOffset] = {}
-        for topic in answer.topics:
-            for one in topic.partitions:
-                if one.error_code != NONE:
-                    sentence = f"the offset of {topic.name} [{one.partition_index}] is not told"
-                    return {self.group_id: BrokerError(one.error_code, sentence)}
-                if one.committed_offset != NO_OFFSET:
-                    found[topic.name, one.partition_index] = CommittedOffset(
-                        one.committed_offset, one.committed_leader_epoch, one.metadata or ""
-                    )
+        for (topic, index), (error_code, committed) in told.places.items():
+            if error_code != NONE:
+                sentence = f"the offset of {topic} [{index}] is not told"
+                return {self.group_id: BrokerError(error_code, sentence)}
+            if committed.offset != NO_OFFSET:
+                found[topic, index] = committed
         return {self.group_id: dict(sorted(found.items()))}
 
 
@@ -78,14 +79,16 @@ def fetch_offsets(
     connections: Connections, group_ids: Iterable[str], places: list[Place] | None
 ) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
     """What each group committed for the places, or for all that it committed anything for."""
+    return at_coordinators(
+        connections,
+        group_ids,
+        lambda coordinator, ids: [
+            FetchOffsets(coordinator.broker_id, group_id, places) for group_id in ids
+        ],
+    )
 
-    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
-        return [FetchOffsets(coordinator.broker_id, group_id, places) for group_id in ids]
 
-    return at_coordinators(connections, group_ids, make)
-
-
-class CommitOffsets(GroupsCall):
+class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
     """Commits from outside the group.  Result: for each partition None or its error."""
 
     def __init__(self, broker_id: int, group_id: str, offsets: Mapping[Place, int]) -> None:
@@ -95,13 +98,13 @@ class CommitOffsets(GroupsCall):
         self.group_id = group_id
         self.offsets = offsets
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         # Of a client that is no member of the group it commits for.
         nobody = Identity(self.group_id, "", None, GENERATION_UNKNOWN)
         offsets = {place: CommittedOffset(self.offsets[place]) for place in sorted(self.offsets)}
         return commit_request(nobody, offsets, version)
 
-    def interpret(self, response: Any, version: int) -> dict[str, PartitionErrors | ClientError]:
+    def interpret(self, response: OffsetCommitResponse) -> dict[str, PartitionErrors | ClientError]:
         for topic in response.topics:
             for one in topic.partitions:
                 if one.error_code in MOVED:
@@ -123,13 +126,14 @@ class CommitOffsets(GroupsCall):
 def commit_offsets(
     connections: Connections, group_id: str, offsets: Mapping[Place, int]
 ) -> Steps[dict[str, PartitionErrors | ClientError]]:
-    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
-        return [CommitOffsets(coordinator.broker_id, group_id, offsets)]
+    return at_coordinators(
+        connections,
+        [group_id],
+        lambda coordinator, ids: [CommitOffsets(coordinator.broker_id, group_id, offsets)],
+    )
 
-    return at_coordinators(connections, [group_id], make)
 
-
-class DeleteOffsets(GroupsCall):
+class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
     """Result: for each partition None or its error, or the error of the group."""
 
     def __init__(self, broker_id: int, group_id: str, places: list[Place]) -> None:
@@ -139,7 +143,7 @@ class DeleteOffsets(GroupsCall):
         self.group_id = group_id
         self.places = places
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         topics = [
             OffsetDeleteRequestTopic(
                 name, [OffsetDeleteRequestPartition(index) for index in indexes]
@@ -148,7 +152,7 @@ class DeleteOffsets(GroupsCall):
         ]
         return OffsetDeleteRequest(group_id=self.group_id, topics=topics)
 
-    def interpret(self, response: Any, version: int) -> dict[str, PartitionErrors | ClientError]:
+    def interpret(self, response: OffsetDeleteResponse) -> dict[str, PartitionErrors | ClientError]:
         code = response.error_code
         if code == GROUP_ID_NOT_FOUND:
             return {self.group_id: not_found(self.group_id, None)}
@@ -173,10 +177,11 @@ class DeleteOffsets(GroupsCall):
 def delete_offsets(
     connections: Connections, group_id: str, places: list[Place]
 ) -> Steps[dict[str, PartitionErrors | ClientError]]:
-    def make(coordinator: Broker, ids: list[str]) -> list[GroupsCall]:
-        return [DeleteOffsets(coordinator.broker_id, group_id, places)]
-
-    return at_coordinators(connections, [group_id], make)
+    return at_coordinators(
+        connections,
+        [group_id],
+        lambda coordinator, ids: [DeleteOffsets(coordinator.broker_id, group_id, places)],
+    )
 
 
 def _partition_errors(response: Any, error_of: Any) -> PartitionErrors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from tarry.base.errors import (
     ERRORS,
@@ -16,23 +16,26 @@ from tarry.base.errors import (
 )
 from tarry.client.core.admin.brokers import ClusterView, View
 from tarry.client.core.admin.calls import TopicOutcome, topic_error, unknown_topic
-from tarry.client.core.admin.errand import Pause, Steps
-from tarry.client.core.call import CONTROLLER, Call
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
 from tarry.client.core.metadata import NO_LEADER
-from tarry.client.errors import BrokerError, ClientError, TimedOut, UnknownTopic
+from tarry.client.core.routing import CONTROLLER
+from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.link.errand import Call, Outcomes, Steps, until_settled
+from tarry.link.errors import ClientError, TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsAssignment,
     CreatePartitionsRequest,
+    CreatePartitionsResponse,
     CreatePartitionsTopic,
     decode_create_partitions_response,
 )
 from tarry.protocol.messages.delete_records import (
     DeleteRecordsPartition,
     DeleteRecordsRequest,
+    DeleteRecordsResponse,
     DeleteRecordsTopic,
     decode_delete_records_response,
 )
@@ -41,7 +44,7 @@ from tarry.protocol.messages.delete_records import (
 TO_THE_END: Final = -1
 
 
-class CreatePartitions(Call):
+class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
     """Grows one topic to `count` partitions.  Result: its TopicOutcome."""
 
     def __init__(
@@ -53,14 +56,14 @@ class CreatePartitions(Call):
         self.assignment = assignment
         self.validate_only = validate_only
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         assignments = None
         if self.assignment is not None:
             assignments = [CreatePartitionsAssignment(ids) for ids in self.assignment]
         topic = CreatePartitionsTopic(self.name, self.count, assignments)
-        return CreatePartitionsRequest([topic], timeout_ms, self.validate_only)
+        return CreatePartitionsRequest([topic], self.timeout_ms, self.validate_only)
 
-    def interpret(self, response: Any, version: int) -> TopicOutcome:
+    def interpret(self, response: CreatePartitionsResponse) -> TopicOutcome:
         answer = response.results[0]
         sentence = answer.error_message or f"topic {self.name} did not get more partitions"
         if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -73,7 +76,7 @@ class CreatePartitions(Call):
 DeletedRecords = dict[Place, int | ClientError]
 
 
-class DeleteRecords(Call):
+class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
     """Deletes records at one leader.  Result: DeletedRecords."""
 
     repeats = False
@@ -82,7 +85,7 @@ class DeleteRecords(Call):
         super().__init__(api_keys.DELETE_RECORDS, decode_delete_records_response, broker_id)
         self.offsets = offsets
 
-    def build(self, version: int, timeout_ms: int) -> Message:
+    def build(self, version: int) -> Message:
         topics = [
             DeleteRecordsTopic(
                 name,
@@ -90,9 +93,9 @@ class DeleteRecords(Call):
             )
             for name, indexes in by_topic(sorted(self.offsets)).items()
         ]
-        return DeleteRecordsRequest(topics, timeout_ms)
+        return DeleteRecordsRequest(topics, self.timeout_ms)
 
-    def interpret(self, response: Any, version: int) -> DeletedRecords:
+    def interpret(self, response: DeleteRecordsResponse) -> DeletedRecords:
         found: DeletedRecords = {}
         for topic in response.topics:
             for one in topic.partitions:
@@ -118,67 +121,48 @@ class DeleteRecords(Call):
 
 def delete_records(connections: Connections, offsets: Mapping[Place, int]) -> Steps[DeletedRecords]:
     """Delete what lies before each offset, at the leaders, found again where they moved."""
-    answers: DeletedRecords = {}
-    failures = 0
-    while True:
-        left = [place for place in offsets if place not in answers]
-        view = ClusterView(list(by_topic(sorted(left))))
+
+    def attempt(outcomes: Outcomes[Place, int]) -> Steps[None]:
+        view = ClusterView(list(by_topic(sorted(outcomes.left))))
         yield [view]
         view.brokers(connections)
-        reasons: dict[Place, ClientError] = {}
         calls = [
             DeleteRecords(leader_id, {place: offsets[place] for place in places})
-            for leader_id, places in _leaders(view.result, left, answers, reasons).items()
+            for leader_id, places in _leaders(view.result, outcomes).items()
         ]
         yield calls
         for call in calls:
-            told = call.result if call.error is None else dict.fromkeys(call.offsets, call.error)
-            for place in call.offsets:
-                _settle(answers, reasons, place, told.get(place, _SILENT))
-        if not reasons:
-            return {place: answers[place] for place in offsets}
-        failures += 1
-        try:
-            yield Pause(failures, next(iter(reasons.values())))
-        except TimedOut as late:
-            return {place: answers.get(place, late) for place in offsets}
+            outcomes.settle_call(call, call.offsets, _SILENT)
+
+    return until_settled(Outcomes(offsets, _may_pass), attempt, _late_error)
 
 
 _SILENT: Final = ClientError("the leader did not answer for this partition")
 
 
-def _leaders(
-    view: View, places: list[Place], answers: DeletedRecords, reasons: dict[Place, ClientError]
-) -> dict[int, list[Place]]:
-    """The places by their leaders; those without one have a reason, those that are not there an
-    answer."""
+def _leaders(view: View, outcomes: Outcomes[Place, int]) -> dict[int, list[Place]]:
+    """The places that are left, by their leaders; the others have an error."""
     found: dict[int, list[Place]] = {}
-    for place in places:
+    for place in outcomes.left:
         name, index = place
         topic = view.topics.get(name)
         partition = None if topic is None else topic.partitions.get(index)
         if partition is None:
-            answers[place] = UnknownTopic(f"{name} [{index}] does not exist")
+            outcomes.answers[place] = UnknownTopic(f"{name} [{index}] does not exist")
         elif partition.leader_id == NO_LEADER or partition.leader_id not in view.brokers:
             sentence = f"{name} [{index}] has no leader"
-            reasons[place] = BrokerError(LEADER_NOT_AVAILABLE, sentence)
+            outcomes.settle(place, BrokerError(LEADER_NOT_AVAILABLE, sentence))
         else:
             found.setdefault(partition.leader_id, []).append(place)
     return found
 
 
-def _settle(
-    answers: DeletedRecords,
-    reasons: dict[Place, ClientError],
-    place: Place,
-    answer: int | ClientError,
-) -> None:
-    if isinstance(answer, BrokerError):
-        known = ERRORS.get(answer.code)
-        if known is not None and known.refreshes:
-            reasons[place] = answer
-            return
-    elif isinstance(answer, ClientError) and answer.is_retriable:
-        reasons[place] = answer
-        return
-    answers[place] = answer
+def _may_pass(error: ClientError) -> bool:
+    if isinstance(error, BrokerError):
+        known = ERRORS.get(error.code)
+        return known is not None and known.refreshes
+    return error.is_retriable
+
+
+def _late_error(place: Place, reason: ClientError, late: TimedOut) -> ClientError:
+    return late

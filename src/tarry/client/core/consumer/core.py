@@ -22,8 +22,9 @@ from tarry.client.core.consumer.lookup import (
 )
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.core import ClientCore
-from tarry.client.errors import ClientError, NotSubscribed, OffsetOutOfRange, TopicRecreated
+from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
+from tarry.link.errors import ClientError
 from tarry.records.record import Record
 
 

@@ -7,17 +7,18 @@ read are gone: `LogTruncated`, and the user decides where to go on.  Nothing is 
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.events import RECORDS_READY, Notice
-from tarry.client.core.exchange import Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
-from tarry.client.errors import BrokerError, ClientError, LogTruncated, UnsupportedVersion
+from tarry.client.errors import BrokerError, LogTruncated
+from tarry.link.errors import ClientError, UnsupportedVersion
+from tarry.link.exchange import Exchange
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_for_leader_epoch import (
@@ -74,7 +75,7 @@ class _Asked(NamedTuple):
     leader_epoch: int
 
 
-class _OffsetForLeaderEpoch(Exchange):
+class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
     """The positions whose leader is the same broker."""
 
     def __init__(self, check: EpochCheck, positions: list[PartitionPosition]) -> None:
@@ -104,8 +105,7 @@ class _OffsetForLeaderEpoch(Exchange):
             )
         return OffsetForLeaderEpochRequest(replica_id=CONSUMER_ID, topics=[*topics.values()])
 
-    def on_response(self, response: Any, now_ms: int) -> None:
-        assert isinstance(response, OffsetForLeaderEpochResponse)
+    def on_response(self, response: OffsetForLeaderEpochResponse, now_ms: int) -> None:
         for topic in response.topics:
             for answer in topic.partitions:
                 self._settle(topic.topic, answer, now_ms)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from tarry.base.errors import NONE, error_name
 from tarry.client.core import reactions
@@ -19,12 +19,13 @@ from tarry.client.core.consumer.fetched import Fetched, Gaps
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.events import RECORDS_READY, Notice
-from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
 from tarry.client.core.refresh import Refresh
-from tarry.client.core.tasks import wake_up
-from tarry.client.errors import BrokerError, ClientError, CorruptRecords, OffsetOutOfRange
+from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.exchange import VERSION_UNLIMITED, Exchange
+from tarry.link.tasks import wake_up
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import (
@@ -258,7 +259,7 @@ class Fetcher:
         self.connections.tasks.schedule_earlier(self._retry, position.retry_at_ms)
 
 
-class FetchExchange(Exchange):
+class FetchExchange(Exchange[FetchResponse]):
     """One Fetch request for the partitions of one leader."""
 
     def __init__(self, fetcher: Fetcher, leader_id: int) -> None:
@@ -312,8 +313,7 @@ class FetchExchange(Exchange):
             topics=[*topics.values()],
         )
 
-    def on_response(self, response: Any, now_ms: int) -> None:
-        assert isinstance(response, FetchResponse)
+    def on_response(self, response: FetchResponse, now_ms: int) -> None:
         fetcher = self.fetcher
         fetcher.on_request_done(self.leader_id)
         if response.error_code != NONE:

@@ -7,16 +7,17 @@ an offset or an error; leaders that moved and pauses are dealt with here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
-from tarry.client.core.exchange import Exchange
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
-from tarry.client.core.tasks import wake_up
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
+from tarry.link.exchange import Exchange
+from tarry.link.tasks import wake_up
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
@@ -158,7 +159,7 @@ class OffsetQuery:
             lookup.cancel(question)
 
 
-class _ListOffsets(Exchange):
+class _ListOffsets(Exchange[ListOffsetsResponse]):
     """The questions that go to one leader together."""
 
     def __init__(self, lookup: Lookup) -> None:
@@ -178,8 +179,7 @@ class _ListOffsets(Exchange):
             replica_id=CONSUMER_ID, topics=[*topics.values()], timeout_ms=self.timeout_ms
         )
 
-    def on_response(self, response: Any, now_ms: int) -> None:
-        assert isinstance(response, ListOffsetsResponse)
+    def on_response(self, response: ListOffsetsResponse, now_ms: int) -> None:
         for topic in response.topics:
             for partition in topic.partitions:
                 question = self.questions.pop((topic.name, partition.partition_index), None)

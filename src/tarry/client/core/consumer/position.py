@@ -10,7 +10,7 @@ from collections import deque
 
 from tarry.client.core.consumer.fetched import Fetched
 from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
-from tarry.client.errors import ClientError
+from tarry.link.errors import ClientError
 from tarry.records.record import Record
 
 

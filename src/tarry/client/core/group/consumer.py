@@ -26,9 +26,10 @@ from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED,
 from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.offsets import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.topics import Topics
-from tarry.client.core.tasks import Task
-from tarry.client.errors import ClientError, NotSubscribed
+from tarry.client.errors import NotSubscribed
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.tasks import Task
 
 log = logging.getLogger("tarry.client")
 

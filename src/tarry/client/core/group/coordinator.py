@@ -13,32 +13,28 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from tarry.base import errors
-from tarry.base.errors import NONE
-from tarry.client.core.connection import READY, Connection
 from tarry.client.core.connections import Connections
-from tarry.client.core.exchange import Decoder, Exchange
+from tarry.client.core.find_coordinator import coordinators_of, find_coordinator_request
 from tarry.client.core.group import reactions
-from tarry.client.core.pauses import Pauses
-from tarry.client.errors import BrokerError, ClientError
-from tarry.client.settings import Address
+from tarry.client.core.metadata import Broker
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
+from tarry.link.events import Address
+from tarry.link.exchange import Exchange
+from tarry.link.link import READY, Link
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import (
-    FindCoordinatorRequest,
     FindCoordinatorResponse,
     decode_find_coordinator_response,
 )
 
 log = logging.getLogger("tarry.client")
 
-KEY_TYPE_GROUP: Final = 0
-
 # Who was found so short a time ago and is no coordinator: brokers do not agree yet.
 FOUND_JUST_NOW_MS: Final = 1_000
 
-# From this version on several keys are asked for at once.
-VERSION_WITH_KEYS: Final = 4
-VERSION_WITH_KEY_TYPE: Final = 1
+NAMED_NONE: Final = BrokerError(errors.COORDINATOR_NOT_AVAILABLE, "the broker named no coordinator")
 
 
 class Coordinator:
@@ -49,15 +45,15 @@ class Coordinator:
         self.group_id = group_id
         self.broker_id = -1
         # Why the group can never be used; what may pass is asked again.
-        self.when_refused: Callable[[int, str, int], None] | None = None
+        self.when_refused: Callable[[int, int], None] | None = None
         # Called when a known coordinator is lost, whoever found out.
         self.when_lost: Callable[[str, int], None] | None = None
         self.last_error: ClientError | None = None
-        self._connection: Connection | None = None
+        self._connection: Link | None = None
         self._loss = ""
         self._is_in_flight = False
         self._found_ms = -FOUND_JUST_NOW_MS
-        self._pauses = Pauses(connections)
+        self._pauses = connections.pauses()
 
     @property
     def is_known(self) -> bool:
@@ -72,12 +68,12 @@ class Coordinator:
         self._is_in_flight = True
         self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
 
-    def send(self, exchange: Exchange, now_ms: int) -> None:
+    def send(self, exchange: Exchange[Any], now_ms: int) -> None:
         """On the group's own connection; the coordinator must be known."""
         assert self._connection is not None
         self._connection.send(exchange, now_ms)
 
-    def send_aside(self, exchange: Exchange, now_ms: int) -> None:
+    def send_aside(self, exchange: Exchange[Any], now_ms: int) -> None:
         """To the same broker while the own connection waits for a join or a sync."""
         aside = self.connections.for_broker(self.broker_id)
         if aside is None:
@@ -138,84 +134,48 @@ class Coordinator:
 
     # --- Answers
 
-    def on_found(self, broker_id: int, address: Address, now_ms: int) -> None:
+    def on_found(self, broker: Broker, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = None
         self._found_ms = now_ms
-        self._open(broker_id, address)
-        log.info("group %s: the coordinator is broker %d at %s", self.group_id, broker_id, address)
+        self._open(broker.broker_id, broker.address)
+        log.info(
+            "group %s: the coordinator is broker %d at %s",
+            self.group_id, broker.broker_id, broker.address,
+        )  # fmt: skip
 
-    def on_refused(self, code: int, message: str, now_ms: int) -> None:
+    def on_refused(self, error: BrokerError, now_ms: int) -> None:
         self._is_in_flight = False
-        reaction = reactions.reaction_to(code)
-        sentence = message or f"no broker names the coordinator of group {self.group_id}"
-        self.last_error = BrokerError(code, sentence)
-        is_passing = reaction in (reactions.RETRY, reactions.FIND)
+        self.last_error = error
+        is_passing = reactions.reaction_to(error.code) in (reactions.RETRY, reactions.FIND)
         if not is_passing and self.when_refused is not None:
-            self.when_refused(code, message, now_ms)
+            self.when_refused(error.code, now_ms)
         self._pauses.begin(now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = error
         if not error.is_retriable and self.when_refused is not None:
-            self.when_refused(errors.UNSUPPORTED_VERSION, str(error), now_ms)
+            self.when_refused(errors.UNSUPPORTED_VERSION, now_ms)
         self._pauses.begin(now_ms)
 
 
-class _FindCoordinator(Exchange):
+class _FindCoordinator(Exchange[FindCoordinatorResponse]):
     def __init__(self, coordinator: Coordinator) -> None:
         timeout_ms = coordinator.connections.settings.request_timeout_ms
         super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, timeout_ms)
         self.coordinator = coordinator
 
     def build(self, version: int) -> Message:
-        group_id = self.coordinator.group_id
-        if version >= VERSION_WITH_KEYS:
-            return FindCoordinatorRequest(key_type=KEY_TYPE_GROUP, coordinator_keys=[group_id])
-        return FindCoordinatorRequest(key=group_id, key_type=KEY_TYPE_GROUP)
+        return find_coordinator_request([self.coordinator.group_id], version)
 
-    def on_response(self, response: Any, now_ms: int) -> None:
-        assert isinstance(response, FindCoordinatorResponse)
-        answer: Any = response
-        if self.version >= VERSION_WITH_KEYS:
-            if not response.coordinators:
-                text = "the broker named no coordinator"
-                self.coordinator.on_refused(errors.COORDINATOR_NOT_AVAILABLE, text, now_ms)
-                return
-            answer = response.coordinators[0]
-        if answer.error_code == NONE:
-            address = Address(answer.host, int(answer.port))
-            self.coordinator.on_found(int(answer.node_id), address, now_ms)
+    def on_response(self, response: FindCoordinatorResponse, now_ms: int) -> None:
+        group_id = self.coordinator.group_id
+        found = coordinators_of([group_id], response, self.version).get(group_id, NAMED_NONE)
+        if isinstance(found, Broker):
+            self.coordinator.on_found(found, now_ms)
         else:
-            message = answer.error_message or ""
-            self.coordinator.on_refused(int(answer.error_code), message, now_ms)
+            self.coordinator.on_refused(found, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self.coordinator.on_failure(error, now_ms)
-
-
-class GroupExchange(Exchange):
-    """One request to the coordinator; `when_answered` or `when_failed` hears of it, once."""
-
-    def __init__(
-        self,
-        api: tuple[int, Decoder],
-        timeout_ms: int,
-        build: Callable[[int], Message],
-        when_answered: Callable[[Any, int], None],
-        when_failed: Callable[[ClientError, int], None],
-    ) -> None:
-        super().__init__(api[0], api[1], timeout_ms)
-        self._build = build
-        self._when_answered = when_answered
-        self._when_failed = when_failed
-
-    def build(self, version: int) -> Message:
-        return self._build(version)
-
-    def on_response(self, response: Any, now_ms: int) -> None:
-        self._when_answered(response, now_ms)
-
-    def on_failure(self, error: ClientError, now_ms: int) -> None:
-        self._when_failed(error, now_ms)

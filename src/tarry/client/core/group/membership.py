@@ -31,10 +31,10 @@ from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.refusals import refusal_text
 from tarry.client.core.group.round import Joined, Round
 from tarry.client.core.group.topics import Topics
-from tarry.client.core.pauses import Pauses
-from tarry.client.core.tasks import Task
-from tarry.client.errors import BrokerError, ClientError, GroupFailed
+from tarry.client.errors import BrokerError, GroupFailed
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.tasks import Task
 
 log = logging.getLogger("tarry.client")
 
@@ -83,7 +83,7 @@ class Membership:
         self._is_leaving = False
         self._has_gap = False
         self._turned_ms = -1
-        self._pauses = Pauses(coordinator.connections)
+        self._pauses = coordinator.connections.pauses()
         self._session = Task(self._on_session_over)
         self._poll_limit = Task(self._on_poll_limit)
         coordinator.when_lost = self._on_coordinator_lost
@@ -441,7 +441,7 @@ class Membership:
         text = refusal_text(self.settings, code, names, self.round.others_have)
         self.failure = GroupFailed(code, text)
 
-    def _on_unfound(self, code: int, message: str, now_ms: int) -> None:
+    def _on_unfound(self, code: int, now_ms: int) -> None:
         """No broker names a coordinator, and none ever will."""
         if reactions.reaction_to(code) == reactions.FATAL:
             self._fail(code, "FindCoordinator", now_ms)

@@ -20,8 +20,8 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     encode_subscription,
 )
 from tarry.client.core.group.identity import Identity
-from tarry.client.errors import UnsupportedVersion
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import UnsupportedVersion
 from tarry.protocol.message import Message
 from tarry.protocol.messages.heartbeat import HeartbeatRequest
 from tarry.protocol.messages.join_group import (

@@ -15,8 +15,9 @@ from tarry.client.core.events import BATCH_DONE, Notice
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
 from tarry.client.core.producer.queue import PartitionQueue
-from tarry.client.errors import ClientError, RecordTooLarge
+from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import Headers
 

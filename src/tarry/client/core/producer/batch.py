@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tarry.client.errors import ClientError, DeliveryTimedOut
+from tarry.client.errors import DeliveryTimedOut
+from tarry.link.errors import ClientError
 from tarry.records.builder import BatchBuilder, Headers
 from tarry.records.record import decode_records
 

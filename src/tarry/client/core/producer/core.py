@@ -10,13 +10,9 @@ from tarry.client.core.producer.batch import Receipt
 from tarry.client.core.producer.identity import Identity
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.sender import Sender
-from tarry.client.errors import (
-    ClientClosed,
-    ClientError,
-    DeliveryFailed,
-    UnknownTopic,
-)
+from tarry.client.errors import ClientClosed, DeliveryFailed, UnknownTopic
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
 from tarry.records.builder import Headers
 
 
@@ -32,7 +28,7 @@ class ProducerCore(ClientCore):
         super().__init__(settings, random, now_ms)
         self.refresh.may_create = settings.allow_auto_create_topics
         self.accumulator = Accumulator(settings, self.connections, self.metadata)
-        self.identity = Identity(self.calls, settings.api_timeout_ms)
+        self.identity = Identity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
             self.accumulator,

@@ -7,11 +7,13 @@ when nothing of the old one is under way any more.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Final
 
 from tarry.base.errors import NONE
-from tarry.client.core.call import Call, Calls
-from tarry.client.errors import BrokerError, ClientError
+from tarry.client.core.routing import ANYONE
+from tarry.client.errors import BrokerError
+from tarry.link.errand import Call, Errands
+from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.init_producer_id import (
@@ -30,11 +32,11 @@ EPOCH_MAX: Final = 0x7FFF
 class Identity:
     """The newest id and epoch; -1 until the broker gave one."""
 
-    def __init__(self, calls: Calls, timeout_ms: int) -> None:
+    def __init__(self, errands: Errands, timeout_ms: int) -> None:
         self.producer_id = -1
         self.producer_epoch = -1
         self.error: ClientError | None = None
-        self._calls = calls
+        self._errands = errands
         self._timeout_ms = timeout_ms
         self._call: _InitProducerId | None = None
 
@@ -56,7 +58,7 @@ class Identity:
         if self._call is not None or self.error is not None:
             return
         self._call = _InitProducerId(self.producer_id, self.producer_epoch)
-        self._calls.begin(self._call, self._timeout_ms, now_ms)
+        self._errands.ask(self._call, self._timeout_ms, now_ms)
 
     def take_answer(self) -> None:
         """Look whether the answer is there; called each turn."""
@@ -71,21 +73,22 @@ class Identity:
             self.error = call.error
 
 
-class _InitProducerId(Call):
+class _InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
-        super().__init__(api_keys.INIT_PRODUCER_ID, decode_init_producer_id_response)
+        super().__init__(api_keys.INIT_PRODUCER_ID, decode_init_producer_id_response, ANYONE)
         self.producer_id = producer_id
         self.producer_epoch = producer_epoch
 
-    def build(self, version: int, timeout_ms: int) -> Message:
-        request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=timeout_ms)
+    def build(self, version: int) -> Message:
+        request = InitProducerIdRequest(
+            transactional_id=None, transaction_timeout_ms=self.timeout_ms
+        )
         if version >= VERSION_WITH_EPOCH and self.producer_epoch < EPOCH_MAX:
             request.producer_id = self.producer_id
             request.producer_epoch = self.producer_epoch
         return request
 
-    def interpret(self, response: Any, version: int) -> tuple[int, int]:
-        assert isinstance(response, InitProducerIdResponse)
+    def interpret(self, response: InitProducerIdResponse) -> tuple[int, int]:
         if response.error_code != NONE:
             raise BrokerError(
                 response.error_code,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from tarry.base.errors import NETWORK_EXCEPTION
-from tarry.client.core.exchange import VERSION_UNLIMITED, Exchange
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, brokers_of, leader_hint
 from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.queue import PartitionQueue
-from tarry.client.errors import ClientError
+from tarry.link.errors import ClientError
+from tarry.link.exchange import VERSION_UNLIMITED, Exchange
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.produce import (
@@ -52,7 +52,7 @@ def left_out(topic: str, partition: int) -> BatchAnswer:
     return BatchAnswer(answer, leader_hint(topic, partition, None, {}))
 
 
-class ProduceExchange(Exchange):
+class ProduceExchange(Exchange[ProduceResponse]):
     """The batches that go to one leader together."""
 
     def __init__(self, sender: Sender, leader_id: int) -> None:
@@ -86,13 +86,14 @@ class ProduceExchange(Exchange):
             topic.partition_data.append(PartitionProduceData(partition, records))
         return ProduceRequest(None, settings.acks, settings.request_timeout_ms, [*topics.values()])
 
-    def on_response(self, response: Any, now_ms: int) -> None:
+    def on_sent(self, now_ms: int) -> None:
+        self.sender.on_request_done(self.leader_id)
+        for queue, batch in self._entries.values():
+            self.sender.on_acknowledged_by_nobody(queue, batch)
+
+    def on_response(self, response: ProduceResponse, now_ms: int) -> None:
         sender = self.sender
         sender.on_request_done(self.leader_id)
-        if response is None:
-            for queue, batch in self._entries.values():
-                sender.on_acknowledged_by_nobody(queue, batch)
-            return
         answers = self._answers(response)
         for place, (queue, batch) in self._entries.items():
             sender.on_answer(queue, batch, answers.get(place) or left_out(*place), now_ms)
@@ -102,8 +103,7 @@ class ProduceExchange(Exchange):
         for queue, batch in self._entries.values():
             self.sender.on_failure(queue, batch, error, now_ms)
 
-    def _answers(self, response: Any) -> dict[tuple[str, int], BatchAnswer]:
-        assert isinstance(response, ProduceResponse)
+    def _answers(self, response: ProduceResponse) -> dict[tuple[str, int], BatchAnswer]:
         brokers = brokers_of(response.node_endpoints)
         names = self.sender.metadata.names
         answers: dict[tuple[str, int], BatchAnswer] = {}

@@ -16,7 +16,7 @@ from typing import Final
 
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
 from tarry.client.core.producer.identity import Identity
-from tarry.client.core.tasks import Task, wake_up
+from tarry.link.tasks import Task, wake_up
 
 SEQUENCE_MASK: Final = 0x7FFF_FFFF
 

@@ -16,13 +16,9 @@ from tarry.client.core.producer.identity import Identity
 from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.refresh import Refresh
-from tarry.client.errors import (
-    BrokerError,
-    ClientError,
-    ProducerFailed,
-    RecordTooLarge,
-)
+from tarry.client.errors import BrokerError, ProducerFailed, RecordTooLarge
 from tarry.client.settings import ProducerSettings
+from tarry.link.errors import ClientError
 
 
 class Sender:

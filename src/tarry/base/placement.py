@@ -1,4 +1,4 @@
-"""Which partition of `__consumer_offsets` a group belongs to: Kafka's hash of its id.
+"""Placement of a coordinator's keys, such as group ids: Kafka's hash says in which partition.
 
 Clients never compute it, but Kafka's tools do, and a group must be found where it was written.
 """
@@ -11,10 +11,10 @@ from mypy_extensions import i64
 _SMALLEST = -(2**31)
 
 
-def partition_of_group(group_id: str, partition_count: int) -> int:
-    """The index, below `partition_count`, of the partition that holds this group's records."""
+def partition_of_key(key: str, partition_count: int) -> int:
+    """Return the index, below `partition_count`, of the partition that holds this key's records."""
     assert partition_count > 0
-    hashed = string_hash(group_id)
+    hashed = string_hash(key)
     return 0 if hashed == _SMALLEST else abs(hashed) % partition_count
 
 

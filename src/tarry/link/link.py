@@ -1,7 +1,8 @@
-"""Connection: one stream to one broker, from the look-up of its name to its last answer.
+"""Link: one broker as seen by the side that asks, over one connection after the other.
 
     Disconnected -> Resolving -> Connecting -> Negotiating (ApiVersions) -> Ready -> Disconnected
 
+A connection is made when something is to be sent, from the look-up of the broker's name on.
 Requests go out in order and are answered in order.  Invariant: every exchange that was given to
 `send` ends once, by its answer or by a failure; what waits for the connection fails with it.  An
 answer that is late closes the connection, because nothing behind it can be answered either.
@@ -14,13 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base.errors import UNSUPPORTED_VERSION, ProtocolViolation, error_name
-from tarry.client.core.backoff import backoff_ms
-from tarry.client.core.events import Close, Connect, Resolve, Send
-from tarry.client.core.exchange import Exchange
-from tarry.client.core.frames import FrameSplitter
-from tarry.client.core.tasks import Task
-from tarry.client.core.versions import VersionTable, version_table
-from tarry.client.errors import (
+from tarry.link.errors import (
     BrokerUnreachable,
     ClientError,
     ConnectionLost,
@@ -28,20 +23,21 @@ from tarry.client.errors import (
     RequestTimedOut,
     UnsupportedVersion,
 )
-from tarry.client.settings import Address
+from tarry.link.events import Address, Close, Connect, Resolve, Send
+from tarry.link.exchange import Exchange
+from tarry.link.frames import FrameSplitter
+from tarry.link.pauses import backoff_ms
+from tarry.link.tasks import Task
+from tarry.link.versions import VersionTable, decode_versions, version_table, versions_request
 from tarry.protocol import api_keys
 from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
-from tarry.protocol.messages.api_versions import (
-    ApiVersionsRequest,
-    ApiVersionsResponse,
-    decode_api_versions_response,
-)
+from tarry.protocol.messages.api_versions import ApiVersionsResponse
 from tarry.wire.reader import Reader
 
 if TYPE_CHECKING:
-    from tarry.client.core.connections import Connections
+    from tarry.link.links import Links
 
 DISCONNECTED: Final = 0
 RESOLVING: Final = 1
@@ -55,13 +51,11 @@ WAITS_FOR: Final = ("", "its name was not looked up", "it took no connection", "
 # A connection that takes longer is worth telling whoever waits.
 SLOW_MS: Final = 400
 
-SOFTWARE_NAME: Final = "tarry"
 
+class Link:
+    """Link to one broker, or to an address whose broker is not known (a negative id)."""
 
-class Connection:
-    """To one broker, or to one bootstrap address (a negative id)."""
-
-    def __init__(self, owner: Connections, broker_id: int, address: Address) -> None:
+    def __init__(self, owner: Links, broker_id: int, address: Address) -> None:
         self.owner = owner
         self.broker_id = broker_id
         self.address = address
@@ -77,8 +71,8 @@ class Connection:
         self._retry_at_ms = 0
         self._throttled_until_ms = 0
         self._addresses: list[Address] = []
-        self._waiting: deque[Exchange] = deque()
-        self._in_flight: deque[Exchange] = deque()
+        self._waiting: deque[Exchange[Any]] = deque()
+        self._in_flight: deque[Exchange[Any]] = deque()
         self._frames = FrameSplitter()
         self._correlation_id = 0
         self._deadline = Task(self._check_deadlines)
@@ -100,7 +94,7 @@ class Connection:
 
     # --- Requests
 
-    def send(self, exchange: Exchange, now_ms: int) -> None:
+    def send(self, exchange: Exchange[Any], now_ms: int) -> None:
         """Send now, or when the connection is there and not throttled."""
         exchange.deadline_ms = now_ms + exchange.timeout_ms
         self.owner.tasks.schedule_earlier(self._deadline, exchange.deadline_ms)
@@ -113,7 +107,7 @@ class Connection:
         elif self.state == READY:
             self.owner.tasks.schedule(self._resume, max(now_ms, self._throttled_until_ms))
 
-    def _transmit(self, exchange: Exchange, now_ms: int) -> None:
+    def _transmit(self, exchange: Exchange[Any], now_ms: int) -> None:
         try:
             version = self._version_for(exchange)
             self._write(exchange, version, exchange.build(version))
@@ -126,9 +120,9 @@ class Connection:
             exchange.on_failure(InvalidRequest(f"{name} cannot be sent: {flaw}"), now_ms)
             return
         if not exchange.has_response:
-            exchange.on_response(None, now_ms)
+            exchange.on_sent(now_ms)
 
-    def _write(self, exchange: Exchange, version: int, message: Message) -> None:
+    def _write(self, exchange: Exchange[Any], version: int, message: Message) -> None:
         correlation_id = (self._correlation_id + 1) & 0x7FFF_FFFF
         client_id = self.owner.settings.client_id
         frame = encode_request(exchange.api_key, version, correlation_id, client_id, message)
@@ -139,7 +133,7 @@ class Connection:
             self._in_flight.append(exchange)
         self.owner.put(Send(self.connection_id, frame))
 
-    def _version_for(self, exchange: Exchange) -> int:
+    def _version_for(self, exchange: Exchange[Any]) -> int:
         """The newest version that both sides know and that the request can be said in."""
         ours = api_keys.APIS[exchange.api_key]
         theirs = self.versions.get(exchange.api_key)
@@ -256,21 +250,13 @@ class Connection:
             raise ProtocolViolation(
                 f"answer {correlation_id} came where {exchange.correlation_id} was due"
             )
-        response = self._decode(exchange, reader)
+        response = exchange.decode(reader, exchange.version)
         self._in_flight.popleft()
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
             # KIP-219: the broker answers at once and leaves the pause to the client.
             self._throttled_until_ms = max(self._throttled_until_ms, now_ms + throttle_ms)
         exchange.on_response(response, now_ms)
-
-    def _decode(self, exchange: Exchange, reader: Reader) -> Message:
-        """An ApiVersions answer to a version that the broker lacks comes in version 0 (KIP-511)."""
-        if exchange.api_key == api_keys.API_VERSIONS and exchange.version > 0:
-            error_code = int.from_bytes(reader.data[4:6], "big", signed=True)
-            if error_code == UNSUPPORTED_VERSION:
-                return decode_api_versions_response(reader, 0)
-        return exchange.decode(reader, exchange.version)
 
     # --- The end
 
@@ -336,21 +322,18 @@ class Connection:
             self.owner.tasks.schedule(self._deadline, min(deadlines))
 
 
-class _Negotiation(Exchange):
-    """Asks for the versions that the broker takes."""
+class _Negotiation(Exchange[ApiVersionsResponse]):
+    """Question which versions the broker takes."""
 
-    def __init__(self, connection: Connection, timeout_ms: int) -> None:
-        super().__init__(api_keys.API_VERSIONS, decode_api_versions_response, timeout_ms)
-        self.connection = connection
+    def __init__(self, link: Link, timeout_ms: int) -> None:
+        super().__init__(api_keys.API_VERSIONS, decode_versions, timeout_ms)
+        self.link = link
 
     def build(self, version: int) -> Message:
-        return ApiVersionsRequest(
-            client_software_name=SOFTWARE_NAME,
-            client_software_version=self.connection.owner.software_version,
-        )
+        return versions_request()
 
-    def on_response(self, response: Any, now_ms: int) -> None:
-        self.connection.on_api_versions(response, self.version, now_ms)
+    def on_response(self, response: ApiVersionsResponse, now_ms: int) -> None:
+        self.link.on_api_versions(response, self.version, now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
-        """The connection has failed, and tells those who wait for it."""
+        """Do nothing: the link has failed, and tells those who wait for it."""

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from tarry.base.errors import error_name
+from tarry.base.probe import Probe
+from tarry.base.turn import Turn
 from tarry.group.decision import (
     AppendFailed,
     AssignmentMissing,
@@ -23,9 +25,6 @@ from tarry.group.decision import (
     RebalanceBegan,
     RoundChanged,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.coordinator.coordinator import Coordinator
 
 logger = logging.getLogger("tarry.group")
 
@@ -52,10 +51,11 @@ class GroupNotes:
 class History:
     """Notes by group, each with its calendar time in ms."""
 
-    def __init__(self, coordinator: Coordinator) -> None:
-        self.coordinator = coordinator
+    def __init__(self, turn: Turn, probe: Probe) -> None:
+        self._turn = turn
+        self.probe = probe
         # Since when what happened is known: calendar, ms.
-        self.since_ms = coordinator.broker.now_wall_ms
+        self.since_ms = turn.now_wall_ms
         self._by_group: dict[str, GroupNotes] = {}
         self._count = 0
 
@@ -70,7 +70,7 @@ class History:
 
     def note(self, group_id: str, notes: list[Note]) -> None:
         """Keep and log what happened."""
-        now_wall_ms = self.coordinator.broker.now_wall_ms
+        now_wall_ms = self._turn.now_wall_ms
         # Whoever had news last stands at the end.
         kept = self._by_group.pop(group_id, None)
         if kept is None:
@@ -103,9 +103,7 @@ class History:
                     note.silent_ms,
                     note.follows,
                 )
-                self.coordinator.broker.probe.on_member_removed(
-                    group_id, note.member_id, note.reason, note.silent_ms
-                )
+                self.probe.on_member_removed(group_id, note.member_id, note.reason, note.silent_ms)
             case GenerationBegan():
                 logger.info(
                     "group %s: generation %d: %d joined, assignor %s, leader %s",

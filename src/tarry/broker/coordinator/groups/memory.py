@@ -8,15 +8,13 @@ in Kafka; where there are no notes to tell, a setting says by an error code why.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.group.decision import Note
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 SINCE_KEY: Final = "tarry.notes.since.ms"
 NOTE_KEY: Final = "tarry.note."
@@ -32,10 +30,10 @@ _NO_NOTES_SENTENCE: Final = "The error code that says why nothing is told of the
 MemoryEntry = tuple[str, str, str]
 
 
-def note_entries(broker: Broker, group_id: str) -> list[MemoryEntry]:
+def note_entries(coordinator: GroupCoordinator, group_id: str) -> list[MemoryEntry]:
     """The notes of a group, oldest first, or why there are none."""
-    shard, error_code = broker.coordinator.find(group_id)
-    history = broker.coordinator.history
+    shard, error_code = coordinator.find(group_id)
+    history = coordinator.history
     numbered = history.notes(group_id)
     if shard is not None and not numbered and group_id not in shard.groups.by_id:
         error_code = errors.GROUP_ID_NOT_FOUND

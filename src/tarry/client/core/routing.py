@@ -1,0 +1,56 @@
+"""Routing: which broker a client's call goes to, by metadata."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from tarry.client.core.connections import Connections
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.refresh import Refresh
+from tarry.link.errand import Call
+from tarry.link.errors import ClientError, timed_out
+from tarry.link.link import Link
+from tarry.protocol import api_keys
+
+# Targets of calls beside the ids of brokers.
+ANYONE: Final = -1
+CONTROLLER: Final = -2
+
+
+class Routing:
+    """The router of one core's calls."""
+
+    def __init__(self, connections: Connections, metadata: Metadata, refresh: Refresh) -> None:
+        self.connections = connections
+        self.metadata = metadata
+        self.refresh = refresh
+
+    def link_for(self, call: Call[Any, Any], now_ms: int) -> Link | None:
+        """Return the link to ask on; None while it is not known, and then metadata is asked
+        for."""
+        if call.target == ANYONE:
+            return self.connections.for_anyone(now_ms)
+        is_controller = call.target == CONTROLLER
+        link = self.connections.for_broker(
+            self.metadata.controller_id if is_controller else call.target
+        )
+        if link is None or (is_controller and call.attempts > 1):
+            self.refresh.want(now_ms)
+        return link
+
+    def on_failure(self, now_ms: int) -> None:
+        self.refresh.want(now_ms)
+
+    def late_error(self, call: Call[Any, Any], waited_ms: int) -> ClientError:
+        reason = call.last_error or self.refresh.last_error or self.connections.last_failure
+        what = f"{api_keys.APIS[call.api_key].name} was not answered"
+        return timed_out(what + self._stranger(call.target), waited_ms, reason)
+
+    def _stranger(self, target: int) -> str:
+        """Return why nobody was asked, if a broker was to be asked that the cluster does not
+        have."""
+        brokers = self.metadata.brokers
+        if target < 0 or not brokers or target in brokers:
+            return ""
+        known = ", ".join(f"{broker_id}" for broker_id in sorted(brokers))
+        return f" (there is no broker {target}; the cluster has {known})"

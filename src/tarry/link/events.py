@@ -1,0 +1,80 @@
+"""Events and outputs of links: what they are told, and what they ask for.
+
+Told: `Resolved`, and of base/doors CONNECTED, RECEIVED and DISCONNECTED with the connection ids
+that the links gave.  Asked for: `Resolve`, `Connect`, `Send`, `Close`.  Whoever owns the links
+carries the outputs out, in their order: a face of the client with its sockets, a broker with its
+transport.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from tarry.base.doors import Event
+
+RESOLVED: Final = 101
+
+
+class Address(NamedTuple):
+    """A host (name or number, without brackets) and a port."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
+
+
+class Resolved:
+    """Result of looking a name up: the addresses in the order to try; none means `error`."""
+
+    __slots__ = ("addresses", "connection_id", "error", "kind")
+
+    def __init__(self, connection_id: int, addresses: list[Address], error: str = "") -> None:
+        self.kind = RESOLVED
+        self.connection_id = connection_id
+        self.addresses = addresses
+        self.error = error
+
+
+class Resolve:
+    """Order to look the host up; ends as `Resolved`."""
+
+    __slots__ = ("address", "connection_id")
+
+    def __init__(self, connection_id: int, address: Address) -> None:
+        self.connection_id = connection_id
+        self.address = address
+
+
+class Connect:
+    """Order to connect to a numeric address; ends as CONNECTED or DISCONNECTED."""
+
+    __slots__ = ("address", "connection_id")
+
+    def __init__(self, connection_id: int, address: Address) -> None:
+        self.connection_id = connection_id
+        self.address = address
+
+
+class Send:
+    """Order to send the bytes."""
+
+    __slots__ = ("connection_id", "data")
+
+    def __init__(self, connection_id: int, data: bytes) -> None:
+        self.connection_id = connection_id
+        self.data = data
+
+
+class Close:
+    """Order to forget the connection, whatever it is doing; no event of it counts any more."""
+
+    __slots__ = ("connection_id",)
+
+    def __init__(self, connection_id: int) -> None:
+        self.connection_id = connection_id
+
+
+LinkEvent = Event | Resolved
+Output = Resolve | Connect | Send | Close

@@ -1,0 +1,156 @@
+"""Links: all links of one core, by broker, and what they share.
+
+A broker that moves gets a new link; what the old one owed fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tarry.base.doors import CONNECTED, DISCONNECTED, RECEIVED, Event, Random
+from tarry.link.errors import ClientError, ConnectionLost
+from tarry.link.events import Address, LinkEvent, Output, Resolved
+from tarry.link.link import READY, Link
+from tarry.link.pauses import Pauses, backoff_ms
+from tarry.link.tasks import Tasks
+
+
+class LinkSettings(NamedTuple):
+    """Settings of links: the name they give themselves, limits of time, pauses."""
+
+    client_id: str
+    request_timeout_ms: int
+    connection_setup_timeout_ms: int
+    reconnect_backoff_ms: int
+    reconnect_backoff_ms_max: int
+    retry_backoff_ms: int
+    retry_backoff_ms_max: int
+
+
+class Links:
+    """Links to brokers by id; `put` takes what they ask for, in order."""
+
+    def __init__(
+        self, settings: LinkSettings, tasks: Tasks, random: Random, put: Callable[[Output], None]
+    ) -> None:
+        self.settings = settings
+        self.tasks = tasks
+        self.random = random
+        self.put = put
+        # Called when a connection is lost: what is known of the cluster may be stale then.
+        self.when_lost: Callable[[int], None] | None = None
+        self._by_broker: dict[int, Link] = {}
+        self._by_id: dict[int, Link] = {}
+        self._last_id = 0
+        self._dedicated: dict[Link, None] = {}
+        self._addresses: dict[int, Address] = {}
+        self._advertised_by = ""
+
+    # --- Links to brokers
+
+    def set_brokers(self, addresses: dict[int, Address], source: str, now_ms: int) -> None:
+        """Take over where brokers are; links to brokers that moved or left are closed."""
+        self._addresses = addresses
+        self._advertised_by = source
+        for broker_id in list(self._by_broker):
+            link = self._by_broker[broker_id]
+            if addresses.get(broker_id) != link.address:
+                del self._by_broker[broker_id]
+                link.close(ConnectionLost(f"{link} has left or moved"), now_ms)
+
+    def add_broker(self, broker_id: int, address: Address) -> None:
+        """Add a broker that an answer pointed to before `set_brokers` named it."""
+        if broker_id not in self._addresses:
+            self._addresses = {**self._addresses, broker_id: address}
+
+    def for_broker(self, broker_id: int) -> Link | None:
+        """Return the link to a known broker, made if there is none; None: not known."""
+        link = self._by_broker.get(broker_id)
+        if link is None:
+            address = self._addresses.get(broker_id)
+            if address is None:
+                return None
+            link = Link(self, broker_id, address)
+            self._by_broker[broker_id] = link
+        return link
+
+    def dedicated(self, broker_id: int, address: Address) -> Link:
+        """Return a link of the caller's own, to be given back by `release`."""
+        link = Link(self, broker_id, address)
+        self._dedicated[link] = None
+        return link
+
+    def release(self, link: Link, reason: str, now_ms: int) -> None:
+        """Close a dedicated link; what is under way on it fails."""
+        if link in self._dedicated:
+            del self._dedicated[link]
+            link.close(ConnectionLost(f"{link}: {reason}"), now_ms)
+
+    def failure_of(self, broker_id: int) -> ClientError | None:
+        """Return why the last connection to a broker failed; None while it is there, or was not
+        tried."""
+        link = self._by_broker.get(broker_id)
+        if link is None or link.state == READY:
+            return None
+        return link.last_failure
+
+    def retry_pause_ms(self, failures: int) -> int:
+        """Return how long to wait after the `failures`th failed request in a row."""
+        settings = self.settings
+        first_ms, ms_max = settings.retry_backoff_ms, settings.retry_backoff_ms_max
+        return backoff_ms(first_ms, ms_max, failures, self.random)
+
+    def pauses(self) -> Pauses:
+        """Return the pauses of one thing that is repeated."""
+        return Pauses(self.tasks, self.retry_pause_ms)
+
+    # --- What links need
+
+    def origin_of(self, link: Link) -> str:
+        """Return where the address of a broker came from, for the text of an error."""
+        if link.broker_id < 0 or not self._advertised_by:
+            return ""
+        return (
+            f", which {self._advertised_by} named as broker {link.broker_id} (advertised.listeners)"
+        )
+
+    def new_connection_id(self, link: Link) -> int:
+        self._last_id += 1
+        self._by_id[self._last_id] = link
+        return self._last_id
+
+    def forget(self, connection_id: int) -> None:
+        self._by_id.pop(connection_id, None)
+
+    def on_lost(self, link: Link, now_ms: int) -> None:
+        if self.when_lost is not None:
+            self.when_lost(now_ms)
+        if link.when_lost is not None:
+            link.when_lost(now_ms)
+
+    # --- Events
+
+    def handle(self, event: LinkEvent, now_ms: int) -> None:
+        """Take an event; one of a connection that was closed meanwhile counts for nothing."""
+        link = self._by_id.get(event.connection_id)
+        if link is None:
+            return
+        if isinstance(event, Resolved):
+            link.on_resolved(event.addresses, event.error, now_ms)
+        else:
+            self._handle_stream(link, event, now_ms)
+
+    def _handle_stream(self, link: Link, event: Event, now_ms: int) -> None:
+        if event.kind == RECEIVED:
+            link.on_received(event.data, now_ms)
+        elif event.kind == CONNECTED:
+            assert event.is_outgoing
+            link.on_connected(now_ms)
+        elif event.kind == DISCONNECTED:
+            link.on_disconnected(event.error, now_ms)
+
+    def close(self, error: ClientError, now_ms: int) -> None:
+        """Close every link; what is under way fails with `error`."""
+        for link in [*self._by_broker.values(), *self._dedicated]:
+            link.close(error, now_ms)
