@@ -8,7 +8,7 @@ expires.  It never blocks, starts no thread, reads no clock.  Hot: every request
 from __future__ import annotations
 
 import logging
-from typing import Final
+from typing import Any, Final
 
 from mypy_extensions import i64
 
@@ -53,7 +53,7 @@ from tarry.broker.part import Parts
 from tarry.broker.peer_watch import PeerWatch
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.record_deletions import RecordDeletions
-from tarry.broker.routes import Route, make_routes
+from tarry.broker.route import Route
 from tarry.broker.shutdown import maybe_finish_stop
 from tarry.broker.topics import Topics
 from tarry.cluster.producer_ids import ProducerIds
@@ -117,7 +117,8 @@ class Broker:
         self.timer = TimingWheel(turn.now_ms)
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
-        self.routes: dict[int, Route] = make_routes()
+        # Filled by `lifecycle`: handlers are bound to parts of this broker.
+        self.routes: dict[int, Route[Any]] = {}
         self.flushes = FlushRounds(self.disk, logs.trouble)
         self.flush_listeners: dict[int, FlushListener] = {}
         self.parts = Parts()
@@ -151,7 +152,7 @@ class Broker:
             fail=self.fail,
         )
         self.changes = self.parts.add(
-            MetadataChanges(self.this_turn, self.timer, store, self.hosting)
+            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
         )
         self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
         self.producer_ids = ProducerIds(store)
@@ -274,7 +275,14 @@ class Broker:
                 position: i64 = connection.next_frame(self.now_ms)
                 if position < 0:
                     break
-                handle_frame(self, connection, connection.data, position, connection.position)
+                handle_frame(
+                    self.routes,
+                    self.answers,
+                    connection,
+                    connection.data,
+                    position,
+                    connection.position,
+                )
                 if connection.is_closed:
                     return
         except ProtocolViolation as violation:

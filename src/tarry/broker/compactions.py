@@ -120,7 +120,7 @@ class Compactions(TimerEntry):
             logger.warning(_CANNOT, partition.name, error)
             return
         if not cleanable.is_due:
-            log.compaction.needs_recovery_point = cleanable.needs_recovery_point
+            cleanable.maybe_ask_for_recovery_point()
             return
         if self._dirtiest is None or cleanable.dirty_ratio > self._dirtiest[1].dirty_ratio:
             self._dirtiest = (partition, cleanable)

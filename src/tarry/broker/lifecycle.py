@@ -13,6 +13,7 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.broker import Broker, Doors
 from tarry.broker.housekeeping import begin_duties
+from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.log.logs import Logs
@@ -48,6 +49,7 @@ def start_broker(
     doors = Doors(disk, transport, random, probe)
     broker = Broker(doors, settings, logs, store, turn)
     store.touch = broker.flushes.touch
+    broker.routes.update(make_routes(broker))
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     broker.hosting.begin()

@@ -14,7 +14,7 @@ from mypy_extensions import i64
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.request import RequestContext
-from tarry.log.unflushed import LogPosition
+from tarry.log.segments import LogPosition
 from tarry.partition.state import COMMITTED_CONSUMER, CONSUMER, Partition, PartitionKey, Reader
 from tarry.protocol.messages.fetch import (
     EpochEndOffset,

@@ -35,8 +35,7 @@ class RecordDeletions(WaitingPart):
     def request(self, partition: Partition, offset: int) -> None:
         """Let the partition's log begin at `offset`, at or below its high watermark."""
         assert offset <= partition.high_watermark
-        log = partition.log
-        log.coming_start_offset = max(log.coming_start_offset, offset)
+        partition.log.ask_for_start(offset)
         self._waiting[partition] = None
         self._is_round_due = True
         self._hasten(1)

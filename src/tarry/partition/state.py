@@ -13,9 +13,12 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base import errors
+from tarry.log import retention
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener, LogPosition
+from tarry.log.log import Log
 from tarry.log.owner import LogOwner
+from tarry.log.segments import LogPosition
+from tarry.log.state import LogListener
 from tarry.partition.producers import ProducerStates
 from tarry.records.batch import BatchHeader
 
@@ -173,4 +176,4 @@ class Partition(LogOwner):
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
         """Apply retention below the high watermark; how many segments are given up."""
-        return self.log.delete_old_segments(now_wall_ms, self.high_watermark)
+        return retention.delete_old_segments(self.log, now_wall_ms, self.high_watermark)

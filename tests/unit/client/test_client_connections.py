@@ -30,8 +30,7 @@ def admin(cluster: ScriptedCluster, servers: str = SERVERS, **settings: Any) -> 
 
 
 def ask(cluster: ScriptedCluster, call: Call, timeout_ms: int = 10_000) -> Call:
-    cluster.core.now_ms = cluster.now_ms
-    cluster.core.begin_call(call, timeout_ms)
+    cluster.core.begin_call(call, timeout_ms, cluster.now_ms)
     cluster.run_until(lambda: call.is_done, timeout_ms + 1_000)
     return call
 
@@ -247,10 +246,10 @@ def test_closing_the_client_fails_what_is_under_way() -> None:
     cluster.rule(api_keys.METADATA, lambda cluster, seen: SILENCE)
     core = admin(cluster)
     call = TopicList(None)
-    core.begin_call(call, 10_000)
+    core.begin_call(call, 10_000, cluster.now_ms)
     cluster.run_for(100)
 
-    core.close()
+    core.close(cluster.now_ms)
 
     assert isinstance(call.error, ClientClosed)
 

@@ -134,7 +134,7 @@ def test_a_code_to_a_commit(code: int) -> None:
     scene.codes[api_keys.OFFSET_COMMIT] = [code]
     commit = Commit({PLACE: CommittedOffset(7)})
 
-    scene.core.begin_commit(commit, 10_000, scene.cluster.now_ms)
+    scene.core.committer.begin(commit, 10_000, scene.cluster.now_ms)
     scene.cluster.run_until(lambda: commit.is_done)
     polled(scene)
 

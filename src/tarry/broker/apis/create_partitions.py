@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
 
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
 from tarry.cluster.topic_decisions import TopicChange, TopicOutcome
@@ -16,16 +16,14 @@ from tarry.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: CreatePartitionsRequest
+) -> Message | None:
     """Let grow what can grow; with `validate_only` say only what would."""
-    assert isinstance(request, CreatePartitionsRequest)
     wanted = [_wanted(topic) for topic in request.topics]
     change = TopicChange(partial(decide_create_partitions, wanted=wanted))
-    return broker.changes.ask_for_many(
+    return changes.ask_for_many(
         context, change, _response, request.timeout_ms, validate_only=request.validate_only
     )
 

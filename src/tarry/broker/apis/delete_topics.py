@@ -7,9 +7,10 @@ create a topic of the same name at once.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
 from tarry.cluster.topic_decisions import TopicChange, TopicOutcome, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
@@ -19,29 +20,25 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 VERSION_OF_TOPIC_IDS: Final = 6
 # Older clients do not know TOPIC_DELETION_DISABLED.
 VERSION_OF_DELETION_DISABLED: Final = 3
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: DeleteTopicsRequest
+) -> Message | None:
     """Delete what can be deleted."""
-    assert isinstance(request, DeleteTopicsRequest)
     wanted = _wanted(request, context.api_version)
-    if not broker.settings.delete_topic_enable:
+    if not changes.settings.delete_topic_enable:
         return _disabled(wanted, context.api_version)
     change = TopicChange(partial(decide_delete_topics, wanted=wanted))
-    state = broker.cluster
+    state = changes.store.state
 
     def is_data_away() -> bool:
         return not any(outcome.topic_id in state.deleted_topics for outcome in change.outcomes)
 
-    return broker.changes.ask_for_many(
-        context, change, _response, request.timeout_ms, until=is_data_away
-    )
+    return changes.ask_for_many(context, change, _response, request.timeout_ms, until=is_data_away)
 
 
 def _wanted(

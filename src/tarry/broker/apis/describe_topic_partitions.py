@@ -5,9 +5,8 @@ An answer holds a limited number of partitions; `next_cursor` says where the nex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
+from tarry.base.settings import Settings
 from tarry.broker.metadata.cluster_view import TOPIC_OPERATIONS, ClusterView
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import TopicState
@@ -21,13 +20,14 @@ from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    view: ClusterView,
+    settings: Settings,
+    context: RequestContext,
+    request: DescribeTopicPartitionsRequest,
+) -> Message | None:
     """The topics asked for, or all of them, from the cursor on."""
-    assert isinstance(request, DescribeTopicPartitionsRequest)
     asked = {topic.name: None for topic in request.topics}
     cursor = request.cursor
     if cursor is not None and (
@@ -36,11 +36,11 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         return DescribeTopicPartitionsResponse(
             topics=[_refused(name, errors.INVALID_REQUEST) for name in asked]
         )
-    names = sorted(asked or broker.cluster.topics)
+    names = sorted(asked or view.state.topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    limit = min(request.response_partition_limit, broker.settings.max_request_partition_size_limit)
-    return _page(broker.cluster_view, names, cursor, max(limit, 1))
+    limit = min(request.response_partition_limit, settings.max_request_partition_size_limit)
+    return _page(view, names, cursor, max(limit, 1))
 
 
 def _page(

@@ -6,28 +6,21 @@ end the client's question at once, and clients differ: see `_refusal_code`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tarry.base import errors
 from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.coordinators import Coordinators
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
-from tarry.cluster.change import Change
-from tarry.cluster.state import ClusterState
-from tarry.cluster.topic_decisions import (
-    TopicChange,
-    TopicDecision,
-    TopicIds,
-    decide_create_topics,
-)
+from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 TRANSACTION: Final = 1
 SHARE: Final = 2
@@ -42,43 +35,41 @@ _REFUSALS: Final[dict[int, str]] = {
 }
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
-    """Answer with this broker, once the topic that keeps the groups is there."""
-    assert isinstance(request, FindCoordinatorRequest)
-    coordinator = broker.coordinators.of_key_type(request.key_type)
-    if coordinator is None or coordinator.topic in broker.topics:
-        return _response(broker, context, request)
+def handle(
+    coordinators: Coordinators,
+    topics: Topics,
+    changes: MetadataChanges,
+    view: ClusterView,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
+) -> Message | None:
+    """Answer with this broker, once the topic that keeps the coordinator is there."""
+    coordinator = coordinators.of_key_type(request.key_type)
+    if coordinator is None or coordinator.topic in topics:
+        return _response(coordinator, view, context, request)
 
     def answer(error_code: int, sentence: str) -> Message:
-        return _response(broker, context, request)
+        return _response(coordinator, view, context, request)
 
-    broker.changes.ask(context, _creation(broker, coordinator), answer, CREATE_TIMEOUT_MS)
+    wanted = coordinator.topic_wanted(changes.settings, len(view.broker_ids))
+    changes.ask(context, changes.creation([wanted]), answer, CREATE_TIMEOUT_MS)
     return None
 
 
-def _creation(broker: Broker, coordinator: Coordinator[Any]) -> Change:
-    """Return the change that makes a coordinator's topic; or waits while others make it."""
-    settings = broker.settings
-    ids = TopicIds(broker.random)
-
-    def decide(view: ClusterState) -> TopicDecision:
-        wanted = coordinator.topic_wanted(settings, len(view.broker_ids))
-        return decide_create_topics(view, [wanted], settings, ids)
-
-    return TopicChange(decide)
-
-
 def _response(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse:
     if context.api_version >= VERSION_OF_BATCHES:
         return FindCoordinatorResponse(
             coordinators=[
-                _coordinator(broker, context, key, request.key_type)
+                _coordinator(coordinator, view, context, key, request.key_type)
                 for key in request.coordinator_keys
             ]
         )
-    found = _coordinator(broker, context, request.key, request.key_type)
+    found = _coordinator(coordinator, view, context, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -89,9 +80,12 @@ def _response(
 
 
 def _coordinator(
-    broker: Broker, context: RequestContext, key: str, key_type: int
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    context: RequestContext,
+    key: str,
+    key_type: int,
 ) -> messages.Coordinator:
-    coordinator = broker.coordinators.of_key_type(key_type)
     if coordinator is None:
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
@@ -101,14 +95,16 @@ def _coordinator(
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    if coordinator.shard_of(key) is None:
+    shard = coordinator.shard_of(key)
+    if shard is None:
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,
             f"{coordinator.topic} is not there yet; ask again, and see the broker's log if it "
             "stays so",
         )
-    found = broker.cluster_view.endpoint(broker.broker_id, context.connection.listener)
+    leader_id = shard.runtime.partition.leader_id
+    found = view.endpoint(leader_id, context.connection.listener)
     return messages.Coordinator(
         key=key, node_id=found.broker_id, host=found.host, port=found.port, error_code=errors.NONE
     )

@@ -7,20 +7,17 @@ is what Apache Kafka does, and a producer that bumps its epoch (KIP-360) does it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.metadata.changes import Asked
+from tarry.broker.metadata.changes import Asked, MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.producer_ids import NONE_LEFT
+from tarry.cluster.producer_ids import NONE_LEFT, ProducerIds
 from tarry.protocol.message import Message
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # The request has no time-out that concerns us.  Past this the client is told to try again.
 RESERVATION_MS_MAX: Final = 5_000
@@ -28,9 +25,13 @@ RESERVATION_MS_MAX: Final = 5_000
 NO_EPOCH: Final = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    ids: ProducerIds,
+    changes: MetadataChanges,
+    context: RequestContext,
+    request: InitProducerIdRequest,
+) -> Message | None:
     """Give out an id, at once if one is left of those reserved."""
-    assert isinstance(request, InitProducerIdRequest)
     if request.transactional_id is not None:
         # Transactions are not there; every client takes this code for the last word.
         context.report(
@@ -41,14 +42,13 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         return _refusal(errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (request.producer_id == NONE_LEFT) != (request.producer_epoch == NO_EPOCH):
         return _refusal(errors.INVALID_REQUEST)
-    return _take(broker, context, broker.now_ms + RESERVATION_MS_MAX)
+    return _take(ids, changes, context, context.now_ms + RESERVATION_MS_MAX)
 
 
 def _take(
-    broker: Broker, context: RequestContext, deadline_ms: int
+    ids: ProducerIds, changes: MetadataChanges, context: RequestContext, deadline_ms: int
 ) -> InitProducerIdResponse | None:
     """Return the answer, or None while ids are being reserved."""
-    ids = broker.producer_ids
     producer_id = ids.take()
     if producer_id != NONE_LEFT:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
@@ -57,9 +57,9 @@ def _take(
         if error_code != errors.NONE:
             # A code that every client takes for "ask again".
             return _refusal(errors.COORDINATOR_LOAD_IN_PROGRESS)
-        return _take(broker, context, deadline_ms)
+        return _take(ids, changes, context, deadline_ms)
 
-    broker.changes.wait(Asked(context, ids.reserve(), answer), deadline_ms)
+    changes.wait(Asked(context, ids.reserve(), answer), deadline_ms)
     return None
 
 

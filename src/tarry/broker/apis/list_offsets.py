@@ -7,12 +7,13 @@ Spark's connector sends many of these, so -1 and -2 never touch the disk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.reads import reader_of
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.partition.state import Partition, Reader
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
@@ -22,9 +23,6 @@ from tarry.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -37,13 +35,12 @@ VERSION_OF_LEADER_EPOCHS: Final = 4
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(topics: Topics, context: RequestContext, request: ListOffsetsRequest) -> Message | None:
     """Answer every partition on its own; a partition named twice is refused."""
-    assert isinstance(request, ListOffsetsRequest)
     response = ListOffsetsResponse()
     reader = reader_of(request.isolation_level)
     for topic in request.topics:
-        hosted = broker.topics.get(topic.name)
+        hosted = topics.get(topic.name)
         seen: dict[int, int] = {}
         for asked in topic.partitions:
             seen[asked.partition_index] = seen.get(asked.partition_index, 0) + 1

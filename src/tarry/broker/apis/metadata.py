@@ -6,21 +6,15 @@ consent; the answer then waits until it is there, so that the client need not as
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ClusterView
 from tarry.broker.request import RequestContext
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.state import ClusterState, TopicState
-from tarry.cluster.topic_decisions import (
-    TopicChange,
-    TopicIds,
-    TopicOutcome,
-    TopicWanted,
-    decide_create_topics,
-)
+from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted
 from tarry.cluster.topic_names import is_internal, name_fault
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.metadata import (
@@ -32,9 +26,6 @@ from tarry.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # Before this version there is no null, and an empty list asks for all topics.
 VERSION_OF_NULL_TOPICS: Final = 1
 # Versions 10 and 11 have a topic id in the request, but it was not to be used (KIP-516).
@@ -44,27 +35,21 @@ VERSION_OF_TOPIC_IDS: Final = 12
 CREATION_MS_MAX: Final = 5_000
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    view: ClusterView, changes: MetadataChanges, context: RequestContext, request: MetadataRequest
+) -> Message | None:
     """Answer at once, or when the topics to be made are there."""
-    assert isinstance(request, MetadataRequest)
     if request.topics is not None and not _is_well_formed(request.topics, context.api_version):
         return _malformed(request.topics)
-    view = broker.cluster_view
     missing = _missing(view.state, request) if request.allow_auto_topic_creation else []
-    if not missing or not broker.settings.auto_create_topics_enable:
+    if not missing or not changes.settings.auto_create_topics_enable:
         return _answer(view, context, request, {})
-    decide = partial(
-        decide_create_topics,
-        wanted=[TopicWanted(name) for name in missing],
-        settings=broker.settings,
-        ids=TopicIds(broker.random),
-    )
-    change = TopicChange(decide)
+    change = changes.creation([TopicWanted(name) for name in missing])
 
     def answer(error_code: int, sentence: str) -> Message:
         return _answer(view, context, request, _refused(change.outcomes))
 
-    broker.changes.ask(context, change, answer, CREATION_MS_MAX)
+    changes.ask(context, change, answer, CREATION_MS_MAX)
     return None
 
 

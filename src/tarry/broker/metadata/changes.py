@@ -7,9 +7,12 @@ what this broker hosts; the answers follow in the same turn.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import Final, TypeVar
 
 from tarry.base import errors
+from tarry.base.doors import Random
+from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.metadata import changes_told
 from tarry.broker.metadata.hosting import Hosting
@@ -19,6 +22,12 @@ from tarry.cluster.change import Change, ChangeOfMany
 from tarry.cluster.records import MetadataRecord, TopicRemoved
 from tarry.cluster.state import ClusterState
 from tarry.cluster.store import MetadataStore
+from tarry.cluster.topic_decisions import (
+    TopicChange,
+    TopicIds,
+    TopicWanted,
+    decide_create_topics,
+)
 from tarry.protocol.message import Message
 from tarry.purgatory.operation import PayloadOperation
 from tarry.timer.wheel import TimingWheel
@@ -104,13 +113,31 @@ class MetadataChanges(WaitingPart):
     """The changes that clients wait for, and the listener of the store."""
 
     def __init__(
-        self, turn: Turn, timer: TimingWheel, store: MetadataStore, hosting: Hosting
+        self,
+        turn: Turn,
+        timer: TimingWheel,
+        store: MetadataStore,
+        hosting: Hosting,
+        settings: Settings,
+        random: Random,
     ) -> None:
         super().__init__(timer, "Metadata")
         self.store = store
+        self.settings = settings
+        self._random = random
         self._turn = turn
         self._hosting = hosting
         store.listener = self
+
+    def creation(self, wanted: list[TopicWanted]) -> TopicChange:
+        """Return a change that creates topics, to be asked for."""
+        decide = partial(
+            decide_create_topics,
+            wanted=wanted,
+            settings=self.settings,
+            ids=TopicIds(self._random),
+        )
+        return TopicChange(decide)
 
     def ask(
         self,

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.repeated import printable
+from tarry.broker.request import RequestContext
 from tarry.cluster.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
@@ -22,9 +23,6 @@ from tarry.cluster.records import (
     TopicDeleted,
 )
 from tarry.cluster.state import ClusterState
-
-if TYPE_CHECKING:
-    from tarry.broker.request import RequestContext
 
 logger = logging.getLogger("tarry.broker")
 

@@ -5,13 +5,10 @@ Bootstrap addresses have negative ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tarry.base.doors import Random
-from tarry.client.core.events import Output
 from tarry.client.settings import ClientSettings
 from tarry.link.errors import ClientError
-from tarry.link.events import Address
+from tarry.link.events import Address, Output
 from tarry.link.link import READY, Link
 from tarry.link.links import Links
 from tarry.link.tasks import Tasks
@@ -19,8 +16,6 @@ from tarry.link.tasks import Tasks
 
 class Connections(Links):
     """All links of one core, and what they ask of the face."""
-
-    put: Callable[[Output], None]
 
     def __init__(self, settings: ClientSettings, tasks: Tasks, random: Random) -> None:
         self._outputs: list[Output] = []

@@ -12,7 +12,6 @@ from collections.abc import Iterable
 
 from tarry.base import errors
 from tarry.base.errors import NONE, error_name
-from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
@@ -208,7 +207,6 @@ class Committer:
         self._pauses.end()
         for commit in ended:
             commit.end(error)
-        self.coordinator.connections.put(Notice(CALL_DONE))
 
     def _end_all(self, error: ClientError) -> None:
         self._under_way.update(self._waiting)
@@ -225,7 +223,6 @@ class Committer:
         deadlines = [*self._under_way.values(), *self._waiting.values()]
         if deadlines:
             self.tasks.schedule(self._deadline, min(deadlines))
-        self.coordinator.connections.put(Notice(CALL_DONE))
 
 
 class _OffsetCommit(Exchange[OffsetCommitResponse]):
