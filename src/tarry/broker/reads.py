@@ -78,7 +78,7 @@ class FetchStatus:
         size.
         """
         partition = self.partition
-        self.error_code = self._refusal(partition, limits.reader)
+        self.error_code = self._refusal(partition)
         if self.error_code != errors.NONE or self.diverging is not None:
             return REFUSED
         assert partition is not None
@@ -97,7 +97,8 @@ class FetchStatus:
                 if start.segment_base_offset != end.segment_base_offset:
                     return COMPLETE
                 self.start = start
-            size: i64 = end.position - start.position
+            # No batch is left from the offset on, if compaction took the last: nothing to read.
+            size: i64 = max(end.position - start.position, 0)
             if limit < size and is_first and limit < limits.min_bytes:
                 size_max: i64 = min(limit, max(limits.max_bytes, 0))
                 region = log.read(offset, end, size_max, True, start)
@@ -107,8 +108,8 @@ class FetchStatus:
             return REFUSED
         return min(size, limit)
 
-    def _refusal(self, partition: Partition | None, reader: Reader) -> int:
-        """Return the error for this reader here and now; `diverging` is none and refuses too."""
+    def _refusal(self, partition: Partition | None) -> int:
+        """Return the error for this fetch now; without one, `diverging` may refuse it."""
         self.diverging = None
         if partition is None or partition.is_closed:
             return self.gone_code

@@ -14,7 +14,7 @@ from tarry.broker.apis import produce
 from tarry.broker.broker import Broker
 from tarry.broker.connection import Connection
 from tarry.broker.delayed.fetch import DelayedFetch
-from tarry.broker.record_deletions import RecordDeletions
+from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.cluster.embedded import StoreLog
 from tarry.cluster.state import ClusterState

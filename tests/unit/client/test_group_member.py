@@ -10,10 +10,10 @@ from tests.support.client.scripted_cluster import CUT, SILENCE
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.errors import CommitFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import TimedOut, UnsupportedVersion

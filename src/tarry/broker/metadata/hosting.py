@@ -9,7 +9,7 @@ from typing import Protocol
 from tarry.base.doors import Random
 from tarry.base.errors import FlushFailed, StorageError
 from tarry.base.settings import Settings
-from tarry.broker.flush_rounds import FlushRounds
+from tarry.broker.flushes import Flushes
 from tarry.broker.metadata.removals import Removals, partition_directory
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.topics import Topics
@@ -52,7 +52,7 @@ class Hosting:
         settings: Settings,
         topics: Topics,
         logs: Logs,
-        flushes: FlushRounds,
+        flushes: Flushes,
         *,
         removals: Removals,
         retries: Retries,

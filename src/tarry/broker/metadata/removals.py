@@ -11,7 +11,7 @@ from functools import partial
 from typing import Final
 
 from tarry.base.errors import StorageError
-from tarry.broker.flush_rounds import FlushListener
+from tarry.broker.flushes import Flushes
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.topics import Topics
 from tarry.cluster.change import Change
@@ -39,17 +39,6 @@ def deleted_directory(topic: str, index: int, topic_id: bytes) -> str:
     return f"{topic[:180]}-{index}.{topic_id.hex()}{DELETED_SUFFIX}"
 
 
-class Renamed(FlushListener):
-    """Renames of deleted directories whose durability ends with a record."""
-
-    def __init__(self, store: MetadataStore, topic_id: bytes) -> None:
-        self._store = store
-        self._topic_id = topic_id
-
-    def on_flushed(self, flush_id: int) -> None:
-        self._store.change(RemoveTopic(self._topic_id))
-
-
 class Removals:
     """Renames and removes the directories of deleted topics; what the disk refuses comes later."""
 
@@ -58,13 +47,13 @@ class Removals:
         store: MetadataStore,
         topics: Topics,
         logs: Logs,
-        flush_listeners: dict[int, FlushListener],
+        flushes: Flushes,
         retries: Retries,
     ) -> None:
         self._store = store
         self._topics = topics
         self._logs = logs
-        self._flush_listeners = flush_listeners
+        self._flushes = flushes
         self._retries = retries
 
     def remove_leftovers(self) -> None:
@@ -105,7 +94,10 @@ class Removals:
             if disk.exists(away):
                 renamed.append(away)
         flush_id = disk.begin_flush([], [""])
-        self._flush_listeners[flush_id] = Renamed(self._store, deleted.topic_id)
+        self._flushes.then(flush_id, partial(self._on_renamed, deleted.topic_id))
         for away in renamed:
             disk.begin_remove(away)
         logger.debug("topic %s: %d directories are being removed", deleted.name, len(renamed))
+
+    def _on_renamed(self, topic_id: bytes, flush_id: int) -> None:
+        self._store.change(RemoveTopic(topic_id))

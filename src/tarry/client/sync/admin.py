@@ -48,7 +48,7 @@ from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords,
 from tarry.client.core.arguments import check_settings, names_of, offsets_of, places_of
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.core.operation import Answer, Operation
 from tarry.client.errors import BrokerError, UnknownTopic

@@ -28,7 +28,7 @@ from typing import Final, Self, Unpack
 from tarry.client.core.arguments import check_pattern, names_of, offsets_of, places_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import Callback
 from tarry.client.core.outgoing import check_topic
 from tarry.client.errors import ConcurrentUse, NotSubscribed
