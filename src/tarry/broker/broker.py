@@ -132,25 +132,28 @@ class Broker:
         self.produces = self.parts.add(Produces(self.timer))
         self.fetches = self.parts.add(Fetches(self.answers))
         self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
+        self.hosting = self._make_hosting()
+        self.changes = self.parts.add(
+            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
+        )
+        self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
+        self.producer_ids = ProducerIds(store)
+
+    def _make_hosting(self) -> Hosting:
         retries = Retries(self.this_turn, self.timer)
-        self.hosting = Hosting(
-            store.state,
-            settings,
+        return Hosting(
+            self.cluster,
+            self.settings,
             self.topics,
-            logs,
+            self.logs,
             self.flushes,
-            removals=Removals(store, self.topics, logs, self.flushes, retries),
+            removals=Removals(self.store, self.topics, self.logs, self.flushes, retries),
             retries=retries,
             random=self.random,
             listener=self.coordinators,
             on_closed=self.record_deletions.on_start_moved,
             fail=self.shutdown.fail,
         )
-        self.changes = self.parts.add(
-            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
-        )
-        self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
-        self.producer_ids = ProducerIds(store)
 
     # -- the turn
 
