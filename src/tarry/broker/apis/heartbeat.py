@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
-from tarry.group.decision import HeartbeatRequest
 from tarry.group.membership import decide_heartbeat
+from tarry.group.requests import HeartbeatRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages import heartbeat
 

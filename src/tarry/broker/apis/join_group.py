@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
+from tarry.group.requests import JoinAnswer, JoinRequest, kept_reason
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
     JoinGroupRequest,
