@@ -62,7 +62,7 @@ class ConfigWrite(MetadataWrite):
     def __init__(
         self, context: RequestContext, outcomes: list[ConfigOutcome], respond: Respond
     ) -> None:
-        super().__init__(context.broker.now_ms + WRITE_TIMEOUT_MS)
+        super().__init__(context.now_ms + WRITE_TIMEOUT_MS)
         self.context = context
         self.outcomes = outcomes
         self.make_response = respond
@@ -94,7 +94,7 @@ def change_configs(
         return respond(outcomes)
     write = ConfigWrite(context, outcomes, respond)
     context.operation = write
-    write.note_changes(context, records)
+    write.note_changes(broker.store.latest, context, records)
     propose_or_wait(broker, records, write)
     return None
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
 from tarry.base.errors import FlushFailed, StorageError
-from tarry.broker.flush_rounds import FlushListener
 from tarry.broker.metadata_writes import MetadataWrite
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.records import (
@@ -57,7 +56,7 @@ def deleted_directory(topic: str, index: int, topic_id: bytes) -> str:
     return f"{topic[:180]}-{index}.{topic_id.hex()}{DELETED_SUFFIX}"
 
 
-class TopicRemovals(FlushListener):
+class TopicRemovals:
     """Renames of deleted directories whose durability ends with a `TopicRemoved` record."""
 
     def __init__(self, broker: Broker, topic_id: bytes) -> None:
@@ -65,6 +64,7 @@ class TopicRemovals(FlushListener):
         self.topic_id = topic_id
 
     def on_flushed(self, flush_id: int) -> None:
+        """The renames are durable."""
         self.record()
 
     def record(self) -> None:
@@ -126,7 +126,7 @@ class HostingRetry(TimerEntry):
         try:
             self.reactions.make(self.topic, self.hosted)
         except FlushFailed as error:
-            broker.fail(str(error))
+            broker.shutdown.fail(str(error))
 
 
 class DirectoriesRetry(TimerEntry):
@@ -304,7 +304,7 @@ class MetadataReactions:
             if disk.exists(away):
                 renamed.append(away)
         flush_id = disk.begin_flush([], [""])
-        broker.flush_listeners[flush_id] = TopicRemovals(broker, deleted.topic_id)
+        broker.flushes.then(flush_id, TopicRemovals(broker, deleted.topic_id).on_flushed)
         for away in renamed:
             disk.begin_remove(away)
         logger.debug("topic %s: %d directories are being removed", deleted.name, len(renamed))

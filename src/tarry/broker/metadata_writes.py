@@ -15,6 +15,7 @@ from tarry.base.errors import StorageError
 from tarry.broker import changes_told
 from tarry.cluster.embedded import EmbeddedStore
 from tarry.cluster.records import MetadataRecord
+from tarry.cluster.state import ClusterView
 from tarry.log.owner import LogOwner
 from tarry.purgatory.operation import DelayedOperation
 
@@ -41,9 +42,11 @@ class MetadataWrite(DelayedOperation):
         self._changes: list[str] = []
         self._asker = ""
 
-    def note_changes(self, context: RequestContext, records: list[MetadataRecord]) -> None:
+    def note_changes(
+        self, view: ClusterView, context: RequestContext, records: list[MetadataRecord]
+    ) -> None:
         """Remember what a client is about to change, for the log; before it is proposed."""
-        self._changes = changes_told.worded(context.broker.store.latest, records)
+        self._changes = changes_told.worded(view, records)
         self._asker = changes_told.asker(context)
 
     def tell_changes(self) -> None:

@@ -146,13 +146,10 @@ class EmbeddedStore:
         """Append the whole state; when it is durable, the log begins with it."""
         assert not self._pending, "a snapshot says what is durable"
         # In a segment of its own, so that those before it can go.
-        segment_bytes = self.log.config.segment_bytes
-        self.log.config.segment_bytes = 0
-        try:
-            size_before = self.log.size_bytes
-            batch = self._append_batch(self.state.snapshot(), now_wall_ms)
-        finally:
-            self.log.config.segment_bytes = segment_bytes
+        if self.log.active.size > 0:
+            self.log.roll()
+        size_before = self.log.size_bytes
+        batch = self._append_batch(self.state.snapshot(), now_wall_ms)
         batch.records = []
         batch.snapshot_bytes = self.log.size_bytes - size_before
 

@@ -14,11 +14,11 @@ from tarry.broker.apis import produce
 from tarry.broker.broker import Broker
 from tarry.broker.connection import Connection
 from tarry.broker.delayed.fetch import DelayedFetch
+from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.metadata_writes import MetadataLogOwner
-from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.cluster.state import ClusterState
-from tarry.log import batch_walk
+from tarry.log import batch_walk, retention
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.index.segment_indexes import SegmentIndexes
 from tarry.log.index.sparse_index import SparseIndex
@@ -161,14 +161,14 @@ def answer_a_duplicate_before_the_original_is_durable() -> None:
 
 
 def show_a_log_start_that_is_not_durable() -> None:
-    honest = Log.delete_old_segments
+    honest = retention.delete_old_segments
 
-    def delete_old_segments(self: Log, now_wall_ms: int, high_watermark: int) -> int:
-        count = honest(self, now_wall_ms, high_watermark)
-        self.advance_log_start_offset(self.coming_start_offset)
+    def delete_old_segments(log: Log, now_wall_ms: int, high_watermark: int) -> int:
+        count = honest(log, now_wall_ms, high_watermark)
+        log.advance_log_start_offset(log.coming_start_offset)
         return count
 
-    Log.delete_old_segments = delete_old_segments
+    retention.delete_old_segments = delete_old_segments
 
 
 def start_uncleanly_without_taking_the_marker_away() -> None:

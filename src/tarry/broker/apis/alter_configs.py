@@ -22,9 +22,8 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Message | None:
     """Replace what can be replaced; with `validate_only` say only what would be."""
-    assert isinstance(request, AlterConfigsRequest)
     outcomes = [
         ConfigOutcome(
             resource.resource_type,

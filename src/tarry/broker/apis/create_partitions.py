@@ -20,13 +20,14 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+) -> Message | None:
     """Let grow what can grow; with `validate_only` say only what would."""
-    assert isinstance(request, CreatePartitionsRequest)
     wanted = [_wanted(topic) for topic in request.topics]
     decision = decide_create_partitions(broker.store.latest, wanted)
     write = TopicWrite(context, decision, _response, request.timeout_ms)
-    return change_topics(write, validate_only=request.validate_only)
+    return change_topics(broker, write, validate_only=request.validate_only)
 
 
 def _wanted(topic: CreatePartitionsTopic) -> GrowthWanted:

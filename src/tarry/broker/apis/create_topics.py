@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from tarry.base import errors
+from tarry.base.settings import Settings
 from tarry.broker.request import RequestContext
 from tarry.broker.topic_writes import TopicWrite, change_topics
 from tarry.cluster.config_entries import topic_entries
@@ -29,17 +30,16 @@ if TYPE_CHECKING:
 VERSION_OF_DETAILS: Final = 5
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Message | None:
     """Create what can be created; with `validate_only` say only what would be."""
-    assert isinstance(request, CreateTopicsRequest)
     wanted = [_wanted(topic) for topic in request.topics]
     decision = decide_create_topics(broker.store.latest, wanted, broker.settings, broker.random)
     for outcome in decision.outcomes:
         if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
             context.report(f"invalid topic name: {outcome.message}")
-    respond = partial(_response, context)
+    respond = partial(_response, broker.settings, context)
     write = TopicWrite(context, decision, respond, request.timeout_ms)
-    return change_topics(write, validate_only=request.validate_only)
+    return change_topics(broker, write, validate_only=request.validate_only)
 
 
 def _wanted(topic: CreatableTopic) -> TopicWanted:
@@ -52,11 +52,17 @@ def _wanted(topic: CreatableTopic) -> TopicWanted:
     )
 
 
-def _response(context: RequestContext, outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
+def _response(
+    settings: Settings, context: RequestContext, outcomes: list[TopicOutcome]
+) -> CreateTopicsResponse:
+    return CreateTopicsResponse(
+        topics=[_result(settings, context, outcome) for outcome in outcomes]
+    )
 
 
-def _result(context: RequestContext, outcome: TopicOutcome) -> CreatableTopicResult:
+def _result(
+    settings: Settings, context: RequestContext, outcome: TopicOutcome
+) -> CreatableTopicResult:
     result = CreatableTopicResult(name=outcome.name or "", error_message=outcome.message)
     result.error_code = outcome.error_code
     created = outcome.created
@@ -73,6 +79,6 @@ def _result(context: RequestContext, outcome: TopicOutcome) -> CreatableTopicRes
                 read_only=entry.is_read_only,
                 config_source=entry.source,
             )
-            for entry in topic_entries(created.configs, context.broker.settings)
+            for entry in topic_entries(created.configs, settings)
         ]
     return result

@@ -39,14 +39,15 @@ class DeleteTopicsWrite(TopicWrite):
         return super().try_complete()
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Message | None:
     """Delete what can be deleted."""
-    assert isinstance(request, DeleteTopicsRequest)
     wanted = _wanted(request, context.api_version)
     if not broker.settings.delete_topic_enable:
         return _disabled(wanted, context.api_version)
     decision = decide_delete_topics(broker.store.latest, wanted)
-    return change_topics(DeleteTopicsWrite(context, decision, _response, request.timeout_ms))
+    return change_topics(
+        broker, DeleteTopicsWrite(context, decision, _response, request.timeout_ms)
+    )
 
 
 def _wanted(

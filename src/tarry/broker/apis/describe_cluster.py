@@ -22,9 +22,10 @@ ENDPOINT_BROKER: Final = 1
 ENDPOINT_CONTROLLER: Final = 2
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeClusterRequest
+) -> Message | None:
     """This broker is the whole cluster, and controls it."""
-    assert isinstance(request, DescribeClusterRequest)
     if request.endpoint_type == ENDPOINT_CONTROLLER:
         return DescribeClusterResponse(
             error_code=errors.MISMATCHED_ENDPOINT_TYPE,

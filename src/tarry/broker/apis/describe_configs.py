@@ -44,9 +44,10 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+) -> Message | None:
     """Answer every resource on its own, one that is named again only once."""
-    assert isinstance(request, DescribeConfigsRequest)
     response = DescribeConfigsResponse()
     resources: dict[tuple[int, str], DescribeConfigsResource] = {}
     for resource in request.resources:

@@ -25,9 +25,10 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+) -> Message | None:
     """The topics asked for, or all of them, from the cursor on."""
-    assert isinstance(request, DescribeTopicPartitionsRequest)
     asked = {topic.name: None for topic in request.topics}
     cursor = request.cursor
     if cursor is not None and (

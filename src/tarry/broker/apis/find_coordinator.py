@@ -40,37 +40,43 @@ _REFUSALS: Final[dict[int, str]] = {
 class InternalTopicWrite(MetadataWrite):
     """Waits until the internal topic is there, then answers."""
 
-    def __init__(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
-        super().__init__(context.broker.now_ms + CREATE_TIMEOUT_MS)
+    def __init__(
+        self, broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    ) -> None:
+        super().__init__(context.now_ms + CREATE_TIMEOUT_MS)
+        self.broker = broker
         self.context = context
         self.request = request
 
     def on_complete(self) -> None:
         self.tell_changes()
-        self.context.respond(_response(self.context.broker, self.context, self.request))
+        self.context.respond(_response(self.broker, self.context, self.request))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+) -> Message | None:
     """Answer with this broker, once the topic that keeps the groups is there."""
-    assert isinstance(request, FindCoordinatorRequest)
     coordinator = broker.coordinators.of_key_type(request.key_type)
     if coordinator is None or coordinator.topic in broker.topics:
         return _response(broker, context, request)
-    write = InternalTopicWrite(context, request)
+    write = InternalTopicWrite(broker, context, request)
     context.operation = write
-    create_internal_topic(context, coordinator, write)
+    create_internal_topic(broker, context, coordinator, write)
     return None
 
 
 def create_internal_topic(
-    context: RequestContext, coordinator: Coordinator[Any], write: MetadataWrite
+    broker: Broker,
+    context: RequestContext,
+    coordinator: Coordinator[Any],
+    write: MetadataWrite,
 ) -> None:
     """Make the topic that keeps a coordinator; if it is being made already, wait for that."""
-    broker = context.broker
     settings = broker.settings
     wanted = coordinator.topic_wanted(settings, len(broker.store.latest.broker_ids))
     decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
-    write.note_changes(context, decision.records)
+    write.note_changes(broker.store.latest, context, decision.records)
     propose_or_wait(broker, decision.records, write)
 
 

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from tarry.broker.broker import Broker
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
+) -> Message | None:
     """Change what can be changed; with `validate_only` say only what would be."""
-    assert isinstance(request, IncrementalAlterConfigsRequest)
     outcomes = [
         ConfigOutcome(
             resource.resource_type,

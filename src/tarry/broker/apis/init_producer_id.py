@@ -46,9 +46,10 @@ class ReserveProducerIds(MetadataWrite):
             self.context.respond(response)
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    broker: Broker, context: RequestContext, request: InitProducerIdRequest
+) -> Message | None:
     """Give out an id, at once if one is left of those reserved."""
-    assert isinstance(request, InitProducerIdRequest)
     if request.transactional_id is not None:
         # Transactions are not there; every client takes this code for the last word.
         context.report(

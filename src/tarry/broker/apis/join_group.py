@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from tarry.base.doors import Random
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
 from tarry.group.joining import decide_join
@@ -14,9 +16,6 @@ from tarry.protocol.messages.join_group import (
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # KIP-394: from here on a new member gets its id first and comes back with it.
 VERSION_OF_KNOWN_IDS: Final = 4
@@ -33,10 +32,13 @@ class AskedJoin(Asked[JoinAnswer]):
         self.context.respond(response_of(answer, self.context.api_version))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    random: Random,
+    context: RequestContext,
+    request: JoinGroupRequest,
+) -> Message | None:
     """Decide now; the answer comes when the join phase ends, or at once."""
-    assert isinstance(request, JoinGroupRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         refusal = JoinAnswer(0, error_code, member_id=request.member_id)
@@ -60,7 +62,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         reason=kept_reason(request.reason),
     )
     group = shard.group(request.group_id)
-    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), broker.random))
+    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), random))
     return None
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
 from tarry.group.membership import decide_leave
@@ -20,9 +21,6 @@ from tarry.protocol.messages.leave_group import (
     LeaveGroupResponse,
     MemberResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # KIP-345: from here on several members in a request.
 VERSION_OF_BATCHES: Final = 3
@@ -46,10 +44,10 @@ class AskedLeave(Asked[LeaveAnswer]):
         )
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
+) -> Message | None:
     """Every member has an answer of its own."""
-    assert isinstance(request, LeaveGroupRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return LeaveGroupResponse(error_code=error_code)

@@ -58,9 +58,8 @@ class CreatedByMetadata(MetadataWrite):
         self.context.respond(_answer(self.broker, self.context, self.request, self.refused))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Message | None:
     """Answer at once, or when the topics to be made are there."""
-    assert isinstance(request, MetadataRequest)
     if request.topics is not None and not _is_well_formed(request.topics, context.api_version):
         return _malformed(request.topics)
     missing = _missing(broker, request) if request.allow_auto_topic_creation else []
@@ -76,7 +75,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         if outcome.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
             write.refused[outcome.name or ""] = outcome.error_code
     context.operation = write
-    write.note_changes(context, decision.records)
+    write.note_changes(view, context, decision.records)
     propose_or_wait(broker, decision.records, write)
     return None
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.group.offsets import decide_commit
 from tarry.group.records import NO_TOPIC_ID
 from tarry.group.requests import CommitAnswer, CommitPartition, CommitRequest
@@ -17,9 +19,6 @@ from tarry.protocol.messages.offset_commit import (
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # KIP-848: from here on clients know GROUP_ID_NOT_FOUND.
 VERSION_OF_GROUP_NOT_FOUND: Final = 9
@@ -39,16 +38,19 @@ class AskedCommit(Asked[CommitAnswer]):
         self.context.respond(refusal_of(self.request, errors.REQUEST_TIMED_OUT))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    topics: Topics,
+    context: RequestContext,
+    request: OffsetCommitRequest,
+) -> Message | None:
     """Partitions that are not there are refused singly; the others are appended."""
-    assert isinstance(request, OffsetCommitRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find(request.group_id)
     if shard is None:
         return refusal_of(request, error_code)
     partitions: list[CommitPartition] = []
     for topic in request.topics:
-        hosted = broker.topics.get(topic.name)
+        hosted = topics.get(topic.name)
         for each in topic.partitions:
             is_there = hosted is not None and hosted.partition(each.partition_index) is not None
             partitions.append(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.group.offsets import decide_delete_offsets
 from tarry.group.requests import CommitPartition, DeleteAnswer
 from tarry.protocol.message import Message
@@ -16,9 +16,6 @@ from tarry.protocol.messages.offset_delete import (
     OffsetDeleteResponsePartition,
     OffsetDeleteResponseTopic,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 
 class AskedOffsetDelete(Asked[DeleteAnswer]):
@@ -54,16 +51,19 @@ class AskedOffsetDelete(Asked[DeleteAnswer]):
         self.context.respond(OffsetDeleteResponse(error_code=errors.REQUEST_TIMED_OUT))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    topics: Topics,
+    context: RequestContext,
+    request: OffsetDeleteRequest,
+) -> Message | None:
     """Partitions that are not there are refused singly."""
-    assert isinstance(request, OffsetDeleteRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return OffsetDeleteResponse(error_code=error_code)
     partitions: list[CommitPartition] = []
     for topic in request.topics:
-        hosted = broker.topics.get(topic.name)
+        hosted = topics.get(topic.name)
         for each in topic.partitions:
             is_there = hosted is not None and hosted.partition(each.partition_index) is not None
             code = errors.NONE if is_there else errors.UNKNOWN_TOPIC_OR_PARTITION

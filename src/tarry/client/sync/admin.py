@@ -7,6 +7,7 @@ error of one stands beside the answers of the others and is not raised.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
@@ -26,7 +27,7 @@ from tarry.client.core.admin.calls import (
     TopicOutcome,
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
-from tarry.client.core.admin.core import AdminCore
+from tarry.client.core.admin.core import AdminCore, one_call
 from tarry.client.core.admin.groups import (
     GroupDescription,
     GroupOutcome,
@@ -45,20 +46,22 @@ from tarry.client.core.admin.offsets import (
 )
 from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.arguments import check_settings, names_of, offsets_of, places_of
-from tarry.client.core.consumer.lookup import FoundOffset, OffsetQuery
+from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
+from tarry.client.core.operation import Answer, Operation
 from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
-from tarry.client.sync.driver import Driver, monotonic_ms, system_random
+from tarry.client.sync.clock import monotonic_ms
+from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
-from tarry.link.errand import Call, Errand, Steps
-from tarry.link.errors import ClientError, TimedOut
+from tarry.link.errand import Call, Steps
+from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
 
-Answer = TypeVar("Answer")
+Asked = TypeVar("Asked")
 
 
 class Admin:
@@ -70,13 +73,12 @@ class Admin:
         **arguments: Unpack[ClientArguments],
     ) -> None:
         check_settings("Admin", settings)
-        self.settings = ClientSettings(settings, **arguments)
-        self._core = AdminCore(self.settings, system_random(), monotonic_ms())
-        self._driver = Driver(self._core, self.settings)
+        self.settings = made = ClientSettings(settings, **arguments)
+        self._driver = Driver(made, lambda driver: AdminCore(made, SystemRandom(), monotonic_ms()))
         self._exclusive = Exclusive("an Admin")
         # Called again and again while a call waits, with why the cluster cannot be reached (""
         # if nothing seems wrong), and with None when the wait is over.
-        self.on_wait: Callable[[str | None], None] | None = None
+        self.on_wait: Tell | None = None
 
     # --- Topics
 
@@ -145,7 +147,7 @@ class Admin:
     ) -> DeletedRecords:
         """Delete what lies before these offsets (TO_THE_END: everything); the new first offset of
         each partition, or its error."""
-        return self._errand(delete_records(self._core.connections, dict(offsets)), timeout)
+        return self._errand(delete_records(self._driver.core.connections, dict(offsets)), timeout)
 
     # --- Settings
 
@@ -199,7 +201,7 @@ class Admin:
         timeout: float | None = None,
     ) -> list[ListedGroup]:
         """The groups of all brokers by id; in one of these states and of one of these types."""
-        steps = list_groups(self._core.connections, list(states), list(types))
+        steps = list_groups(self._driver.core.connections, list(states), list(types))
         return self._errand(steps, timeout)
 
     def describe_groups(
@@ -207,20 +209,21 @@ class Admin:
     ) -> dict[str, GroupDescription | ClientError]:
         """Groups with their members."""
         return self._errand(
-            describe_groups(self._core.connections, names_of("describe_groups", group_ids)), timeout
+            describe_groups(self._driver.core.connections, names_of("describe_groups", group_ids)),
+            timeout,
         )
 
     def delete_groups(
         self, group_ids: Iterable[str], timeout: float | None = None
     ) -> list[GroupOutcome]:
         """Delete groups without members, with all that they committed."""
-        steps = delete_groups(self._core.connections, names_of("delete_groups", group_ids))
+        steps = delete_groups(self._driver.core.connections, names_of("delete_groups", group_ids))
         return [GroupOutcome(*item) for item in self._errand(steps, timeout).items()]
 
     def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
         """What the coordinator remembers of the group's rebalances; None: this broker keeps no
         memory of them, as Apache Kafka does not."""
-        answers = self._errand(recall_group(self._core.connections, group_id), timeout)
+        answers = self._errand(recall_group(self._driver.core.connections, group_id), timeout)
         return _of_group(answers, group_id)
 
     def group_offsets(
@@ -232,7 +235,9 @@ class Admin:
         """What groups committed: of these partitions, or all of it.  Partitions without a commit
         are left out, and a group that is not there has none."""
         wanted = None if places is None else places_of("group_offsets", places)
-        steps = fetch_offsets(self._core.connections, names_of("group_offsets", group_ids), wanted)
+        steps = fetch_offsets(
+            self._driver.core.connections, names_of("group_offsets", group_ids), wanted
+        )
         return self._errand(steps, timeout)
 
     def commit_group_offsets(
@@ -240,7 +245,7 @@ class Admin:
     ) -> PartitionErrors:
         """Commit in the place of a group that has no members; a group that is not there is made."""
         steps = commit_offsets(
-            self._core.connections, group_id, offsets_of("commit_group_offsets", offsets)
+            self._driver.core.connections, group_id, offsets_of("commit_group_offsets", offsets)
         )
         return _of_group(self._errand(steps, timeout), group_id)
 
@@ -249,7 +254,7 @@ class Admin:
     ) -> PartitionErrors:
         """Forget what a group committed for these partitions, of topics that it does not read."""
         steps = delete_offsets(
-            self._core.connections, group_id, places_of("delete_group_offsets", places)
+            self._driver.core.connections, group_id, places_of("delete_group_offsets", places)
         )
         return _of_group(self._errand(steps, timeout), group_id)
 
@@ -271,7 +276,7 @@ class Admin:
         self, topics: Mapping[str, Sequence[int]] | None = None, timeout: float | None = None
     ) -> list[LogDirectory]:
         """The log directories of all brokers with the sizes of these partitions (None: all)."""
-        return self._errand(describe_log_dirs(self._core.connections, topics), timeout)
+        return self._errand(describe_log_dirs(self._driver.core.connections, topics), timeout)
 
     # --- Offsets
 
@@ -280,65 +285,28 @@ class Admin:
     ) -> dict[Place, FoundOffset | ClientError]:
         """Offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an offset
         where the leader refused.  Partitions that nobody answered for are TimedOut."""
-        query = OffsetQuery(dict(wanted))
-        timeout_ms = self._timeout_ms(timeout)
-        with self._exclusive:
-            self._driver.check_usable()
-            self._core.now_ms = monotonic_ms()
-            self._core.begin_query(query)
-            self._wait(lambda: query.is_done, timeout_ms)
-            query.end(self._core.lookup)
-        late = TimedOut(f"the leader did not tell its offset within {timeout_ms} ms")
-        return {place: query.answers.get(place, late) for place in wanted}
+        return self._perform(AdminCore.begin_offsets, wanted, timeout)
 
     # --- Waiting
 
-    def _wait(self, is_done: Callable[[], bool], timeout_ms: int) -> None:
-        told = self.on_wait
-        if told is None:
-            self._driver.wait(is_done, timeout_ms)
-            return
-
-        def look() -> bool:
-            if is_done():
-                return True
-            told(self._core.trouble)
-            return False
-
-        try:
-            self._driver.wait(look, timeout_ms)
-        finally:
-            told(None)
-
-    def _timeout_ms(self, timeout: float | None) -> int:
-        return self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
+    def _perform(
+        self,
+        begin: Callable[[AdminCore, Asked, int, int], Operation[Answer]],
+        asked: Asked,
+        timeout: float | None,
+    ) -> Answer:
+        timeout_ms = self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
+        with self._exclusive:
+            return self._driver.perform(
+                lambda core, now_ms: begin(core, asked, timeout_ms, now_ms), tell=self.on_wait
+            )
 
     def _errand(self, steps: Steps[Answer], timeout: float | None) -> Answer:
-        timeout_ms = self._timeout_ms(timeout)
-        errand = Errand(steps)
-        with self._exclusive:
-            self._driver.check_usable()
-            self._core.now_ms = monotonic_ms()
-            self._core.begin_errand(errand, timeout_ms)
-            # Its calls give up at the deadline, and then it has an answer.
-            self._wait(lambda: errand.is_done, timeout_ms + 1_000)
-        return errand.take()
+        return self._perform(AdminCore.begin_errand, steps, timeout)
 
-    # What comes out belongs to the class of the call.
+    # Any: what comes out belongs to the class of the call.
     def _call(self, call: Call[Any, Any], timeout: float | None) -> Any:
-        timeout_ms = self._timeout_ms(timeout)
-        with self._exclusive:
-            self._driver.check_usable()
-            self._core.now_ms = monotonic_ms()
-            self._core.begin_call(call, timeout_ms)
-            # The core gives up by itself at the deadline; the second is for its turn.
-            self._wait(lambda: call.is_done, timeout_ms + 1_000)
-        if call.error is not None:
-            raise call.error
-        assert call.is_done
-        if isinstance(call.result, ClientError):
-            raise call.result
-        return call.result
+        return self._errand(one_call(call), timeout)
 
     def close(self) -> None:
         self._driver.close()

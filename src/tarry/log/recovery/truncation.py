@@ -27,21 +27,22 @@ def try_truncate(log: Log, offset: int) -> bool:
     assert log.log_start_offset <= offset
     # Compaction stays below the high watermark, and what is there is never cut.
     assert log.compaction.end_offset <= offset
+    point = log.recovery_point
     if offset >= log.log_end_offset:
-        log.recovery_limit = -1
+        point.limit_offset = -1
         return True
-    segment = log.segments[log.segment_index(offset)]
+    segment = log.segments_from(offset)[0]
     walk = segment.walk(segment.find(offset, segment.written_size), segment.written_size)
     header = segment.next_header(walk)
     assert header is not None
     end_offset = max(header.base_offset, log.log_start_offset)
-    if log.is_checkpointing or log.recovery_point.offset_max > end_offset:
-        log.recovery_limit = end_offset
+    if point.is_under_way or point.offset_max > end_offset:
+        point.limit_offset = end_offset
         return False
     logger.info("%s is cut from offset %d to %d", log.directory, log.log_end_offset, end_offset)
-    _cut(log, segment, walk.batch_position, end_offset)
+    log.cut_after(segment, row_below(segment, walk.batch_position, end_offset), end_offset)
     _restore_listener(log, end_offset)
-    log.recovery_limit = -1
+    point.limit_offset = -1
     return True
 
 
@@ -72,19 +73,6 @@ def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tupl
     return best
 
 
-def _cut(log: Log, segment: Segment, position: int, end_offset: int) -> None:
-    row = row_below(segment, position, end_offset)
-    kept = log.segments.index(segment) + 1
-    for later in log.segments[kept:]:
-        log.drop_segment(later)
-    del log.segments[kept:]
-    segment.cut(row)
-    log.active = segment
-    log.unflushed.add(segment)
-    log.leader_epochs.truncate_end(end_offset)
-    log.end_at(end_offset)
-
-
 def _restore_listener(log: Log, end_offset: int) -> None:
     """Bring derived state back to where the log now ends."""
     log.listener.reset()
@@ -92,14 +80,14 @@ def _restore_listener(log: Log, end_offset: int) -> None:
     for offset in reversed(Listing(log.disk, log.directory).snapshot_offsets):
         if offset > end_offset:
             log.disk.remove(snapshot_path(log.directory, offset))
-            log.unflushed.names += 1
+            log.note_name()
             continue
         data = read_snapshot(log.disk, log.directory, offset)
         if data is not None and log.listener.load_snapshot(data):
             start = max(start, offset)
             break
         log.listener.reset()
-    for segment in log.segments[log.segment_index(start) :]:
+    for segment in log.segments_from(start):
         if segment.written_size == 0:
             return
         walk = segment.walk(segment.find(start, segment.written_size), segment.written_size)

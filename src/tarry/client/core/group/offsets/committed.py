@@ -7,24 +7,27 @@ All questions that wait go out as one request.  A coordinator that is still load
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.membership import Membership
-from tarry.client.core.group.offsets import CommittedOffset, offset_fetch_request
+from tarry.client.core.group.offsets.requests import (
+    CommittedOffset,
+    ToldOffsets,
+    offset_fetch_request,
+    told_offsets,
+)
 from tarry.client.errors import BrokerError
 from tarry.link.errors import ClientError
+from tarry.link.exchange import Exchange
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_fetch import (
     OffsetFetchResponse,
     decode_offset_fetch_response,
 )
-
-OFFSET_FETCH: Final = (api_keys.OFFSET_FETCH, decode_offset_fetch_response)
 
 CommittedAnswer = CommittedOffset | ClientError
 When = Callable[[Place, CommittedAnswer, int], None]
@@ -68,46 +71,27 @@ class CommittedOffsets:
             return
         if self._pauses.holds(now_ms):
             return
-        asked = list(self._questions)
-        group_id = self.coordinator.group_id
         self._is_in_flight = True
-
-        def build(version: int) -> Message:
-            places = [one.place for one in asked]
-            return offset_fetch_request(group_id, places, version, require_stable=True)
-
-        def when_answered(response: Any, now_ms: int) -> None:
-            self._is_in_flight = False
-            self._on_answer(response, asked, now_ms)
-
-        def when_failed(error: ClientError, now_ms: int) -> None:
-            self._is_in_flight = False
-            if error.is_retriable:
-                self._pauses.begin(now_ms)
-            else:
-                self._settle_all(asked, error, now_ms)
-
-        api = OFFSET_FETCH
-        exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
+        exchange = _OffsetFetch(self, list(self._questions), self._timeout_ms)
         if self.membership.is_joining:
             self.coordinator.send_aside(exchange, now_ms)
         else:
             self.coordinator.send(exchange, now_ms)
 
-    def _on_answer(
-        self, response: OffsetFetchResponse, asked: list[OffsetQuestion], now_ms: int
-    ) -> None:
-        whole: Any = response.groups[0] if response.groups else response
-        code = int(whole.error_code)
-        answers: dict[Place, Any] = {
-            (topic.name, int(partition.partition_index)): partition
-            for topic in whole.topics
-            for partition in topic.partitions
-        }
+    def on_failure(self, asked: list[OffsetQuestion], error: ClientError, now_ms: int) -> None:
+        self._is_in_flight = False
+        if error.is_retriable:
+            self._pauses.begin(now_ms)
+        else:
+            self._settle_all(asked, error, now_ms)
+
+    def on_answer(self, asked: list[OffsetQuestion], told: ToldOffsets, now_ms: int) -> None:
+        self._is_in_flight = False
+        answers, code = told.places, told.error_code
         if code == NONE:
             # Before version 2 an error of the group stands in each partition.
-            codes = [int(one.error_code) for one in answers.values() if one.error_code != NONE]
-            code = next((one for one in codes if self._is_of_group(one)), NONE)
+            codes = [one for one, _ in answers.values()]
+            code = next((one for one in codes if one in reactions.GROUP), NONE)
         if code != NONE:
             self._on_refused(code, asked, now_ms)
             return
@@ -116,22 +100,14 @@ class CommittedOffsets:
             found = answers.get(question.place)
             if question not in self._questions or found is None:
                 continue
-            self._settle_one(question, found, now_ms)
+            self._settle_one(question, *found, now_ms)
         if any(question in self._questions for question in asked):
             self._pauses.begin(now_ms)
 
-    @staticmethod
-    def _is_of_group(code: int) -> bool:
-        return code in reactions.GROUP
-
-    def _settle_one(self, question: OffsetQuestion, found: Any, now_ms: int) -> None:
-        code = int(found.error_code)
+    def _settle_one(
+        self, question: OffsetQuestion, code: int, committed: CommittedOffset, now_ms: int
+    ) -> None:
         if code == NONE:
-            committed = CommittedOffset(
-                int(found.committed_offset),
-                int(found.committed_leader_epoch),
-                found.metadata or "",
-            )
             self._settle(question, committed, now_ms)
         elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
             topic, index = question.place
@@ -159,3 +135,25 @@ class CommittedOffsets:
         if question in self._questions:
             del self._questions[question]
             question.answer(question.place, answer, now_ms)
+
+
+class _OffsetFetch(Exchange[OffsetFetchResponse]):
+    """The questions that wait, as one request."""
+
+    def __init__(
+        self, committed: CommittedOffsets, asked: list[OffsetQuestion], timeout_ms: int
+    ) -> None:
+        super().__init__(api_keys.OFFSET_FETCH, decode_offset_fetch_response, timeout_ms)
+        self.committed = committed
+        self.asked = asked
+
+    def build(self, version: int) -> Message:
+        group_id = self.committed.coordinator.group_id
+        places = [one.place for one in self.asked]
+        return offset_fetch_request(group_id, places, version, require_stable=True)
+
+    def on_response(self, response: OffsetFetchResponse, now_ms: int) -> None:
+        self.committed.on_answer(self.asked, told_offsets(response), now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.committed.on_failure(self.asked, error, now_ms)

@@ -18,6 +18,7 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchRequestGroup,
     OffsetFetchRequestTopic,
     OffsetFetchRequestTopics,
+    OffsetFetchResponse,
 )
 
 # The offset of a partition for which nothing is committed.
@@ -80,3 +81,23 @@ def offset_fetch_request(
     if version >= FETCH_VERSION_WITH_STABLE:
         request.require_stable = require_stable
     return request
+
+
+class ToldOffsets(NamedTuple):
+    """Answer about one group: its error code, and code and offset of each place."""
+
+    error_code: int
+    places: dict[Place, tuple[int, CommittedOffset]]
+
+
+def told_offsets(response: OffsetFetchResponse) -> ToldOffsets:
+    """Read an answer about one group, in the form of any version."""
+    whole = response.groups[0] if response.groups else response
+    places: dict[Place, tuple[int, CommittedOffset]] = {}
+    for topic in whole.topics:
+        for one in topic.partitions:
+            committed = CommittedOffset(
+                one.committed_offset, one.committed_leader_epoch, one.metadata or ""
+            )
+            places[topic.name, one.partition_index] = (one.error_code, committed)
+    return ToldOffsets(whole.error_code, places)

@@ -1,4 +1,4 @@
-"""What an iteration was given and has not yielded yet.
+"""HandedOut: what an iteration was given and has not yielded yet.
 
 A record is finished when the next one is asked for.  So whatever the core took for an iteration
 goes back to it, unless it was yielded, before anything else looks at the positions.
@@ -6,11 +6,19 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
-from tarry.client.core.consumer.core import ConsumerCore, RecordGroup
-from tarry.client.sync.driver import monotonic_ms
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.records.record import Record
+
+
+class RecordGroup(NamedTuple):
+    """Records of one partition in the order of their offsets."""
+
+    topic: str
+    partition: int
+    records: list[Record]
 
 
 class ConsumerRecord:
@@ -59,46 +67,46 @@ class HandedOut:
         self._current = 0
         self.is_over = False
 
-    def records(self, until_ms: int) -> Iterator[ConsumerRecord]:
-        """One by one, until the time is up or they were given back: then it is time for a poll."""
+    def records(self) -> Iterator[ConsumerRecord]:
+        """Yield the records one by one, until they are given back."""
         while self.group < len(self.groups):
             topic, partition, records = self.groups[self.group]
             for place, record in enumerate(records):
                 self._current = place
                 self.record = place + 1
                 yield ConsumerRecord(topic, partition, record)
-                if self.is_over or monotonic_ms() >= until_ms:
+                if self.is_over:
                     return
             self.group += 1
             self.record = 0
 
-    def batches(self, until_ms: int) -> Iterator[RecordGroup]:
-        """The same, a group at a time."""
+    def batches(self) -> Iterator[RecordGroup]:
+        """Yield a group at a time, until they are given back."""
         while self.group < len(self.groups):
             group = self.groups[self.group]
             self._current = 0
             self.record = len(group.records)
             yield group
-            if self.is_over or monotonic_ms() >= until_ms:
+            if self.is_over:
                 return
             self.group += 1
             self.record = 0
 
-    def give_back(self, core: ConsumerCore) -> None:
-        """To the core what was not yielded, from the last on, so that the order stays; what was
+    def give_back(self, positions: Mapping[tuple[str, int], PartitionPosition]) -> None:
+        """Give back what was not yielded, from the last on, so that the order stays; what was
         yielded last is not finished, what came before it is."""
         self.is_over = True
         for place in range(len(self.groups) - 1, -1, -1):
             topic, partition, records = self.groups[place]
-            position = core.fetcher.positions.get((topic, partition))
+            position = positions.get((topic, partition))
             if position is None:
                 continue
             if place < self.group:
                 position.finish(position.position)
             elif place > self.group:
-                core.give_back(position, records)
+                position.give_back(records)
             else:
-                core.give_back(position, records[self.record :])
+                position.give_back(records[self.record :])
                 if self.record > 0:
                     position.finish(records[self._current].offset)
         self.groups = []

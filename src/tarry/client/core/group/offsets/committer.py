@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable
-from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import NONE, error_name
-from tarry.client.core.events import CALL_DONE, Notice
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
-from tarry.client.core.group.offsets import CommittedOffset, commit_request
+from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
 from tarry.client.errors import BrokerError, CommitFailed
 from tarry.link.errors import ClientError, TimedOut
+from tarry.link.exchange import Exchange
 from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -31,8 +30,6 @@ from tarry.protocol.messages.offset_commit import (
 )
 
 log = logging.getLogger("tarry.client")
-
-COMMIT: Final = (api_keys.OFFSET_COMMIT, decode_offset_commit_response)
 
 
 class Commit:
@@ -126,24 +123,7 @@ class Committer:
             self._end_under_way(None)
             return
         self._is_in_flight = True
-        who = self.membership.identity()
-
-        def build(version: int) -> Message:
-            return commit_request(who, offsets, version)
-
-        def when_answered(response: Any, now_ms: int) -> None:
-            self._is_in_flight = False
-            self._on_answer(response, who, offsets, now_ms)
-
-        def when_failed(error: ClientError, now_ms: int) -> None:
-            self._is_in_flight = False
-            if error.is_retriable:
-                self.coordinator.lose(str(error), now_ms)
-                self._pauses.begin(now_ms)
-            else:
-                self._end_under_way(error)
-
-        exchange = GroupExchange(COMMIT, self._timeout_ms, build, when_answered, when_failed)
+        exchange = _OffsetCommit(self, self.membership.identity(), offsets, self._timeout_ms)
         if self.membership.state == JOINING:
             # The old generation may commit until the last member has joined.
             self.coordinator.send_aside(exchange, now_ms)
@@ -152,13 +132,22 @@ class Committer:
 
     # --- Answers
 
-    def _on_answer(
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._is_in_flight = False
+        if error.is_retriable:
+            self.coordinator.lose(str(error), now_ms)
+            self._pauses.begin(now_ms)
+        else:
+            self._end_under_way(error)
+
+    def on_answer(
         self,
         response: OffsetCommitResponse,
         who: Identity,
         offsets: dict[Place, CommittedOffset],
         now_ms: int,
     ) -> None:
+        self._is_in_flight = False
         refused: dict[Place, int] = {}
         for topic in response.topics:
             for partition in topic.partitions:
@@ -218,7 +207,6 @@ class Committer:
         self._pauses.end()
         for commit in ended:
             commit.end(error)
-        self.coordinator.connections.put(Notice(CALL_DONE))
 
     def _end_all(self, error: ClientError) -> None:
         self._under_way.update(self._waiting)
@@ -235,4 +223,28 @@ class Committer:
         deadlines = [*self._under_way.values(), *self._waiting.values()]
         if deadlines:
             self.tasks.schedule(self._deadline, min(deadlines))
-        self.coordinator.connections.put(Notice(CALL_DONE))
+
+
+class _OffsetCommit(Exchange[OffsetCommitResponse]):
+    """One commit of `who`."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        who: Identity,
+        offsets: dict[Place, CommittedOffset],
+        timeout_ms: int,
+    ) -> None:
+        super().__init__(api_keys.OFFSET_COMMIT, decode_offset_commit_response, timeout_ms)
+        self.committer = committer
+        self.who = who
+        self.offsets = offsets
+
+    def build(self, version: int) -> Message:
+        return commit_request(self.who, self.offsets, version)
+
+    def on_response(self, response: OffsetCommitResponse, now_ms: int) -> None:
+        self.committer.on_answer(response, self.who, self.offsets, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.committer.on_failure(error, now_ms)
