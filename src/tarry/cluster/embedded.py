@@ -215,9 +215,7 @@ def open_store(
 
     `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
     """
-    config = LogConfig()
-    config.retention_ms = -1
-    log = logs.open(METADATA_DIRECTORY, b"", config, None)
+    log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention_ms": -1}), None)
     logs.settle()
     store = EmbeddedStore(log, snapshot_bytes_min)
     store.replay()
