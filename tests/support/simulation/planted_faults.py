@@ -17,8 +17,8 @@ from tarry.broker.broker import Broker
 from tarry.broker.connection import Connection
 from tarry.broker.delayed.fetch import DelayedFetch, Fetches
 from tarry.broker.duties.record_deletions import RecordDeletions
-from tarry.broker.metadata_writes import MetadataLogOwner
 from tarry.broker.request import RequestContext
+from tarry.cluster.embedded import StoreLog
 from tarry.cluster.state import ClusterState
 from tarry.log import batch_walk, retention
 from tarry.log.index.epoch_index import EpochIndex
@@ -144,11 +144,11 @@ def answer_a_fetch_only_when_it_expires() -> None:
 
 
 def apply_metadata_before_it_is_durable() -> None:
-    def on_written(self: MetadataLogOwner) -> bool:
+    def on_written(self: StoreLog) -> bool:
         self.on_flushed(self.log.written_end_offset)
         return False
 
-    MetadataLogOwner.on_written = on_written
+    StoreLog.on_written = on_written
 
 
 def answer_a_duplicate_before_the_original_is_durable() -> None:
