@@ -15,7 +15,7 @@ from tests.unit.broker.test_compacted_topics import (
     write_twice,
 )
 
-from tarry.broker.compactions import CLOCK_DISTRUST_MS
+from tarry.broker.duties.compactions import CLOCK_DISTRUST_MS
 
 
 def test_compaction_ends_when_the_topic_is_to_keep_everything():

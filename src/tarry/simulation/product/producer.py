@@ -93,7 +93,7 @@ class ProducerNode(ClientNode):
             self._refuse(batch, error)
             return
         if receipt is None:
-            outcome = yield core.begin_send(record, self.clock.now_ms)
+            outcome = yield core.begin_send(record, self.settings.block_ms_max, self.clock.now_ms)
             if isinstance(outcome, ClientError):
                 batch.outcome = REFUSED
                 return

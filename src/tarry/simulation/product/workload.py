@@ -12,7 +12,7 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
-from tarry.group.state import STABLE
+from tarry.group.round import STABLE
 from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers import check_history
 from tarry.simulation.clients.context import RunContext
