@@ -46,18 +46,20 @@ from tarry.broker.dispatch import handle_frame
 from tarry.broker.duties.peer_watch import PeerWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.flushes import Flushes
-from tarry.broker.metadata_reactions import MetadataReactions
-from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
-from tarry.broker.part import Parts, WaitingPart
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.metadata.removals import Removals
+from tarry.broker.metadata.retries import Retries
+from tarry.broker.part import Parts
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
-from tarry.cluster.embedded import EmbeddedStore
-from tarry.cluster.records import MetadataRecord
+from tarry.cluster.producer_ids import ProducerIds
 from tarry.cluster.state import ClusterState
+from tarry.cluster.store import MetadataStore
 from tarry.log.logs import Logs
-from tarry.log.owner import LogOwner
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
@@ -86,9 +88,8 @@ class Broker:
         doors: Doors,
         settings: Settings,
         logs: Logs,
-        store: EmbeddedStore,
-        now_ms: int,
-        now_wall_ms: int,
+        store: MetadataStore,
+        turn: Turn,
     ) -> None:
         self.disk: Disk = doors.disk
         self.transport: Transport = doors.transport
@@ -103,19 +104,17 @@ class Broker:
         self.frame_bytes_max: int = settings.socket_request_max_bytes
         self.connections_max_idle_ms: int = settings.connections_max_idle_ms
         self.endpoints: dict[str, tuple[str, int]] = {}
-        self.this_turn = Turn(now_ms, now_wall_ms)
+        self.this_turn = turn
         # The times of `this_turn`, for who is not handed it yet.
-        self.now_ms = now_ms
-        self.now_wall_ms = now_wall_ms
-        self._turn_due_ms = now_ms + POLL_MS_MAX
-        self.timer = TimingWheel(now_ms)
+        self.now_ms = turn.now_ms
+        self.now_wall_ms = turn.now_wall_ms
+        self._turn_due_ms = turn.now_ms + POLL_MS_MAX
+        self.timer = TimingWheel(turn.now_ms)
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
         self.routes: dict[int, Route[Any]] = {}
         self.flushes = Flushes(self.disk, logs.trouble, self.probe)
-        self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
-        self.reactions = MetadataReactions(self)
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
         self.coordinator = self.parts.add(
@@ -132,8 +131,29 @@ class Broker:
         )
         self.produces = self.parts.add(Produces(self.timer))
         self.fetches = self.parts.add(Fetches(self.answers))
-        self.metadata_waits = self.parts.add(WaitingPart(self.timer, "Metadata"))
         self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
+        self.hosting = self._make_hosting()
+        self.changes = self.parts.add(
+            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
+        )
+        self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
+        self.producer_ids = ProducerIds(store)
+
+    def _make_hosting(self) -> Hosting:
+        retries = Retries(self.this_turn, self.timer)
+        return Hosting(
+            self.cluster,
+            self.settings,
+            self.topics,
+            self.logs,
+            self.flushes,
+            removals=Removals(self.store, self.topics, self.logs, self.flushes, retries),
+            retries=retries,
+            random=self.random,
+            listener=self.coordinators,
+            on_closed=self.record_deletions.on_start_moved,
+            fail=self.shutdown.fail,
+        )
 
     # -- the turn
 
@@ -279,20 +299,6 @@ class Broker:
             return
         self.flushes.on_flushed(event.flush_id)
         self.flushes.tell_moved(self.parts)
-
-    # -- metadata
-
-    def check_metadata_later(self) -> None:
-        """What waits for metadata looks again once this turn's changes are made."""
-        self.metadata_waits.touch(METADATA_KEY)
-
-    def propose(self, records: list[MetadataRecord], write: MetadataWrite) -> None:
-        """Change the metadata; `write` completes when the records are durable and applied."""
-        propose(self, records, write)
-
-    def react(self, record: MetadataRecord) -> None:
-        """An applied record changes what this broker hosts."""
-        self.reactions.react(record)
 
     # -- the end
 

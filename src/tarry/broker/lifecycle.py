@@ -13,6 +13,7 @@ from tarry.base.disk_trouble import INTERVAL_MS
 from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
+from tarry.base.turn import Turn
 from tarry.broker.broker import Broker, Doors
 from tarry.broker.duties.compactions import Compactions
 from tarry.broker.duties.housekeeping import (
@@ -28,7 +29,6 @@ from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
-from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
 
@@ -56,24 +56,16 @@ def start_broker(
     )
     logs.trouble.directory = settings.log_directory
     logs.load()
-    store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
+    turn = Turn(now_ms, now_wall_ms)
+    store = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
     take_over_changes(settings, store.state)
     doors = Doors(disk, transport, random, probe)
-    broker = Broker(doors, settings, logs, store, now_ms, now_wall_ms)
+    broker = Broker(doors, settings, logs, store, turn)
+    store.touch = broker.flushes.touch
     broker.routes.update(make_routes(broker))
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
-    # Deletions that a crash interrupted come first, so that no directory has two owners.
-    for deleted in list(broker.cluster.deleted_topics.values()):
-        broker.reactions.remove_directories(deleted)
-    broker.reactions.remove_leftovers()
-    for topic in list(broker.cluster.topics.values()):
-        broker.reactions.host(topic, HostedTopic(topic.name, topic.topic_id))
-    logs.settle()
-    for partition in broker.topics.partitions():
-        partition.begin_after_recovery()
-    for hosted in broker.topics.all():
-        broker.coordinators.on_hosted(hosted)
+    broker.hosting.begin()
     _begin_duties(broker)
     _tell_recovery(logs)
     return broker

@@ -14,7 +14,7 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
-from tarry.group.decision import AssignmentMissing, MemberRemoved, RebalanceBegan
+from tarry.group.notes import AssignmentMissing, MemberRemoved, RebalanceBegan
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_configs import (
     DescribeConfigsRequest,

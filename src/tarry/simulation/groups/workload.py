@@ -12,7 +12,7 @@ from typing import Final
 
 from tarry.broker.broker import Broker
 from tarry.cluster.topic_names import OFFSETS_TOPIC
-from tarry.group.state import EMPTY, PHASE_NAMES, STABLE
+from tarry.group.round import EMPTY, PHASE_NAMES, STABLE
 from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.checkers.groups.log_replay import LogReplay
 from tarry.simulation.checkers.groups.rounds import RoundChecker

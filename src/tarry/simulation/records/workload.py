@@ -6,6 +6,7 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
+from tarry.cluster.embedded import EmbeddedStore
 from tarry.simulation.checkers import check_history
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
@@ -73,6 +74,7 @@ class RecordsWorkload(Workload):
     def on_life_begins(self, broker: Broker) -> None:
         if self.duration_ms % 2 == 0:
             # Metadata of a few topics is small: a snapshot after every few changes.
+            assert isinstance(broker.store, EmbeddedStore)
             broker.store.snapshot_bytes_min = _SNAPSHOT_BYTES
 
     def clients(self) -> list[SimulatedClient]:

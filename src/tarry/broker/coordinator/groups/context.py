@@ -12,7 +12,7 @@ from tarry.broker.coordinator.groups.history import History
 from tarry.broker.coordinator.runtime import ShardContext
 from tarry.broker.flushes import Flushes
 from tarry.cluster.state import ClusterState
-from tarry.group.decision import GroupSettings
+from tarry.group.requests import GroupSettings
 from tarry.group.transitions import Moment
 from tarry.purgatory.purgatory import Purgatory
 from tarry.timer.wheel import TimingWheel
