@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from tarry.broker.routes import make_routes
 from tarry.protocol.api_keys import APIS
+from tarry.simulation.by_hand import BrokerByHand
 
 README = Path(__file__).resolve().parents[2] / "README.md"
 CELLS = re.compile(r"\| (\w+) \| (\d+)(?:\u2013(\d+))?(?: \([^|]*\))? (?=\|)")
@@ -20,5 +20,5 @@ def test_the_table_of_apis_is_what_is_served() -> None:
 
     assert told == {
         APIS[key].name: (route.version_min, route.version_max)
-        for key, route in make_routes().items()
+        for key, route in BrokerByHand().broker.routes.items()
     }

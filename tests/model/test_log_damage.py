@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener
+from tarry.log.log import Log
 from tarry.log.logs import Logs
+from tarry.log.state import LogListener
 from tarry.records.batch import MAGIC_V2, BatchHeader, has_valid_crc
 from tarry.records.builder import BatchBuilder
 from tarry.simulation.disk import SimulatedDisk

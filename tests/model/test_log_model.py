@@ -15,9 +15,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from tarry.base.errors import StorageError
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener
+from tarry.log.log import Log
 from tarry.log.logs import Logs
-from tarry.log.truncation import try_truncate
+from tarry.log.recovery.truncation import try_truncate
+from tarry.log.retention import delete_old_segments
+from tarry.log.state import LogListener
 from tarry.records.batch import BatchHeader
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
@@ -239,7 +241,7 @@ class LogMachine(RuleBasedStateMachine):
         first = max(self.log_start, self.log.coming_start_offset)
         offset = first + int(share * (self.end_offset - first))
         if not try_truncate(self.log, offset):
-            while self.log.recovery_point.offset > self.log.recovery_limit:
+            while self.log.recovery_point.offset > self.log.recovery_point.limit_offset:
                 self.begin_checkpoint()
                 while self.round_id >= 0:
                     self.end_checkpoint_step()
@@ -255,7 +257,7 @@ class LogMachine(RuleBasedStateMachine):
     @rule(size=st.integers(0, 5000))
     def retain(self, size: int) -> None:
         self.config.retention_bytes = size
-        self.log.delete_old_segments(10**15, self.log.flushed_offset)
+        delete_old_segments(self.log, 10**15, self.log.flushed_offset)
         self.config.retention_bytes = -1
 
     # --- What always holds.

@@ -15,7 +15,6 @@ from tests.support.sound_requests import fetch_request, produce_request, request
 
 from tarry.base import errors
 from tarry.base.doors import disconnected
-from tarry.broker.routes import make_routes
 from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.frames import encode_request
@@ -31,7 +30,7 @@ PEAK_BYTES_MAX = 8 << 20
 
 VERSIONS = [
     pytest.param(key, version, id=f"{APIS[key].name}-v{version}")
-    for key, route in make_routes().items()
+    for key, route in BrokerByHand().broker.routes.items()
     for version in range(route.version_min, route.version_max + 1)
 ]
 

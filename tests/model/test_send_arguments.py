@@ -80,7 +80,7 @@ def producer() -> Iterator[Producer]:
                 )
             ],
         ),
-        core.now_ms,
+        core.turned_ms,
     )
     yield producer
     producer.abort()

@@ -14,10 +14,10 @@ import pytest
 from tests.support.broker_process import BrokerProcess, wait_until
 
 from tarry.client.core.admin.calls import NewTopic
+from tarry.client.core.consumer.handed_out import ConsumerRecord
 from tarry.client.errors import CommitFailed, ConcurrentUse, GroupFailed, NotSubscribed
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
-from tarry.client.sync.handed_out import ConsumerRecord
 from tarry.client.sync.listener import Listener
 from tarry.client.sync.producer import Producer
 from tarry.link.errors import TimedOut

@@ -12,9 +12,11 @@ import pytest
 
 from tarry.base.errors import StorageError
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener
+from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.recovery import point_writer
+from tarry.log.retention import delete_old_segments
+from tarry.log.state import LogListener
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
@@ -167,7 +169,7 @@ class Run:
 
     def retain(self) -> None:
         self.write()
-        self.log.delete_old_segments(self.now_ms, self.log.flushed_offset)
+        delete_old_segments(self.log, self.now_ms, self.log.flushed_offset)
         self.disk.complete_removals()
         self.log_start_seen = max(self.log_start_seen, self.log.log_start_offset)
 

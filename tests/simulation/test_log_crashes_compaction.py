@@ -15,6 +15,7 @@ from tests.support.compaction_scene import DIRECTORY, CompactionScene
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
 from tarry.log.recovery import point_writer
+from tarry.log.retention import delete_old_segments
 from tarry.simulation.disk import PowerLoss
 
 SEEDS = 160
@@ -198,7 +199,7 @@ class Walk(Life):
             self.recovery_point_a_little()
         elif kind == 26:
             self.log.write()
-            self.log.delete_old_segments(self.now_wall_ms, self.log.flushed_offset)
+            delete_old_segments(self.log, self.now_wall_ms, self.log.flushed_offset)
             self.disk.complete_removals()
         elif kind == 27:
             self.now_wall_ms += self.random.randrange(900)

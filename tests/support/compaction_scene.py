@@ -13,8 +13,9 @@ from tarry.log.compaction.cleanable import find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener
+from tarry.log.log import Log
 from tarry.log.logs import Logs
+from tarry.log.state import LogListener
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import ProducerListener
 from tarry.records.batch import BatchHeader, decode_batch_header

@@ -23,9 +23,11 @@ instead of comparing it; read the difference before it is committed.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,11 +36,13 @@ from tests.support.client.client_coordinator import ClientCoordinator, places_te
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.group.assignment.consumer_protocol import Place, Subscription
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.group.events import EVENT_NAMES, REVOKED, GroupEvent
+from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.group.poll import Poll
+from tarry.client.core.operation import Answer, Callback, Done, Operation
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 
@@ -68,7 +72,6 @@ class Player:
             made = GroupConsumerCore(settings, seeded_random(), self.cluster.now_ms)
             self._core = self.cluster.attach(made)
         assert self._core is not None
-        self._core.now_ms = self.cluster.now_ms
         return self._core
 
     def play(self, command: str) -> list[str]:
@@ -164,65 +167,57 @@ class Player:
 
     def do_poll(self, words: list[str]) -> None:
         end_ms = self.cluster.now_ms + int(words[0])
-        self.core.begin_poll(self.cluster.now_ms)
+        poll = self.core.begin_poll(500, int(words[0]), self.cluster.now_ms)
         try:
             while True:
-                self.tell_events()
-                error = self.core.membership.take_error()
-                if error is not None:
-                    raise error
-                self.take()
+                for group in self.perform(poll):
+                    first, last = group.records[0].offset, group.records[-1].offset
+                    self.say(f"{group.topic}-{group.partition} handed out from {first} to {last}")
                 if self.cluster.now_ms >= end_ms:
                     return
-                self.run_until(lambda: self.core.has_news, end_ms)
         except (ClientError, ZeroDivisionError) as error:
             self.say(f"poll raises {type(error).__name__}: {error}")
         finally:
-            self.core.end_poll(self.cluster.now_ms)
+            poll.end(self.cluster.now_ms)
 
-    def run_until(self, is_done: Any, end_ms: int) -> None:
+    def run_until(self, is_done: Callable[[], bool], limit_ms: int = 300_000) -> None:
         def is_over() -> bool:
             self.look()
-            return bool(is_done())
+            return is_done()
 
-        self.cluster.run_until(is_over, end_ms - self.cluster.now_ms, must=False)
+        self.cluster.run_until(is_over, limit_ms, must=False)
         self.look()
 
-    def take(self) -> None:
-        if not self.core.has_records:
-            return
-        for group in self.core.take(500):
-            first, last = group.records[0].offset, group.records[-1].offset
-            self.say(f"{group.topic}-{group.partition} handed out from {first} to {last}")
-
-    def tell_events(self) -> None:
-        while self.core.membership.has_event:
-            event = self.core.begin_event()
-            assert event is not None
-            try:
-                if event.kind == REVOKED and self.core.consumer_settings.auto_commit:
-                    self.wait_for(self.core.begin_auto_commit(self.cluster.now_ms))
-                self.call_back(event)
-            finally:
-                self.core.end_event()
+    def perform(self, operation: Operation[Answer]) -> Answer:
+        while True:
+            step = operation.step(self.cluster.now_ms)
+            if isinstance(step, Done):
+                return step.answer
+            if isinstance(step, Callback):
+                assert isinstance(operation, Poll)
+                self.say_why(operation.commit)
+                self.call_back(step.event)
+                operation.end_callback(self.cluster.now_ms)
+            else:
+                self.run_until(lambda: operation.is_ready)
 
     def call_back(self, event: GroupEvent) -> None:
-        self.say(f"on_{EVENT_NAMES[event.kind]} {places_text(event.places)}")
+        self.say(f"{event.callback} {places_text(event.places)}")
         if self.listener == "raises":
             raise ZeroDivisionError("in a callback")
         if self.listener == "commits":
             self.do_commit([])
 
     def do_commit(self, words: list[str]) -> None:
-        core = self.core
         offsets = {place: CommittedOffset(offset) for place, offset in offsets_of(words).items()}
-        commit = Commit(offsets or core.handed_out_offsets())
-        core.begin_commit(commit, 10_000, self.cluster.now_ms)
-        self.wait_for(commit)
+        pending = self.core.begin_commit(offsets or None, 10_000, self.cluster.now_ms)
+        with contextlib.suppress(ClientError):
+            self.perform(pending)
+        self.say_why(pending.commit)
+        pending.end(self.cluster.now_ms)
 
-    def wait_for(self, commit: Commit) -> None:
-        self.run_until(lambda: commit.is_done, self.cluster.now_ms + 20_000)
-        if commit.error is not None:
+    def say_why(self, commit: Commit | None) -> None:
+        if commit is not None and commit.error is not None:
             retriable = ", retriable" if commit.error.is_retriable else ""
             self.say(f"{type(commit.error).__name__}{retriable}: {commit.error}")
 
@@ -234,7 +229,7 @@ class Player:
                 break
             self.cluster.now_ms = max(due_ms, self.cluster.now_ms)
             before_ms = self.cluster.now_ms
-            self.run_until(self.is_kept, min(end_ms, before_ms + 10_000))
+            self.run_until(self.is_kept, min(end_ms - before_ms, 10_000))
             if self.cluster.now_ms >= end_ms:
                 break
         self.cluster.now_ms = end_ms
@@ -247,12 +242,10 @@ class Player:
         self.cluster.now_ms += int(words[0])
 
     def do_close(self, words: list[str]) -> None:
-        core = self.core
-        core.finish_handed_out()
-        if core.consumer_settings.auto_commit:
-            self.wait_for(core.begin_auto_commit(self.cluster.now_ms))
-        core.leave("the consumer was closed", even_static="leave" in words)
-        self.run_until(lambda: core.membership.leaving.is_answered, self.cluster.now_ms + 5_000)
+        leave = True if "leave" in words else None
+        closing = self.core.begin_close(5_000, self.cluster.now_ms, leave=leave, is_finished=True)
+        self.perform(closing)
+        self.say_why(closing.commit)
 
 
 def place_of(text: str) -> Place:

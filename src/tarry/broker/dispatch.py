@@ -8,34 +8,38 @@ served.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from librt.strings import read_i16_be, read_i32_be
 from mypy_extensions import i64
 
 from tarry.base.errors import ProtocolViolation
+from tarry.broker.answers import Answers
 from tarry.broker.apis import api_versions
+from tarry.broker.connection import Connection
 from tarry.broker.request import RequestContext
+from tarry.broker.route import Route
 from tarry.protocol import api_keys
 from tarry.protocol.headers import decode_request_header
 from tarry.wire.reader import Reader
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-    from tarry.broker.connection import Connection
 
 LIBRDKAFKA_REST: Final = 3
 
 
 def handle_frame(
-    broker: Broker, connection: Connection, data: bytes, position: i64, end: i64
+    routes: dict[int, Route[Any]],
+    answers: Answers,
+    connection: Connection,
+    data: bytes,
+    position: i64,
+    end: i64,
 ) -> None:
     """Handle the request `data[position:end]`; its answer comes now or later."""
     api_key: int = read_i16_be(data, position)
     api_version: int = read_i16_be(data, position + 2)
     correlation_id: int = read_i32_be(data, position + 4)
-    route = broker.routes.get(api_key)
-    context = RequestContext(broker, connection, api_key, api_version, correlation_id)
+    route = routes.get(api_key)
+    context = RequestContext(answers, connection, api_key, api_version, correlation_id)
     if route is None:
         raise ProtocolViolation(f"API key {api_key} is not served here")
     if api_version < route.version_min or api_version > route.version_max:
@@ -46,7 +50,7 @@ def handle_frame(
             )
         connection.open_slot(context)
         context.api_version = 0
-        context.respond(api_versions.unsupported(broker))
+        context.respond(api_versions.unsupported(routes))
         return
     reader = Reader(data, position, end)
     header = decode_request_header(reader)
@@ -55,7 +59,7 @@ def handle_frame(
         _report_rest(context, reader.remaining())
     context.client_id = header.client_id
     connection.open_slot(context)
-    response = route.handle(broker, context, request)
+    response = route.handle(context, request)
     if response is not None:
         context.respond(response)
 

@@ -1,17 +1,21 @@
-"""Reading partitions for a fetch: limits, epochs, and what one partition answers.
+"""Reading partitions for a fetch: what it asks for, on which terms, and what is there.
 
-A fetch is read when it comes and, if it waited, once more when its wait ends.  The reader is a
-consumer: it sees records below the high watermark.  Hot.
+`FetchStatus.look` says of one partition why it is refused or how many bytes it adds.  The first
+look at a fetch, the condition of one that waits and the answer all go by it, so they agree.  The
+answer is built once, when the fetch ends.  Hot.
 """
 
 from __future__ import annotations
+
+from typing import Final
 
 from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.log.log import LogPosition
-from tarry.partition.state import Partition
+from tarry.broker.request import RequestContext
+from tarry.log.segments import LogPosition
+from tarry.partition.state import COMMITTED_CONSUMER, CONSUMER, Partition, PartitionKey, Reader
 from tarry.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -26,9 +30,30 @@ from tarry.wire.reader import Window, window_of
 from tarry.wire.writer import ChunkList
 
 # A fetch below this version cannot name zstd (KIP-110).
-FETCH_VERSION_OF_ZSTD = 10
-VERSION_OF_LEADERS = 12
+FETCH_VERSION_OF_ZSTD: Final = 10
+VERSION_OF_LEADERS: Final = 12
+READ_COMMITTED: Final = 1
 EMPTY: Window = window_of(b"")
+
+# What a look finds instead of bytes.  Either ends the fetch.
+REFUSED: Final = -1
+# A read stays in one segment, and the reader's end lies in a later one: waiting adds nothing.
+COMPLETE: Final = -2
+
+
+def reader_of(isolation_level: int) -> Reader:
+    """Return the kind of consumer that asks with this isolation level."""
+    return COMMITTED_CONSUMER if isolation_level == READ_COMMITTED else CONSUMER
+
+
+class FetchLimits:
+    """Terms of a fetch: for which reader, and how little and how much it may return."""
+
+    def __init__(self, reader: Reader, min_bytes: int, max_bytes: int, api_version: int) -> None:
+        self.reader = reader
+        self.min_bytes = min_bytes
+        self.max_bytes = max_bytes
+        self.api_version = api_version
 
 
 class FetchStatus:
@@ -39,15 +64,76 @@ class FetchStatus:
         self.asked = asked
         # What is answered if the partition is not here, or no longer.
         self.gone_code = gone_code
-        # Where the fetch offset lies; looked up when there first is something to read.
+        # Why the last look found it refused: an error, or where the reader's last epoch ended.
+        self.error_code: int = errors.NONE
+        self.diverging: EpochEndOffset | None = None
+        # Where the fetch offset lies in the segment of the reader's end; looked up when there
+        # first is something to read, and true as long as that segment is the end's.
         self.start: LogPosition | None = None
 
-    def leadership_error(self) -> int:
-        """The error that this partition's leadership gives the fetch now."""
+    def look(self, limits: FetchLimits, *, is_first: bool) -> i64:
+        """Return the bytes that the partition adds to the fetch now, REFUSED or COMPLETE.
+
+        `is_first`: no partition before it has any, so its first batch is returned whatever its
+        size.
+        """
         partition = self.partition
+        self.error_code = self._refusal(partition)
+        if self.error_code != errors.NONE or self.diverging is not None:
+            return REFUSED
+        assert partition is not None
+        offset = self.asked.fetch_offset
+        end = partition.readable_end(limits.reader)
+        if offset >= end.offset:
+            return 0
+        if offset < end.segment_base_offset:
+            return COMPLETE
+        log = partition.log
+        limit: i64 = max(self.asked.partition_max_bytes, 0)
+        try:
+            start = self.start
+            if start is None or start.segment_base_offset != end.segment_base_offset:
+                start = log.position_of(offset)
+                if start.segment_base_offset != end.segment_base_offset:
+                    return COMPLETE
+                self.start = start
+            # No batch is left from the offset on, if compaction took the last: nothing to read.
+            size: i64 = max(end.position - start.position, 0)
+            if limit < size and is_first and limit < limits.min_bytes:
+                size_max: i64 = min(limit, max(limits.max_bytes, 0))
+                region = log.read(offset, end, size_max, True, start)
+                return max(limit, region.size) if region is not None else 0
+        except (StorageError, CorruptData):
+            self.error_code = errors.KAFKA_STORAGE_ERROR
+            return REFUSED
+        return min(size, limit)
+
+    def _refusal(self, partition: Partition | None) -> int:
+        """Return the error for this fetch now; without one, `diverging` may refuse it."""
+        self.diverging = None
         if partition is None or partition.is_closed:
             return self.gone_code
-        return epoch_error(partition, self.asked.current_leader_epoch)
+        asked = self.asked
+        error_code = partition.epoch_error(asked.current_leader_epoch)
+        if error_code != errors.NONE:
+            return error_code
+        offset = asked.fetch_offset
+        log = partition.log
+        if offset < log.log_start_offset or offset > log.log_end_offset:
+            return errors.OFFSET_OUT_OF_RANGE
+        if log.has_flaw_before(offset):
+            # Also at the end, where nothing is missing yet: nothing will ever come there.
+            return errors.KAFKA_STORAGE_ERROR
+        last_epoch = asked.last_fetched_epoch
+        if last_epoch < 0:
+            return errors.NONE
+        # KIP-595: a reader whose last epoch ended before its offset read what is no more.
+        epoch, end_offset = log.end_offset_for_epoch(last_epoch)
+        if epoch < 0:
+            return errors.OFFSET_OUT_OF_RANGE
+        if epoch != last_epoch or end_offset < offset:
+            self.diverging = EpochEndOffset(epoch=epoch, end_offset=end_offset)
+        return errors.NONE
 
 
 class FetchTopic:
@@ -59,53 +145,56 @@ class FetchTopic:
         self.statuses: list[FetchStatus] = []
 
 
-class FetchLimits:
-    """What a fetch may return at most, and on which terms."""
+class Fetch:
+    """One fetch request: by whom, of what, on which terms."""
 
-    def __init__(self, max_bytes: int, api_version: int, *, is_committed: bool) -> None:
-        self.max_bytes = max_bytes
-        self.api_version = api_version
-        self.is_committed = is_committed
+    def __init__(
+        self, context: RequestContext, topics: list[FetchTopic], limits: FetchLimits
+    ) -> None:
+        self.context = context
+        self.topics = topics
+        self.limits = limits
 
+    def keys(self) -> list[PartitionKey]:
+        """Return the partitions that the fetch may wait for."""
+        keys: list[PartitionKey] = []
+        for topic in self.topics:
+            for status in topic.statuses:
+                partition = status.partition
+                if partition is not None:
+                    keys.append(partition.key)
+        return keys
 
-class FetchReading:
-    """The outcome of one reading: the response, its record bytes, and whether to wait is vain."""
+    def is_enough(self) -> bool:
+        """Return whether the fetch is to be answered now: with enough bytes, or in spite of few."""
+        limits = self.limits
+        readable: i64 = 0
+        for topic in self.topics:
+            for status in topic.statuses:
+                size = status.look(limits, is_first=readable == 0)
+                if size < 0:
+                    return True
+                readable += size
+        return readable >= limits.min_bytes
 
-    def __init__(self, response: FetchResponse) -> None:
-        self.response = response
-        self.size: i64 = 0
-        self.has_error = False
-
-
-def epoch_error(partition: Partition, current_leader_epoch: int) -> int:
-    """KIP-320: a client that knows another leader epoch must look again before it reads."""
-    if current_leader_epoch < 0 or current_leader_epoch == partition.leader_epoch:
-        return errors.NONE
-    if current_leader_epoch < partition.leader_epoch:
-        return errors.FENCED_LEADER_EPOCH
-    return errors.UNKNOWN_LEADER_EPOCH
-
-
-def read_topics(topics: list[FetchTopic], limits: FetchLimits) -> FetchReading:
-    """Read every partition asked for, within the limits; the first batch even if too large."""
-    response = FetchResponse()
-    reading = FetchReading(response)
-    left: i64 = limits.max_bytes
-    for topic in topics:
-        answers: list[PartitionData] = []
-        for status in topic.statuses:
-            answer = PartitionData(partition_index=status.asked.partition)
-            answers.append(answer)
-            size = _read_status(status, answer, left, limits, at_least_one=reading.size == 0)
-            if size < 0:
-                reading.has_error = True
-                continue
-            reading.size += size
-            left = max(left - size, 0)
-        response.responses.append(
-            FetchableTopicResponse(topic=topic.topic, topic_id=topic.topic_id, partitions=answers)
-        )
-    return reading
+    def read(self) -> FetchResponse:
+        """Read every partition within the limits; the first batch even if it is too large."""
+        response = FetchResponse()
+        limits = self.limits
+        total: i64 = 0
+        for topic in self.topics:
+            answers: list[PartitionData] = []
+            for status in topic.statuses:
+                answer = PartitionData(partition_index=status.asked.partition)
+                answers.append(answer)
+                left: i64 = max(limits.max_bytes - total, 0)
+                total += _read_status(status, answer, left, limits, at_least_one=total == 0)
+            response.responses.append(
+                FetchableTopicResponse(
+                    topic=topic.topic, topic_id=topic.topic_id, partitions=answers
+                )
+            )
+        return response
 
 
 def _read_status(
@@ -116,69 +205,52 @@ def _read_status(
     *,
     at_least_one: bool,
 ) -> i64:
-    """Fill in one partition's answer; the size of its records, or -1 if waiting is vain."""
-    error_code = status.leadership_error()
-    if error_code != errors.NONE:
-        _refuse(answer, error_code, status.partition, limits.api_version)
-        return -1
+    """Fill in one partition's answer; return the bytes of its records."""
+    found = status.look(limits, is_first=False)
     partition = status.partition
+    if status.error_code != errors.NONE:
+        _refuse(answer, status.error_code, partition, limits.api_version)
+        return 0
     assert partition is not None
-    offset = status.asked.fetch_offset
-    log = partition.log
-    if offset < log.log_start_offset or offset > log.log_end_offset:
-        _refuse(answer, errors.OFFSET_OUT_OF_RANGE, None)
-        return -1
-    if log.has_flaw_before(offset):
-        # Also at the end, where nothing is missing yet: nothing will ever come there.
-        _refuse(answer, errors.KAFKA_STORAGE_ERROR, None)
-        return -1
     answer.high_watermark = partition.high_watermark
-    answer.last_stable_offset = partition.last_stable_offset()
-    answer.log_start_offset = log.log_start_offset
+    answer.last_stable_offset = partition.last_stable_end().offset
+    answer.log_start_offset = partition.log.log_start_offset
     answer.preferred_read_replica = -1
-    answer.aborted_transactions = [] if limits.is_committed else None
+    answer.aborted_transactions = [] if limits.reader.is_committed else None
     # An empty record set is zero bytes, never null: librdkafka refuses null
     # (docs/explanation/protocol-traps.md, 9).
     answer.records = EMPTY
-    if _diverges(status, partition, answer):
-        return -1
-    if offset >= partition.high_watermark:
+    if found == REFUSED:
+        answer.diverging_epoch = status.diverging
         return 0
-    size_max: i64 = min(left, status.asked.partition_max_bytes)
-    return _read_records(partition, offset, answer, size_max, limits, at_least_one=at_least_one)
-
-
-def _read_records(
-    partition: Partition,
-    offset: int,
-    answer: PartitionData,
-    size_max: i64,
-    limits: FetchLimits,
-    *,
-    at_least_one: bool,
-) -> i64:
-    if size_max <= 0 and not at_least_one:
+    size_max: i64 = max(min(left, status.asked.partition_max_bytes), 0)
+    if size_max == 0 and not at_least_one:
         return 0
+    start = None if found == COMPLETE else status.start
     try:
         region = partition.log.read(
-            offset, partition.high_watermark_position, max(size_max, 0), at_least_one
+            status.asked.fetch_offset,
+            partition.readable_end(limits.reader),
+            size_max,
+            at_least_one,
+            start,
         )
         if region is None:
             return 0
         if limits.api_version < FETCH_VERSION_OF_ZSTD and _holds_zstd(
             region.file.read(region.position, region.size)
         ):
-            _refuse(answer, errors.UNSUPPORTED_COMPRESSION_TYPE, None)
-            return -1
+            _refuse(answer, errors.UNSUPPORTED_COMPRESSION_TYPE, partition, limits.api_version)
+            return 0
     except (StorageError, CorruptData):
-        _refuse(answer, errors.KAFKA_STORAGE_ERROR, None)
-        return -1
+        _refuse(answer, errors.KAFKA_STORAGE_ERROR, partition, limits.api_version)
+        return 0
     answer.records = ChunkList([region], region.size)
     return region.size
 
 
 def _refuse(
-    answer: PartitionData, error_code: int, partition: Partition | None, api_version: int = 0
+    answer: PartitionData, error_code: int, partition: Partition | None, api_version: int
 ) -> None:
     answer.error_code = error_code
     answer.high_watermark = -1
@@ -187,26 +259,12 @@ def _refuse(
     answer.preferred_read_replica = -1
     answer.aborted_transactions = None
     answer.records = EMPTY
-    if partition is not None and not partition.is_closed and api_version >= VERSION_OF_LEADERS:
+    is_epoch_error = error_code in (errors.FENCED_LEADER_EPOCH, errors.UNKNOWN_LEADER_EPOCH)
+    if is_epoch_error and partition is not None and api_version >= VERSION_OF_LEADERS:
         # KIP-951: tell the client the leader that it should know.
         answer.current_leader = LeaderIdAndEpoch(
             leader_id=partition.leader_id, leader_epoch=partition.leader_epoch
         )
-
-
-def _diverges(status: FetchStatus, partition: Partition, answer: PartitionData) -> bool:
-    """KIP-595: a reader whose last epoch ended before its offset read what is no more."""
-    last_epoch = status.asked.last_fetched_epoch
-    if last_epoch < 0:
-        return False
-    epoch, end_offset = partition.log.end_offset_for_epoch(last_epoch)
-    if epoch < 0:
-        _refuse(answer, errors.OFFSET_OUT_OF_RANGE, None)
-        return True
-    if epoch == last_epoch and end_offset >= status.asked.fetch_offset:
-        return False
-    answer.diverging_epoch = EpochEndOffset(epoch=epoch, end_offset=end_offset)
-    return True
 
 
 def _holds_zstd(data: bytes) -> bool:

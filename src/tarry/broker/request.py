@@ -2,14 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.broker.answers import Answers
 from tarry.broker.connection import Connection, Slot
 from tarry.protocol.message import Message
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 
 class RequestContext(Slot):
@@ -17,17 +12,21 @@ class RequestContext(Slot):
 
     def __init__(
         self,
-        broker: Broker,
+        answers: Answers,
         connection: Connection,
         api_key: int,
         api_version: int,
         correlation_id: int,
     ) -> None:
         super().__init__(api_key, api_version, correlation_id)
-        self.broker = broker
-        self.answers: Answers = broker.answers
+        self.answers = answers
         self.connection = connection
         self.client_id: str | None = None
+
+    @property
+    def now_ms(self) -> int:
+        """The time of the turn that is under way."""
+        return self.answers.turn.now_ms
 
     def respond(self, response: Message) -> None:
         """Give the answer: a response message of this request's API."""

@@ -16,7 +16,7 @@ from tarry.cli.search import Search
 from tarry.cli.status_line import StatusLine
 from tarry.cli.tables import count_of
 from tarry.cli.trouble import Trouble
-from tarry.client.core.consumer.core import RecordGroup
+from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.sync.consumer import Consumer
 from tarry.records.record import Record
 

@@ -39,7 +39,10 @@ if TYPE_CHECKING:
     from tarry.client.core.admin.partitions import (
         TO_THE_END as TO_THE_END,
     )
-    from tarry.client.core.consumer.core import (
+    from tarry.client.core.consumer.handed_out import (
+        ConsumerRecord as ConsumerRecord,
+    )
+    from tarry.client.core.consumer.handed_out import (
         RecordGroup as RecordGroup,
     )
     from tarry.client.core.consumer.lookup import (
@@ -57,7 +60,7 @@ if TYPE_CHECKING:
     from tarry.client.core.group.consumer import (
         GroupView as GroupView,
     )
-    from tarry.client.core.group.offsets import (
+    from tarry.client.core.group.offsets.requests import (
         CommittedOffset as CommittedOffset,
     )
     from tarry.client.core.metadata import (
@@ -120,9 +123,6 @@ if TYPE_CHECKING:
     from tarry.client.sync.consumer import (
         Consumer as Consumer,
     )
-    from tarry.client.sync.handed_out import (
-        ConsumerRecord as ConsumerRecord,
-    )
     from tarry.client.sync.listener import (
         Listener as Listener,
     )
@@ -149,11 +149,10 @@ MODULES: Final = {
     ),
     "tarry.client.sync.consumer": ("Consumer",),
     "tarry.client.sync.listener": ("Listener",),
-    "tarry.client.sync.handed_out": ("ConsumerRecord",),
     "tarry.client.sync.admin": ("Admin",),
-    "tarry.client.core.consumer.core": ("RecordGroup",),
+    "tarry.client.core.consumer.handed_out": ("ConsumerRecord", "RecordGroup"),
     "tarry.client.core.group.consumer": ("GroupView",),
-    "tarry.client.core.group.offsets": ("CommittedOffset",),
+    "tarry.client.core.group.offsets.requests": ("CommittedOffset",),
     "tarry.client.core.consumer.lookup": (
         "EARLIEST",
         "FoundOffset",

@@ -105,9 +105,9 @@ def log_config(
         for key, row in TOPIC_SETTINGS.items()
         if row.scope == HONOURED
     }
-    config = LogConfig(values)
-    jitter_ms = min(config.segment_jitter_ms, config.segment_ms)
-    config.segment_jitter_ms = 0
-    if jitter_ms > 0 and random is not None:
-        config.segment_jitter_ms = random.randrange(jitter_ms)
-    return config
+    jitter_ms, roll_ms = values["segment.jitter.ms"], values["segment.ms"]
+    assert isinstance(jitter_ms, int)
+    assert isinstance(roll_ms, int)
+    stop_ms = min(jitter_ms, roll_ms)
+    drawn_ms = random.randrange(stop_ms) if stop_ms > 0 and random is not None else 0
+    return LogConfig({**values, "segment.jitter.ms": drawn_ms})

@@ -14,15 +14,10 @@ from typing import Final
 
 from tarry.group.records import LEGACY_OFFSET_KEY, OFFSET_KEY, decode_record
 from tarry.group.state import Groups
-from tarry.records.batch import decode_batch_header
-from tarry.records.record import decode_records
 
 # The oldest kind of key means the same offset as the one after it.
 _LEGACY_PREFIX: Final = LEGACY_OFFSET_KEY.to_bytes(2, "big")
 _OFFSET_PREFIX: Final = OFFSET_KEY.to_bytes(2, "big")
-
-# A batch that is compressed is unfolded to so many bytes at most.
-BATCH_BYTES_MAX: Final = 1 << 30
 
 
 class Loading:
@@ -46,23 +41,6 @@ class Loading:
             self._latest.pop(key, None)
         else:
             self._latest[key] = value
-
-    def add_batches(self, data: bytes) -> int:
-        """The records of whole batches, in the log's order; the offset behind the last of them.
-
-        `CorruptData` for a batch that does not match its CRC, or that cannot be taken apart.
-        """
-        position = 0
-        end_offset = -1
-        while position < len(data):
-            header = decode_batch_header(data, position)
-            if not header.is_control:
-                for record in decode_records(data, size_max=BATCH_BYTES_MAX, position=position):
-                    if record.key is not None:
-                        self.add(record.key, record.value)
-            position += header.size
-            end_offset = header.last_offset + 1
-        return end_offset
 
     def step(self, groups: Groups, limit: int) -> bool:
         """Apply at most so many records; True once all are applied.

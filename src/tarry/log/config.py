@@ -32,20 +32,21 @@ _CODECS: Final[dict[Value, tuple[int, str]]] = {
 
 _ROWS: Final[list[Setting]] = read_table(HONOURED_TABLE, HONOURED)
 
-# Rows that are an attribute each.  The jitter is drawn for each log from at most this setting.
+# Rows that are an attribute each.
 _NUMBERS: Final[list[Setting]] = [
     row
     for row in _ROWS
     if row.type in ("int", "long", "double") and not row.key.startswith("compression.")
 ]
 
-_DEFAULTS: Final[dict[str, Value]] = {row.key: row.default for row in _ROWS} | {
-    "segment.jitter.ms": 0
-}
+_DEFAULTS: Final[dict[str, Value]] = {row.key: row.default for row in _ROWS}
 
 
 class LogConfig:
-    """Settings of one log, Kafka's defaults at first.  -1 means without limit, as in Kafka."""
+    """Settings of one log, by topic key: Kafka's defaults, and `values`.  -1 means without limit.
+
+    `segment.jitter.ms` is what was drawn for this log.
+    """
 
     segment_bytes: int
     segment_ms: int
@@ -64,19 +65,21 @@ class LogConfig:
     message_timestamp_before_max_ms: int
     message_timestamp_after_max_ms: int
 
-    def __init__(self, values: Mapping[str, Value] = _DEFAULTS) -> None:
+    def __init__(self, values: Mapping[str, Value] | None = None) -> None:
+        counting = dict(_DEFAULTS)
+        counting.update(values or {})
         for row in _NUMBERS:
-            setattr(self, row.attribute, values[row.key])
+            setattr(self, row.attribute, counting[row.key])
         # cleanup.policy: old segments go, the last record of every key stays, both or neither.
-        policies = values["cleanup.policy"]
+        policies = counting["cleanup.policy"]
         assert isinstance(policies, tuple)
         self.has_deletion = "delete" in policies
         self.has_compaction = "compact" in policies
-        self.is_log_append_time = values["message.timestamp.type"] == "LogAppendTime"
+        self.is_log_append_time = counting["message.timestamp.type"] == "LogAppendTime"
         # compression.type, and the level that is set for this codec.
-        codec, level_key = _CODECS[values["compression.type"]]
+        codec, level_key = _CODECS[counting["compression.type"]]
         self.compression_codec: int = codec
-        level = values[level_key] if level_key else 0
+        level = counting[level_key] if level_key else 0
         assert isinstance(level, int)
         self.compression_level: int = level
 

@@ -17,20 +17,20 @@ from mypy_extensions import i64
 
 from tarry.base.doors import Disk, FileRegion, LogFile
 from tarry.base.errors import StorageError
-from tarry.log import retention, time_search
+from tarry.log import time_search
 from tarry.log.batch_walk import Flaw
 from tarry.log.config import LogConfig
+from tarry.log.identity import Identity
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.open_files import OpenFiles
-from tarry.log.segment import Segment
+from tarry.log.segment import Segment, SegmentRow
+from tarry.log.segments import LogPosition, Segments
 from tarry.log.state import CompactionState, LogListener, RecoveryPointState, RecoveryReport
 from tarry.log.tail import Tail, TailMark, TailPart
 from tarry.log.time_search import FoundRecord, SearchedPart
-from tarry.log.unflushed import FlushMark, LogPosition, Unflushed
+from tarry.log.unflushed import FlushMark, Unflushed
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.wire.reader import Window, window_of
-
-__all__ = ["FlushMark", "Log", "LogListener", "LogPosition"]
 
 logger = logging.getLogger("tarry.log")
 
@@ -45,15 +45,16 @@ class Log:
         listener: LogListener,
         files: OpenFiles,
         segments: list[Segment],
-        leader_epochs: EpochIndex,
+        identity: Identity,
     ) -> None:
         self.directory = directory
         self.config = config
         self.listener = listener
         self.files = files
-        self.segments = segments
+        self._segments = Segments(segments)
         self.active: Segment = segments[-1]
-        self.leader_epochs = leader_epochs
+        self.identity = identity
+        self.leader_epochs = EpochIndex()
         self.log_start_offset: i64 = segments[0].base_offset
         self.log_end_offset: i64 = self.active.base_offset
         self.written_end_offset: i64 = self.active.base_offset
@@ -62,44 +63,32 @@ class Log:
         # Where retention lets the log begin once a recovery point says so: a log start that
         # readers have seen must not go back in a crash.
         self.coming_start_offset: i64 = self.log_start_offset
-        # Segments below the log start, to be removed once that is durable.
-        self.condemned: list[Segment] = []
         self._flaw_segment: Segment | None = None
         self._flushed_end = LogPosition(-1, -1, -1)
         self._tail = Tail()
         self._tail_parts: list[TailPart] = []
         self._mark: TailMark | None = None
-        self.unflushed = Unflushed(directory)
+        self._unflushed = Unflushed(directory, identity)
         self.recovery_report = RecoveryReport(directory)
         self.recovery_point = RecoveryPointState()
         self.flaw_reason = ""
         # Bytes written in this life, to know when a new recovery point is due.
         self.written_bytes: i64 = 0
         self.is_closed = False
-        # A recovery point of this log is being written.
-        self.is_checkpointing = False
-        # The recovery point may not pass this offset, because a cut is waiting (-1: it may).
-        self.recovery_limit: i64 = -1
         self.compaction = CompactionState()
 
     @property
     def disk(self) -> Disk:
         return self.files.disk
 
-    def open_at(self, end_offset: i64, flushed_offset: i64) -> None:
-        """Recovery is done: the log ends here, and so much of it was durable before."""
-        self.log_end_offset = end_offset
-        self.written_end_offset = end_offset
-        self.flushed_offset = flushed_offset
+    @property
+    def segments(self) -> tuple[Segment, ...]:
+        """All segments in order of offsets, as they are now."""
+        return tuple(self._segments.kept)
 
-    def end_at(self, end_offset: i64) -> None:
-        """The log was cut and now ends here."""
-        self.log_end_offset = end_offset
-        self.written_end_offset = end_offset
-        self.flushed_offset = min(self.flushed_offset, end_offset)
-        self.coming_start_offset = min(self.coming_start_offset, end_offset)
-        self._flushed_end = LogPosition(-1, -1, -1)
-        self.unflushed.note_cut()
+    def segments_from(self, offset: i64) -> list[Segment]:
+        """Return the segment that holds `offset`, and all behind it."""
+        return self._segments.kept[self._segments.index_of(offset) :]
 
     # --- Appending.
 
@@ -109,22 +98,44 @@ class Log:
         """Add one checked batch to the tail; return the base offset that it got."""
         base_offset = self.log_end_offset
         last_offset: i64 = base_offset + header.last_offset_delta
-        if self._mark is None:
-            self._begin_tail()
+        mark = self._mark
+        if mark is None:
+            mark = self._begin_tail()
         segment = self.active
         if segment.must_roll(header.size, last_offset, header.max_timestamp, now_wall_ms):
-            self._tail_parts.append(TailPart(segment, self._tail.take(), segment.unwritten()))
-            segment = self._add_segment()
+            segment = self.roll()
         if leader_epoch > self.leader_epochs.latest_epoch:
-            self._begin_epoch(leader_epoch, base_offset)
+            mark.keep_epochs(self.leader_epochs)
+            self.leader_epochs.assign(leader_epoch, base_offset)
         segment.note_batch(base_offset, header, now_wall_ms)
         self._tail.add(window, header, base_offset, leader_epoch)
         self.log_end_offset = last_offset + 1
         return base_offset
 
     def append_bytes(self, data: bytes, leader_epoch: i64, now_wall_ms: i64) -> i64:
-        """The same for a batch that we have built ourselves."""
+        """Append a batch that this broker built; like `append`, without a header made before."""
         return self.append(window_of(data), decode_batch_header(data, 0), leader_epoch, now_wall_ms)
+
+    def roll(self) -> Segment:
+        """Begin a new last segment; its file is made by the first write.
+
+        Without a tail `StorageError` if there is a flaw, or if the indexes of the segment that was
+        the last one cannot be read.
+        """
+        ended = self.active
+        if self._mark is not None:
+            self._tail_parts.append(TailPart(ended, self._tail.take(), ended.unwritten()))
+        elif self.flaw_offset >= 0:
+            raise StorageError(self._refusal())
+        try:
+            ended.seal()
+        except Flaw as flaw:
+            self.note_flaw(flaw)
+            raise StorageError(str(flaw)) from None
+        segment = Segment(self.files, self.directory, self.log_end_offset, self.config)
+        self._segments.kept.append(segment)
+        self.active = segment
+        return segment
 
     def write(self) -> None:
         """Write the tail.  `StorageError`: nothing of it was kept."""
@@ -154,7 +165,7 @@ class Log:
             self.condemn_below_start()
         self.written_end_offset = self.log_end_offset
 
-    def _begin_tail(self) -> None:
+    def _begin_tail(self) -> TailMark:
         if self.flaw_offset >= 0:
             raise StorageError(self._refusal())
         try:
@@ -162,36 +173,19 @@ class Log:
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise StorageError(str(flaw)) from None
-        self._mark = TailMark(self.active)
-
-    def _begin_epoch(self, leader_epoch: i64, start_offset: i64) -> None:
-        mark = self._mark
-        assert mark is not None
-        if mark.epochs is None:
-            mark.epochs = self.leader_epochs.copy()
-        self.leader_epochs.assign(leader_epoch, start_offset)
-
-    def _add_segment(self) -> Segment:
-        """A new last segment; its file is made by the first write."""
-        self.active.seal()
-        segment = Segment(self.files, self.directory, self.log_end_offset, self.config)
-        self.segments.append(segment)
-        self.active = segment
-        return segment
+        mark = TailMark(self.active)
+        self._mark = mark
+        return mark
 
     def _write_part(self, part: TailPart) -> None:
         segment = part.segment
         if part.size == 0:
             return
-        if self.unflushed.identity.is_missing:
-            self.unflushed.identity.save(self.disk)
-            self.unflushed.names += 1
-        if not segment.has_file:
-            self.unflushed.names += 1
+        self._unflushed.begin_write(self.disk, segment)
         segment.append_chunks(part.chunks, part.size)
         self.written_bytes += part.size
         segment.newest.forget_older()
-        self.unflushed.add(segment)
+        self.note_change(segment)
 
     def _undo_tail(self) -> None:
         """After a failed write: be as before the tail."""
@@ -201,8 +195,8 @@ class Log:
         self._tail.clear()
         self._tail_parts = []
         active = mark.active
-        while self.segments[-1] is not active:
-            self.drop_segment(self.segments.pop())
+        for later in reversed(self._segments.cut_behind(active)):
+            self._drop(later)
         self.active = active
         active.undo(mark.segment)
         if mark.epochs is not None:
@@ -212,8 +206,8 @@ class Log:
         if active.has_file:
             # What the failed write left and was cut off may come back in a crash, and recovery
             # would stop there: the cut must be durable before anything after it is acknowledged.
-            self.unflushed.cuts += 1
-            self.unflushed.add(active)
+            self._unflushed.cuts += 1
+            self.note_change(active)
         if active.written_size == active.size or self.has_flaw_in(active):
             return
         # The tail's share of this segment was written before that of a later one failed.
@@ -224,17 +218,10 @@ class Log:
             active.written_size = active.size
             self.note_flaw(Flaw(str(error), self.log_end_offset, active.size))
 
-    def drop_segment(self, segment: Segment) -> None:
-        """Forget a segment and remove its files at once."""
-        self.files.forget(segment)
-        self.unflushed.forget(segment)
-        try:
-            for path in segment.file_paths():
-                self.disk.remove(path)
-        except StorageError as error:
-            # An empty file that stays is harmless: recovery and the next roll know it.
-            logger.warning("%s could not be removed: %s", segment.path, error)
-        self.unflushed.names += 1
+    def _drop(self, segment: Segment) -> None:
+        self._unflushed.forget(segment)
+        segment.remove()
+        self.note_name()
 
     # --- Becoming durable.
 
@@ -247,8 +234,8 @@ class Log:
     def has_changed(self) -> bool:
         """Whether the recovery point is not where it should be."""
         point = self.recovery_point
-        if self.recovery_limit >= 0:
-            return point.offset_max > self.recovery_limit
+        if point.limit_offset >= 0:
+            return point.offset_max > point.limit_offset
         if point.offset < 0 and self.written_end_offset == 0:
             # Nothing was ever written: without a row it is found as it is.
             return False
@@ -262,16 +249,33 @@ class Log:
     @property
     def is_dirty(self) -> bool:
         """Whether something that was written is not known to be durable."""
-        return self.flushed_offset < self.written_end_offset or not self.unflushed.is_empty
+        return self.flushed_offset < self.written_end_offset or not self._unflushed.is_empty
+
+    @property
+    def has_unflushed_bytes(self) -> bool:
+        """Whether a segment's file was changed and not flushed since."""
+        return len(self._unflushed.segments) > 0
+
+    def note_name(self) -> None:
+        """Count a name that was made or removed: the directory has to be flushed."""
+        self._unflushed.names += 1
+
+    def note_change(self, segment: Segment) -> None:
+        """Take down that the segment's file was changed: it has to be flushed."""
+        self._unflushed.add(segment)
+
+    def mark_flush(self, files: list[LogFile], directories: dict[str, None]) -> FlushMark:
+        """Name what has to be flushed; return what that flush covers, for `settle`."""
+        return self._unflushed.mark(self.end_position(), files, directories)
 
     def collect_flush(self, files: list[LogFile], directories: dict[str, None]) -> i64:
         """Add what must be flushed to make everything below the returned offset durable."""
-        self.unflushed.begin_flush(self.end_position(), files, directories)
+        self._unflushed.begin_flush(self.end_position(), files, directories)
         return self.written_end_offset
 
     def flushed(self, offset: i64) -> None:
         """The flush of what `collect_flush` named is complete."""
-        mark = self.unflushed.take_mark(offset)
+        mark = self._unflushed.take_mark(offset)
         if mark is None:
             # Cut off in the meantime.
             return
@@ -282,7 +286,7 @@ class Log:
 
     def settle(self, mark: FlushMark) -> None:
         """The flush that a mark was taken for is complete."""
-        self.unflushed.settle(mark)
+        self._unflushed.settle(mark)
         self.files.trim()
 
     # --- Positions and reading.
@@ -301,7 +305,7 @@ class Log:
         assert self.log_start_offset <= offset
         assert offset < self.written_end_offset
         self._check_flaw(offset)
-        segment = self.segments[self.segment_index(offset)]
+        segment = self._segments.holding(offset)
         try:
             position = segment.find(offset, segment.written_size)
         except Flaw as flaw:
@@ -310,70 +314,27 @@ class Log:
         return LogPosition(offset, segment.base_offset, position)
 
     def read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None = None,
     ) -> FileRegion | None:
-        """Whole batches from the one that contains `offset` on, up to `end`, of one segment.
+        """Return whole batches from the one that contains `offset` on, up to `end`, of one segment.
 
-        The first may exceed `size_max` if `at_least_one`.  Raises `CorruptData` or `StorageError`
-        at a flaw.
+        The first may exceed `size_max` if `at_least_one`.  `start` is the position of `offset`, if
+        the caller knows it.  Raises `CorruptData` or `StorageError` at a flaw.
         """
         self._check_flaw(offset)
         if offset >= end.offset:
             return None
         assert offset >= self.log_start_offset
         try:
-            return self._read(offset, end, size_max, at_least_one)
+            return self._segments.read(offset, end, size_max, at_least_one, start)
         except Flaw as flaw:
             self.note_flaw(flaw)
             raise
-
-    def _read(
-        self, offset: i64, end: LogPosition, size_max: i64, at_least_one: bool
-    ) -> FileRegion | None:
-        index = self.segment_index(offset)
-        while True:
-            segment = self.segments[index]
-            if segment.base_offset >= end.offset:
-                return None
-            limit = self.limit_of(segment, end)
-            start = segment.find(offset, limit)
-            if start < limit:
-                break
-            if segment.base_offset >= end.segment_base_offset:
-                return None
-            # The batches at the segment's end are gone (compaction): the next one goes on.
-            index += 1
-        stop = limit
-        if limit - start > size_max:
-            stop = segment.boundary_before(start, start + size_max, limit)
-            if stop == start:
-                if not at_least_one:
-                    return None
-                stop = segment.end_of_batch(start, limit)
-        self.files.used(segment)
-        return FileRegion(segment.file(), start, stop - start)
-
-    def limit_of(self, segment: Segment, end: LogPosition) -> i64:
-        """Up to where a segment may be read when the reader ends at `end`."""
-        if segment.base_offset == end.segment_base_offset:
-            return min(end.position, segment.written_size)
-        return segment.written_size
-
-    def segment_index(self, offset: i64) -> i64:
-        """Which segment holds `offset`: the last one that begins at or before it."""
-        segments = self.segments
-        last: i64 = len(segments) - 1
-        if offset >= segments[last].base_offset:
-            return last
-        low: i64 = 0
-        high = last
-        while low < high:
-            middle = (low + high) >> 1
-            if segments[middle].base_offset <= offset:
-                low = middle + 1
-            else:
-                high = middle
-        return max(low - 1, 0)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """The largest epoch <= `epoch` and where it ended here; (-1, -1) if unknown."""
@@ -382,7 +343,7 @@ class Log:
     @property
     def size_bytes(self) -> i64:
         """Bytes of all segments, the tail included."""
-        return sum([segment.size for segment in self.segments])
+        return sum([segment.size for segment in self._segments.kept])
 
     def epoch_at(self, offset: i64) -> int:
         """The leader epoch in which the record at `offset` was written, or -1."""
@@ -397,7 +358,7 @@ class Log:
         return self._search(None, end_offset)
 
     def _search(self, timestamp: int | None, end_offset: int) -> FoundRecord | None:
-        part = SearchedPart(list(self.segments), self.log_start_offset, end_offset)
+        part = SearchedPart(list(self._segments.kept), self.log_start_offset, end_offset)
         part.flaw_segment = self._flaw_segment
         part.flaw_offset = self.flaw_offset
         part.refusal = self._refusal()
@@ -411,13 +372,17 @@ class Log:
 
     # --- The beginning.
 
+    def ask_for_start(self, offset: i64) -> None:
+        """Let the log begin at `offset` once a recovery point on the disk says so."""
+        self.coming_start_offset = max(self.coming_start_offset, offset)
+
     def advance_log_start_offset(self, offset: i64) -> None:
         """Records below `offset` are gone for readers; files go when that is durable."""
         if offset <= self.log_start_offset:
             return
         assert offset <= self.written_end_offset
         self.log_start_offset = offset
-        self.coming_start_offset = max(self.coming_start_offset, offset)
+        self.ask_for_start(offset)
         self.condemn_below_start()
         self.leader_epochs.truncate_start(offset)
 
@@ -425,48 +390,70 @@ class Log:
         """Give up segments below the log start; what is being compacted is kept until then."""
         if self.compaction.is_under_way:
             return
-        mark = self._mark
-        while len(self.segments) > 1 and self.segments[1].base_offset <= self.log_start_offset:
-            if mark is not None and mark.active is self.segments[0]:
-                return  # If the tail cannot be written, this is the last segment again.
-            segment = self.segments.pop(0)
-            self.condemned.append(segment)
-            self.unflushed.forget(segment)
+        # If the tail cannot be written, the segment in which it began is the last one again.
+        stays = None if self._mark is None else self._mark.active
+        for segment in self._segments.condemn_below(self.log_start_offset, stays):
+            self._unflushed.forget(segment)
 
-    def delete_old_segments(self, now_wall_ms: i64, high_watermark: i64) -> int:
-        """Find what retention does not keep any more; the number of segments.
+    @property
+    def condemned(self) -> int:
+        """Number of segments below the log start whose files are still there."""
+        return len(self._segments.condemned)
 
-        The next recovery point, which is due at once, gives them up.
+    def release_below(self, offset: i64, condemned: int) -> list[Segment]:
+        """Return the segments whose files may go: a recovery point has the log start `offset`.
+
+        They are the first `condemned` ones, all that there were when the recovery point was taken,
+        and those that this advance condemns.
         """
-        if self._mark is not None or self.flaw_offset >= 0:
-            return 0
-        below = retention.segments_below(self.segments, self.written_end_offset, high_watermark)
-        count = retention.segments_due(self.segments, below, self.config, now_wall_ms)
-        if count == 0:
-            return 0
-        if count == len(self.segments):
-            try:
-                self._add_segment()
-            except Flaw as flaw:
-                self.note_flaw(flaw)
-                return 0
-            except StorageError as error:
-                # Its indexes cannot be read now; the next check tries again.
-                logger.warning("%s: old segments cannot be deleted yet: %s", self.directory, error)
-                return 0
-        start = self.segments[count].base_offset
-        if start <= self.coming_start_offset:
-            return 0
-        count -= self.segment_index(self.coming_start_offset)
-        logger.info("%s: %d segments below offset %d expired", self.directory, count, start)
-        self.coming_start_offset = start
-        return count
+        before = self.condemned
+        self.advance_log_start_offset(offset)
+        return self._segments.release(condemned, before)
+
+    # --- Changes of the segments from elsewhere in this package.
+
+    def note_new_directory(self) -> None:
+        """Take down that the name of the directory itself may not be durable."""
+        self._unflushed.is_directory_new = True
+
+    def take_recovered(self, segment: Segment) -> None:
+        """Make `segment`, which recovery found behind the last one, the last one."""
+        self._segments.kept.append(segment)
+        self.active = segment
+
+    def open_at(self, start_offset: i64, end_offset: i64, flushed_offset: i64) -> None:
+        """End recovery: the offsets are known, and what was durable before."""
+        self.log_start_offset = start_offset
+        self.coming_start_offset = start_offset
+        self.log_end_offset = end_offset
+        self.written_end_offset = end_offset
+        self.flushed_offset = flushed_offset
+
+    def replace_segments(self, sources: list[Segment], segment: Segment) -> None:
+        """Put a compacted segment in the place of its sources, which are closed."""
+        self._segments.replace(sources, segment)
+        for source in sources:
+            source.close()
+
+    def cut_after(self, segment: Segment, row: SegmentRow, end_offset: i64) -> None:
+        """Make `segment`, cut to what `row` says, the last one; the log ends at `end_offset`."""
+        for later in self._segments.cut_behind(segment):
+            self._drop(later)
+        segment.cut(row)
+        self.active = segment
+        self.note_change(segment)
+        self.leader_epochs.truncate_end(end_offset)
+        self.log_end_offset = end_offset
+        self.written_end_offset = end_offset
+        self.flushed_offset = min(self.flushed_offset, end_offset)
+        self.coming_start_offset = min(self.coming_start_offset, end_offset)
+        self._flushed_end = LogPosition(-1, -1, -1)
+        self._unflushed.note_cut()
 
     def close(self) -> None:
         """Give up all files; the log is not used again."""
         self.is_closed = True
-        for segment in self.segments:
-            self.files.forget(segment)
+        for segment in self._segments.kept:
             segment.close()
 
     # --- Flaws.
@@ -479,7 +466,7 @@ class Log:
         logger.error(line, self.directory, flaw.offset, flaw)
         self.flaw_offset = flaw.offset
         self.flaw_reason = str(flaw)
-        segment = self.segments[self.segment_index(flaw.offset)]
+        segment = self._segments.holding(flaw.offset)
         self._flaw_segment = segment
         segment.end_at_flaw(flaw.position)
 

@@ -15,7 +15,7 @@ from tarry.base.doors import Disk
 from tarry.base.errors import FlushFailed, StorageError
 from tarry.log.config import LogConfig
 from tarry.log.identity import IDENTITY_FILE, Identity
-from tarry.log.log import Log, LogListener
+from tarry.log.log import Log
 from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RecoveryPointWriter
@@ -27,6 +27,7 @@ from tarry.log.recovery.points import (
 )
 from tarry.log.recovery.recovery import recover_log, settle_logs
 from tarry.log.small_files import write_file
+from tarry.log.state import LogListener
 
 logger = logging.getLogger("tarry.log")
 
@@ -97,10 +98,11 @@ class Logs:
                 self._move_away(directory, found)
                 identity = Identity(directory, topic_id)
                 listing = Listing(self.disk, directory)
-        log = recover_log(self.files, listing, config, listener, point, self.was_clean)
-        log.unflushed.identity = identity
+        log = recover_log(
+            self.files, listing, config, listener, point, self.was_clean, identity=identity
+        )
         self.recovery_points.add(log, point)
-        if log.unflushed.segments:
+        if log.has_unflushed_bytes:
             self._unsettled.append(log)
             if len(self._unsettled) == UNSETTLED_LOGS_MAX:
                 self.settle()

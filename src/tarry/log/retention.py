@@ -8,16 +8,50 @@ nothing at all of a topic whose `cleanup.policy` does not say `delete`.
 
 from __future__ import annotations
 
-from tarry.log.config import LogConfig
+import logging
+
+from tarry.base.errors import StorageError
+from tarry.log.log import Log
 from tarry.log.segment import UNKNOWN_TIMESTAMP, Segment
 
+logger = logging.getLogger("tarry.log")
 
-def segments_due(
-    segments: list[Segment], deletable: int, config: LogConfig, now_wall_ms: int
-) -> int:
-    """Return how many of the oldest segments may go, `deletable` at most."""
+
+def delete_old_segments(log: Log, now_wall_ms: int, high_watermark: int) -> int:
+    """Let the log begin behind the segments that are due; return how many these are.
+
+    The next recovery point, which is due at once, gives them up.
+    """
+    if log.has_tail or log.flaw_offset >= 0:
+        return 0
+    count = _segments_due(log, now_wall_ms, high_watermark)
+    if count == 0:
+        return 0
+    if count == len(log.segments):
+        try:
+            log.roll()
+        except StorageError as error:
+            if log.flaw_offset < 0:
+                # Its indexes cannot be read now; the next check tries again.
+                logger.warning("%s: old segments cannot be deleted yet: %s", log.directory, error)
+            return 0
+    segments = log.segments
+    start = segments[count].base_offset
+    if start <= log.coming_start_offset:
+        return 0
+    count -= len(segments) - len(log.segments_from(log.coming_start_offset))
+    logger.info("%s: %d segments below offset %d expired", log.directory, count, start)
+    log.ask_for_start(start)
+    return count
+
+
+def _segments_due(log: Log, now_wall_ms: int, high_watermark: int) -> int:
+    """Count the oldest segments that may go; if that is every one, the last one rolls first."""
+    config = log.config
     if not config.has_deletion:
         return 0
+    segments = log.segments
+    deletable = _deletable(log, high_watermark)
     count = 0
     if config.retention_ms >= 0:
         while count < deletable and _is_expired(segments[count], now_wall_ms, config.retention_ms):
@@ -32,14 +66,15 @@ def segments_due(
     return count
 
 
-def segments_below(segments: list[Segment], written_end_offset: int, high_watermark: int) -> int:
-    """Count segments that end at or below the high watermark, but for an empty last one."""
+def _deletable(log: Log, high_watermark: int) -> int:
+    """Count segments that end at or below the high watermark, but for an empty one."""
+    segments = log.segments
     count = 0
     while count + 1 < len(segments):
         if segments[count + 1].base_offset > high_watermark:
             return count
         count += 1
-    if segments[-1].size > 0 and written_end_offset <= high_watermark:
+    if log.active.size > 0 and log.written_end_offset <= high_watermark:
         count += 1
     return count
 

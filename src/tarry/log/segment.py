@@ -16,6 +16,7 @@ from typing import Final
 from mypy_extensions import i64
 
 from tarry.base.doors import LogFile
+from tarry.base.errors import StorageError
 from tarry.log.batch_walk import UNKNOWN_OFFSET, BatchWalk, Flaw
 from tarry.log.config import LogConfig
 from tarry.log.index.newest_batches import UNKNOWN_POSITION, NewestBatches
@@ -414,6 +415,16 @@ class Segment(FileHolder):
             self.path + TIME_INDEX_SUFFIX,
         ]
 
+    def remove(self) -> None:
+        """Remove all files at once."""
+        self.files.forget(self)
+        try:
+            for path in self.file_paths():
+                self.files.disk.remove(path)
+        except StorageError as error:
+            # An empty file that stays is harmless: recovery and the next roll know it.
+            logger.warning("%s could not be removed: %s", self.path, error)
+
     def try_release(self) -> bool:
         if self.is_dirty or self.size != self.written_size:
             return False
@@ -422,6 +433,7 @@ class Segment(FileHolder):
 
     def close(self) -> None:
         """Give up the file, and the indexes as far as their files have them."""
+        self.files.forget(self)
         self._file = None
         self.indexes.release()
 

@@ -24,6 +24,12 @@ class RecoveryPointState:
         self.swaps = 0
         # When a recovery point was tried last, whether it came about or not.
         self.tried_ms = 0
+        # A new one is being written.
+        self.is_under_way = False
+        # Compaction waits for a new one.
+        self.is_wanted = False
+        # A new one may not pass this offset, because a cut is waiting (-1: it may).
+        self.limit_offset: i64 = -1
 
     def take_over(self, row: RecoveryPoint, written_bytes: int, epochs_version: int) -> None:
         """A recovery point holds; `epochs_version` is -1 if the epochs had not changed."""
@@ -73,10 +79,14 @@ class CompactionState:
         self.generation: i64 = 0
         # Swaps of this life: a recovery point from before the last one says what is no more.
         self.swaps: i64 = 0
-        # It waits for the next recovery point.
-        self.needs_recovery_point = False
         # Segments are being read: none of them may go.
         self.is_under_way = False
+
+    def take_over(self, generation: i64, cleaned_offset: i64, end_offset: i64) -> None:
+        """Take what a compaction checkpoint says."""
+        self.generation = generation
+        self.cleaned_offset = cleaned_offset
+        self.end_offset = end_offset
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)

@@ -83,3 +83,8 @@ class TailMark:
         self.active = active
         self.segment = SegmentMark(active)
         self.epochs: EpochIndex | None = None
+
+    def keep_epochs(self, epochs: EpochIndex) -> None:
+        """Copy the log's epochs before the tail's first new one."""
+        if self.epochs is None:
+            self.epochs = epochs.copy()

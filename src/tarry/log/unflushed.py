@@ -9,18 +9,10 @@ from __future__ import annotations
 
 from mypy_extensions import i64
 
-from tarry.base.doors import LogFile
+from tarry.base.doors import Disk, LogFile
 from tarry.log.identity import Identity
 from tarry.log.segment import Segment
-
-
-class LogPosition:
-    """Where a batch begins, or where the written bytes end."""
-
-    def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
-        self.offset: i64 = offset
-        self.segment_base_offset: i64 = segment_base_offset
-        self.position: i64 = position
+from tarry.log.segments import LogPosition
 
 
 class FlushMark:
@@ -38,7 +30,7 @@ class FlushMark:
 class Unflushed:
     """The segments and names of one log that need a flush."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, identity: Identity) -> None:
         self.directory = directory
         self.segments: list[Segment] = []
         # Names made or removed in the directory, counted; and how many of them are durable.
@@ -48,13 +40,21 @@ class Unflushed:
         self.is_directory_new = False
         # Times that written bytes were cut off again.
         self.cuts: i64 = 0
-        self.identity = Identity(directory, b"")
+        self.identity = identity
         # Of the flushes under way, in the order of their ends.
         self._marks: list[FlushMark] = []
 
     @property
     def is_empty(self) -> bool:
         return len(self.segments) == 0 and self.names == self.flushed_names
+
+    def begin_write(self, disk: Disk, segment: Segment) -> None:
+        """Write whose log it is, if that is missing, and count the names that come with a write."""
+        if self.identity.is_missing:
+            self.identity.save(disk)
+            self.names += 1
+        if not segment.has_file:
+            self.names += 1
 
     def add(self, segment: Segment) -> None:
         """The segment's file has changed."""

@@ -24,11 +24,12 @@ from tarry.records.batch import (
     BatchCheck,
     BatchHeader,
     check_batch,
+    decode_batch_header,
     with_log_append_time,
 )
 from tarry.records.record_limits import check_record_limits
 from tarry.wire.compression import ZSTD
-from tarry.wire.reader import Window
+from tarry.wire.reader import Window, window_of
 
 NO_TIMESTAMP: Final = -1
 # A lower limit below every timestamp.
@@ -81,6 +82,29 @@ def append_checked(partition: Partition, check: BatchCheck, turn: Turn) -> Appen
     assert header is not None
     result = _append(partition, check.window, header, turn)
     result.has_opened = check.was_opened
+    return result
+
+
+def append_own(partition: Partition, batches: list[bytes], turn: Turn) -> AppendResult:
+    """Append batches that this broker built, without checking their records.
+
+    All or, if one is too large for the topic, none.  The result tells the offset of the first
+    record and, as `required_offset`, the one behind the last.
+    """
+    if any(len(each) > partition.config.max_message_bytes for each in batches):
+        return AppendResult(errors.MESSAGE_TOO_LARGE)
+    if partition.log.flaw_offset >= 0:
+        return AppendResult(errors.KAFKA_STORAGE_ERROR)
+    result = AppendResult(errors.NONE)
+    result.base_offset = partition.log.log_end_offset
+    result.required_offset = partition.log.log_end_offset
+    for each in batches:
+        appended = _append(partition, window_of(each), decode_batch_header(each, 0), turn)
+        result.error_code = appended.error_code
+        if appended.error_code != errors.NONE:
+            return result
+        result.is_appended = True
+        result.required_offset = appended.required_offset
     return result
 
 

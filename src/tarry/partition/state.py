@@ -8,17 +8,41 @@ written_end_offset, and the high watermark never goes back while the partition i
 
 from __future__ import annotations
 
+from typing import Final
+
 from mypy_extensions import i64
 
+from tarry.base import errors
+from tarry.log import retention
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener, LogPosition
+from tarry.log.log import Log
 from tarry.log.owner import LogOwner
+from tarry.log.segments import LogPosition
+from tarry.log.state import LogListener
 from tarry.partition.producers import ProducerStates
 from tarry.records.batch import BatchHeader
 
 # A partition is known by its topic's id as well, so that what waits for a deleted topic does
 # not wake for its successor of the same name.
 PartitionKey = tuple[str, int, bytes]
+
+
+class Reader:
+    """Kind of reader: how far a partition may be read, and what an answer must hold for it.
+
+    A consumer reads to the high watermark, a committed consumer to the last stable offset.  A
+    replica joins as one more kind, made where its fetch is recognised, with the written end in
+    `Partition.readable_end`.
+    """
+
+    __slots__ = ("is_committed",)
+
+    def __init__(self, *, is_committed: bool) -> None:
+        self.is_committed = is_committed
+
+
+CONSUMER: Final = Reader(is_committed=False)
+COMMITTED_CONSUMER: Final = Reader(is_committed=True)
 
 
 class ProducerListener(LogListener):
@@ -60,6 +84,8 @@ class Partition(LogOwner):
         self.produce_number: i64 = -1
         self.replicas: list[int] = []
         self.isr: list[int] = []
+        # By broker id, below which offset an in-sync replica keeps everything, come what may.
+        self.contributions: dict[int, int] = {}
         self.high_watermark: int = log.log_start_offset
         self.high_watermark_position: LogPosition = log.end_position()
         self.begin_after_recovery()
@@ -74,6 +100,8 @@ class Partition(LogOwner):
         self.leader_epoch = leader_epoch
         self.replicas = replicas
         self.isr = isr
+        # What followers told another leader, or this one in an earlier epoch, is not true now.
+        self.contributions = {}
 
     def begin_after_recovery(self) -> None:
         """Recovery has made everything that it kept durable, so all of it counts."""
@@ -98,14 +126,38 @@ class Partition(LogOwner):
         """
         return len(self.isr) < min(self.config.min_insync_replicas, len(self.replicas))
 
-    def last_stable_offset(self) -> int:
-        """The high watermark, as long as there are no transactions."""
-        return self.high_watermark
+    def epoch_error(self, current_leader_epoch: int) -> int:
+        """Return the error for a client that knows this leader epoch (KIP-320), or NONE.
+
+        Below 0 the client knows none.
+        """
+        if current_leader_epoch < 0 or current_leader_epoch == self.leader_epoch:
+            return errors.NONE
+        if current_leader_epoch < self.leader_epoch:
+            return errors.FENCED_LEADER_EPOCH
+        return errors.UNKNOWN_LEADER_EPOCH
+
+    def readable_end(self, reader: Reader) -> LogPosition:
+        """Return where the records end that this kind of reader may see."""
+        if reader.is_committed:
+            return self.last_stable_end()
+        return self.high_watermark_position
+
+    def last_stable_end(self) -> LogPosition:
+        """Return the position of the last stable offset.
+
+        The high watermark, as long as no transaction can be open.
+        """
+        return self.high_watermark_position
 
     def maybe_advance_high_watermark(self) -> bool:
-        """Recompute from the contributions; True if it moved."""
-        # One replica so far: the in-sync replicas' minimum is the leader's contribution.
+        """Take the minimum over the in-sync replicas' contributions; True if it moved."""
+        contributions = self.contributions
+        # The leader's own; a follower's comes with its fetch.
         end = self.leader_contribution()
+        contributions[self.leader_id] = end
+        for broker_id in self.isr:
+            end = min(end, contributions.get(broker_id, self.high_watermark))
         if end <= self.high_watermark:
             return False
         self.high_watermark = end
@@ -124,4 +176,4 @@ class Partition(LogOwner):
 
     def delete_old_segments(self, now_wall_ms: int) -> int:
         """Apply retention below the high watermark; how many segments are given up."""
-        return self.log.delete_old_segments(now_wall_ms, self.high_watermark)
+        return retention.delete_old_segments(self.log, now_wall_ms, self.high_watermark)

@@ -10,6 +10,8 @@ from typing import TypeVar
 from tests.support.broker.broker_user import ORDERS, User
 
 from tarry.base import errors
+from tarry.broker.coordinator.groups.shard import GroupShard
+from tarry.broker.coordinator.groups.waiting import DelayedGroupOperation
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
@@ -131,6 +133,12 @@ def waiting_in(hand: BrokerByHand) -> dict[str, tuple[int, int]]:
         for each in hand.broker.parts.purgatories()
         if each.name in PURGATORIES and (each.delayed or each.watched)
     }
+
+
+def operations_of(shard: GroupShard) -> list[DelayedGroupOperation]:
+    """What waits in the groups of a shard."""
+    kinds = (shard.joins, shard.syncs, shard.sessions)
+    return [each for kind in kinds for each in kind.operations.values()]
 
 
 def delayed_in(hand: BrokerByHand) -> dict[str, int]:

@@ -6,12 +6,11 @@ heartbeat, `forget` gives the member up without a word.
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
+from tests.support.client.hand_face import HandDriver
+from tests.support.client.scripted_cluster import Seen, seeded_random
 from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
@@ -21,7 +20,6 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.sync import consumer as consumer_module
 from tarry.client.sync import places as places_module
 from tarry.client.sync.consumer import Consumer
-from tarry.client.sync.keeper import Keeper
 from tarry.protocol import api_keys
 from tarry.protocol.messages.heartbeat import HeartbeatResponse
 from tarry.protocol.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
@@ -115,43 +113,6 @@ class MemberCluster(GroupCluster):
         return answer
 
 
-class MemberDriver:
-    """Waits by turning the cluster, in its simulated time; there is no other thread."""
-
-    is_forked = False
-    is_driven = False
-
-    def __init__(self, cluster: ScriptedCluster) -> None:
-        self.cluster = cluster
-        self.is_closed = False
-        self.lock = threading.Lock()
-        self.changed = threading.Condition(self.lock)
-
-    def check_usable(self) -> None:
-        assert not self.is_closed
-
-    def wait(self, is_done: Callable[[], bool], timeout_ms: int) -> bool:
-        self.cluster.run_until(is_done, timeout_ms, must=False)
-        return is_done()
-
-    def nudge(self) -> None:
-        self.cluster.run_for(0)
-
-    def ask_to_leave(self) -> None:
-        """Nobody else drives."""
-
-    def close(self) -> None:
-        self.is_closed = True
-        self.cluster.core.close()
-
-
-class NoKeeper(Keeper):
-    """No thread: it would ask the real clock."""
-
-    def look(self, now_ms: int) -> None:
-        """Whoever polls beats as well."""
-
-
 def serve_members(cluster: MemberCluster, monkeypatch: pytest.MonkeyPatch) -> None:
     """The Consumer that a command makes is a member on this cluster."""
 
@@ -161,8 +122,7 @@ def serve_members(cluster: MemberCluster, monkeypatch: pytest.MonkeyPatch) -> No
             self._driver.close()
             core = GroupConsumerCore(self.settings, seeded_random(), cluster.now_ms)
             self._core = cluster.attach(core)
-            self._driver = MemberDriver(cluster)  # type: ignore[assignment]
-            self._keeper = NoKeeper(self._driver, core)
+            self._driver = HandDriver(cluster, core)  # type: ignore[assignment]
 
     monkeypatch.setattr(places_module, "monotonic_ms", lambda: cluster.now_ms)
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)

@@ -32,10 +32,10 @@ def reading(cluster: ScriptedCluster, offset: int = 0, **settings: Any) -> Consu
 def poll(cluster: ScriptedCluster, limit_ms: int = 5_000) -> list[bytes | None]:
     """The values of the next poll; none if nothing came in time."""
     core = cluster.core
-    cluster.run_until(lambda: core.has_records, limit_ms, must=False)
-    values = [record.value for group in core.take(500) for record in group.records]
-    if not values and core.standing_error is not None:
-        raise core.standing_error
+    cluster.run_until(lambda: core.has_records(cluster.now_ms), limit_ms, must=False)
+    values = [record.value for group in core.take(500, cluster.now_ms) for record in group.records]
+    if not values and core.standing_error(cluster.now_ms) is not None:
+        raise core.standing_error(cluster.now_ms)
     return values
 
 

@@ -78,7 +78,7 @@ class GroupScene:
         """As long as that; what is told and raised is kept."""
         core, cluster = self.core, self.cluster
         end_ms = cluster.now_ms + duration_ms
-        core.begin_poll(cluster.now_ms)
+        poll = core.begin_poll(500, duration_ms, cluster.now_ms)
         while True:
             while core.membership.has_event:
                 event = core.begin_event()
@@ -96,7 +96,7 @@ class GroupScene:
                 end_ms - cluster.now_ms,
                 must=False,
             )
-        core.end_poll(cluster.now_ms)
+        poll.end(cluster.now_ms)
 
     def requests(self, api_key: int) -> list[Seen]:
         return self.cluster.requests(api_key)

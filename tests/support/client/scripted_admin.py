@@ -6,29 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from tests.support.client.hand_face import HandDriver
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.admin.core import AdminCore
 from tarry.client.settings import SettingValue
 from tarry.client.sync import admin as admin_module
 from tarry.client.sync.admin import Admin
-
-
-class ScriptedDriver:
-    """Waits by turning the cluster, in its simulated time."""
-
-    def __init__(self, cluster: ScriptedCluster) -> None:
-        self.cluster = cluster
-
-    def check_usable(self) -> None:
-        """It always is."""
-
-    def wait(self, is_done: Callable[[], bool], timeout_ms: int) -> bool:
-        self.cluster.run_until(is_done, timeout_ms, must=False)
-        return is_done()
-
-    def close(self) -> None:
-        self.cluster.core.close()
 
 
 def serve_admins(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Admin]:
@@ -40,9 +24,10 @@ def serve_admins(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> C
             given = {**(settings or {}), "bootstrap.servers": str(cluster.brokers[1])}
             super().__init__(given, **more)
             self._driver.close()
-            self._core = cluster.attach(AdminCore(self.settings, seeded_random(), cluster.now_ms))
-            self._driver = ScriptedDriver(cluster)  # type: ignore[assignment]
+            core = cluster.attach(AdminCore(self.settings, seeded_random(), cluster.now_ms))
+            self._driver = HandDriver(cluster, core)  # type: ignore[assignment]
+            self._core = core
+            self._requests = core.requests
 
-    monkeypatch.setattr(admin_module, "monotonic_ms", lambda: cluster.now_ms)
     monkeypatch.setattr(admin_module, "Admin", ScriptedAdmin)
     return ScriptedAdmin

@@ -15,7 +15,7 @@ from typing import Any
 from tarry.base import errors
 from tarry.base.doors import connected_to, disconnected, received
 from tarry.client.core.core import ClientCore
-from tarry.client.core.events import Notice
+from tarry.client.core.operation import Notice, Operation
 from tarry.link.events import Address, Close, Connect, LinkEvent, Resolve, Resolved, Send
 from tarry.protocol import api_keys
 from tarry.protocol.frames import encode_response
@@ -161,7 +161,7 @@ class ScriptedCluster:
         self.names: dict[str, list[Address]] = {}
         self.refused: dict[Address, str] = {}
         self.seen: list[Seen] = []
-        self.notices: list[int] = []
+        self.notices: list[Operation[Any]] = []
         self.connects: list[tuple[int, Address]] = []
         self.closes: list[int] = []
         self.producer_ids = 1_000
@@ -271,7 +271,7 @@ class ScriptedCluster:
                     one for one in self._due if one[2].connection_id != output.connection_id
                 ]
             elif isinstance(output, Notice):
-                self.notices.append(output.kind)
+                self.notices.append(output.operation)
 
     def _connect(self, output: Connect) -> None:
         self.connects.append((self.now_ms, output.address))

@@ -16,10 +16,12 @@ from typing import Any, NamedTuple
 
 from tarry.base import doors
 from tarry.base.doors import connected, connected_to, disconnected, received
+from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.group.events import REVOKED, GroupEvent
+from tarry.client.core.group.events import GroupEvent
+from tarry.client.core.group.poll import Poll
+from tarry.client.core.operation import Callback, Done
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.events import Close, Connect, LinkEvent, Resolve, Resolved, Send
@@ -50,6 +52,7 @@ PARTITIONS = 4
 RUN_MS = 90_000
 FAULTS_MS = 45_000
 WRITES_MS = 60_000
+POLL_MS = 10_000
 
 # One version of the API that takes topics by name.
 PRODUCE_VERSION = 9
@@ -337,10 +340,8 @@ class Member:
         self.core.subscribe([TOPIC])
         self._heard: list[LinkEvent] = []
         self._busy_until_ms = 0
-        self._is_in_poll = False
+        self._poll: Poll | None = None
         self._is_closed = False
-        self._event: GroupEvent | None = None
-        self._commit: Commit | None = None
         self._due_ms = -1
         self._kept_ms = -1
 
@@ -440,52 +441,45 @@ class Member:
     def _use(self) -> None:
         """What a poll does, as far as it goes now."""
         core, world = self.core, self.world
-        core.now_ms = world.now_ms
-        if not self._is_in_poll:
-            self._is_in_poll = True
-            core.begin_poll(world.now_ms)
-        while self._tell():
-            pass
-        if self._event is None:
-            self._take()
+        if self._poll is None:
+            self._poll = core.begin_poll(50, POLL_MS, world.now_ms)
+        try:
+            while True:
+                step = self._poll.step(world.now_ms)
+                if not isinstance(step, Callback):
+                    break
+                self._hear(step.event)
+                self._poll.end_callback(world.now_ms)
+        except ClientError:
+            self._end_poll()
+        else:
+            if isinstance(step, Done):
+                self._end_poll()
+                self._work_on(step.answer)
         self._turn()
 
-    def _tell(self) -> bool:
-        """One step of telling an event; False if there is none, or a commit is waited for."""
+    def _end_poll(self) -> None:
+        assert self._poll is not None
+        self._poll.end(self.world.now_ms)
+        self._poll = None
         core, world = self.core, self.world
-        if self._event is None:
-            self._event = core.begin_event() if core.membership.has_event else None
-            if self._event is None:
-                return False
-            if self._event.kind == REVOKED:
-                self._commit = core.begin_auto_commit(world.now_ms)
-        if self._commit is not None and not self._commit.is_done:
-            return False
-        event, self._event, self._commit = self._event, None, None
-        committed = dict(world.committed)
-        world.told.append(Told(world.now_ms, self.name, event.kind, event.places, committed))
-        core.end_event()
-        return True
-
-    def _take(self) -> None:
-        core, world = self.core, self.world
-        core.membership.take_error()
-        try:
-            groups = core.take(50) if core.has_records else []
-        except ClientError:
-            return
         for place, offset in core.committer.committed.items():
             if place in core.membership.owned:
                 world.committed[place] = max(offset, world.committed.get(place, 0))
+
+    def _hear(self, event: GroupEvent) -> None:
+        world = self.world
+        committed = dict(world.committed)
+        world.told.append(Told(world.now_ms, self.name, event.kind, event.places, committed))
+
+    def _work_on(self, groups: list[RecordGroup]) -> None:
+        world = self.world
         for group in groups:
             first, last = group.records[0].offset, group.records[-1].offset
             place = (group.topic, group.partition)
             world.handed_out.append(HandedOut(world.now_ms, self.name, place, first, last))
-        if groups:
-            core.end_poll(world.now_ms)
-            self._is_in_poll = False
-            self._busy_until_ms = world.now_ms + world.random.randrange(1, world.work_ms_max)
-            world.later(self._busy_until_ms - world.now_ms, self.wake)
+        self._busy_until_ms = world.now_ms + world.random.randrange(1, world.work_ms_max)
+        world.later(self._busy_until_ms - world.now_ms, self.wake)
 
     def die(self) -> None:
         """kill -9: the sockets close, the group hears nothing."""
@@ -497,7 +491,6 @@ class Member:
         """A close: a last commit, a leave, then nothing more."""
         core, world = self.core, self.world
         self._is_closed = True
-        core.now_ms = world.now_ms
-        core.leave("the consumer was closed", even_static=True)
+        core.leave("the consumer was closed", world.now_ms, even_static=True)
         self._turn()
         world.later(1_000, self.die)

@@ -9,13 +9,13 @@ import sys
 from collections.abc import Callable
 
 from tarry.base import errors
-from tarry.broker.coordinator import loader
-from tarry.broker.coordinator import shard as shards
+from tarry.broker.coordinator.groups import load, sessions
+from tarry.broker.coordinator.groups.sessions import Sessions
+from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.broker.coordinator.loader import Loader
-from tarry.broker.coordinator.shard import Shard
 from tarry.group import joining, membership, offsets, outcomes
 from tarry.group.appends import Append, AssignmentAppend, OffsetsAppend, TombstonesAppend
-from tarry.group.decision import CommitRequest, Decision, HeartbeatWait
+from tarry.group.decision import Decision, HeartbeatWait
 from tarry.group.loading import Loading
 from tarry.group.records import (
     NO_TIMESTAMP,
@@ -23,7 +23,9 @@ from tarry.group.records import (
     OffsetCommitted,
     OffsetTombstone,
 )
-from tarry.group.state import GroupState, Heartbeat, Round
+from tarry.group.requests import CommitRequest
+from tarry.group.round import Round
+from tarry.group.state import GroupState, Heartbeat
 from tarry.group.transitions import Draft, Moment
 from tarry.log.compaction.batch import KeepRules
 from tarry.log.compaction.key_map import KeyMap
@@ -60,45 +62,45 @@ def tell_a_fenced_member_that_it_is_unknown() -> None:
 
 
 def answer_a_commit_before_it_is_durable() -> None:
-    def carry_out(self: Shard, group: GroupState, decision: Decision) -> None:
+    def carry_out(self: GroupShard, group: GroupState, decision: Decision) -> None:
         honest(self, group, decision)
         if isinstance(decision.append, OffsetsAppend):
-            self.coordinator.answer(decision.append.answer)
+            answer = decision.append.answer
+            self.context.tickets.answer(answer.ticket, answer)
 
-    honest = Shard.carry_out
-    Shard.carry_out = carry_out
+    honest = GroupShard.carry_out
+    GroupShard.carry_out = carry_out
 
 
 def answer_a_deletion_before_it_is_durable() -> None:
-    def carry_out(self: Shard, group: GroupState, decision: Decision) -> None:
+    def carry_out(self: GroupShard, group: GroupState, decision: Decision) -> None:
         honest(self, group, decision)
         append = decision.append
         if isinstance(append, TombstonesAppend) and append.answer is not None:
-            self.coordinator.answer(append.answer)
+            self.context.tickets.answer(append.answer.ticket, append.answer)
 
-    honest = Shard.carry_out
-    Shard.carry_out = carry_out
+    honest = GroupShard.carry_out
+    GroupShard.carry_out = carry_out
 
 
 def sync_completes_at_the_leaders_word() -> None:
-    def carry_out(self: Shard, group: GroupState, decision: Decision) -> None:
+    def carry_out(self: GroupShard, group: GroupState, decision: Decision) -> None:
         honest(self, group, decision)
         append = decision.append
         if isinstance(append, AssignmentAppend) and not append.has_failed:
-            draft = Draft(group, self.coordinator.moment())
+            draft = Draft(group, self.context.moment())
             outcomes._become_stable(draft, append)
             honest(self, group, draft.finish())
 
-    honest = Shard.carry_out
-    Shard.carry_out = carry_out
+    honest = GroupShard.carry_out
+    GroupShard.carry_out = carry_out
 
 
 def keep_a_stale_heartbeat_operation() -> None:
     """The operation that a heartbeat should have moved expires, and nobody looks at the time."""
 
-    def follow_heartbeat(self: Shard, group_id: str, wait: HeartbeatWait) -> None:
-        operations = self._operations_of(group_id)
-        if wait.deadline_ms is None or wait.member_id not in operations.heartbeats:
+    def follow(self: Sessions, group_id: str, wait: HeartbeatWait) -> None:
+        if wait.deadline_ms is None or (group_id, wait.member_id) not in self.operations:
             honest(self, group_id, wait)
 
     def expired(group: GroupState, member_id: str, moment: Moment) -> Decision:
@@ -107,10 +109,10 @@ def keep_a_stale_heartbeat_operation() -> None:
             group.heartbeats[member_id] = Heartbeat(moment.now_ms, heartbeat.heard_ms)
         return honest_expired(group, member_id, moment)
 
-    honest = Shard._follow_heartbeat
-    honest_expired = shards.decide_session_expired
-    Shard._follow_heartbeat = follow_heartbeat
-    shards.decide_session_expired = expired
+    honest = Sessions.follow
+    honest_expired = sessions.decide_session_expired
+    Sessions.follow = follow
+    sessions.decide_session_expired = expired
 
 
 def forget_pending_members() -> None:
@@ -127,7 +129,7 @@ def let_pending_ids_expire_never() -> None:
 
 
 def lose_the_tombstones_of_a_deletion() -> None:
-    def append(self: Shard, group_id: str, append: Append) -> int:
+    def append(self: GroupShard, group_id: str, append: Append) -> int:
         records = append.records
         append.records = [
             record for record in records if not isinstance(record, OffsetTombstone | GroupTombstone)
@@ -136,8 +138,8 @@ def lose_the_tombstones_of_a_deletion() -> None:
         append.records = records
         return code
 
-    honest = Shard._append
-    Shard._append = append
+    honest = GroupShard._append
+    GroupShard._append = append
 
 
 def load_what_was_committed_first() -> None:
@@ -170,7 +172,7 @@ def compaction_forgets_what_a_tombstone_deletes() -> None:
 
 
 def apply_an_offset_before_it_is_durable() -> None:
-    def append(self: Shard, group_id: str, append: Append) -> int:
+    def append(self: GroupShard, group_id: str, append: Append) -> int:
         code = honest(self, group_id, append)
         group = self.groups.by_id.get(group_id)
         for record in append.records:
@@ -178,12 +180,12 @@ def apply_an_offset_before_it_is_durable() -> None:
                 group.apply(record)
         return code
 
-    honest = Shard._append
-    Shard._append = append
+    honest = GroupShard._append
+    GroupShard._append = append
 
 
 def remove_members_for_the_brokers_own_absence() -> None:
-    Shard.begin_fresh_sessions = lambda self: None
+    GroupShard.on_stall = lambda self: None
 
 
 def forget_sessions_in_a_restart() -> None:
@@ -192,8 +194,8 @@ def forget_sessions_in_a_restart() -> None:
         decision.heartbeats = []
         return decision
 
-    honest = loader.decide_load
-    loader.decide_load = decide_load
+    honest = load.decide_load
+    load.decide_load = decide_load
 
 
 def end_a_join_phase_with_the_first_who_rejoins() -> None:
@@ -205,9 +207,9 @@ def end_a_join_phase_with_the_first_who_rejoins() -> None:
 
 def serve_the_groups_of_a_damaged_log() -> None:
     def step(self: Loader) -> bool:
-        if self.shard.partition.log.flaw_offset < 0:
+        if self.runtime.partition.log.flaw_offset < 0:
             return honest(self)
-        self.shard.error_code = errors.NONE
+        self.runtime.error_code = errors.NONE
         return True
 
     honest = Loader.step

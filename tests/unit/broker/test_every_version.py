@@ -12,7 +12,6 @@ from kio.static.constants import EntityType
 from tests.support.sound_requests import produce_request, request_of
 
 from tarry.base import errors
-from tarry.broker.routes import make_routes
 from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -21,7 +20,7 @@ from tarry.simulation.by_hand import BrokerByHand
 
 CASES = [
     pytest.param(key, version, id=f"{APIS[key].name}-v{version}")
-    for key, route in make_routes().items()
+    for key, route in BrokerByHand().broker.routes.items()
     for version in range(route.version_min, route.version_max + 1)
 ]
 

@@ -246,6 +246,26 @@ def test_min_bytes_are_summed_over_the_partitions_up_to_their_limits(user: User)
     assert [len(values_in(each)) for each in fetched(answer)] == [1, 1, 1]
 
 
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_a_first_batch_beyond_its_limit_counts_whole_towards_the_minimum(
+    user: User, comes_later: bool
+) -> None:
+    batch = a_batch(b"x" * 100)
+    reader = User(user.hand)
+    terms = {"max_wait_ms": 60_000, "min_bytes": len(batch), "partition_bytes": 10}
+
+    if comes_later:
+        reader.send_fetch(0, **terms)
+        assert reader.answers() == []
+        user.produce(batch)
+    else:
+        user.produce(batch)
+        reader.send_fetch(0, **terms)
+
+    (answer,) = reader.answers()
+    assert values_in(fetched(answer)[0]) == [b"x" * 100]
+
+
 def test_a_fetch_with_an_error_in_one_partition_does_not_wait(user: User) -> None:
     user.create("wide", 3)
 

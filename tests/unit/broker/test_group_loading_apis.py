@@ -17,7 +17,7 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
-from tarry.group.placement import partition_of_group
+from tarry.base.placement import partition_of_key
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from tarry.protocol.messages.describe_groups import (
@@ -73,8 +73,8 @@ def fill(user: GroupUser, group: str, megabytes: int) -> None:
 def groups_of_two_shards() -> tuple[str, str]:
     """A group in each of two partitions."""
     names = [f"group-{number}" for number in range(20)]
-    first = next(each for each in names if partition_of_group(each, 2) == 0)
-    second = next(each for each in names if partition_of_group(each, 2) == 1)
+    first = next(each for each in names if partition_of_key(each, 2) == 0)
+    second = next(each for each in names if partition_of_key(each, 2) == 1)
     return first, second
 
 
@@ -202,7 +202,7 @@ def test_a_broker_that_loads_goes_on_serving(hand: BrokerByHand) -> None:
     hand.turn(*hand.disk.complete_flushes())
     (answer,) = user.answers()
 
-    assert shard.error_code == LOADING
+    assert shard.runtime.error_code == LOADING
     assert produced(answer)[0].error_code == errors.NONE
 
 
@@ -231,7 +231,7 @@ def test_a_partition_that_loads_slowly_does_not_keep_the_groups_of_another() -> 
     (member,) = stable_group(hand, 1, quick)
     hand.crash()
     shards = hand.broker.coordinator.shards
-    while shards[partition_of_group(quick, 2)].error_code != errors.NONE:
+    while shards[partition_of_key(quick, 2)].runtime.error_code != errors.NONE:
         hand.turn()
     member.client = hand.connect()
 
@@ -246,7 +246,7 @@ def test_a_partition_that_loads_slowly_does_not_keep_the_groups_of_another() -> 
     hand.turn(*hand.disk.complete_flushes())
     hand.turn()
     commit, heartbeat = member.answers()
-    still = shards[partition_of_group(slow, 2)].error_code
+    still = shards[partition_of_key(slow, 2)].runtime.error_code
 
     assert still == LOADING
     assert commit_codes(commit) == [errors.NONE]
@@ -315,7 +315,7 @@ def test_a_topic_that_is_deleted_while_it_is_loaded_leaves_nothing(hand: BrokerB
     hand.crash()
     user = GroupUser(hand)
     user.send_delete(OFFSETS_TOPIC)
-    loading = [shard.error_code for shard in hand.broker.coordinator.shards]
+    loading = [shard.runtime.error_code for shard in hand.broker.coordinator.shards.values()]
 
     hand.settle()
     user.answers()

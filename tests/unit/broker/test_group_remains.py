@@ -12,6 +12,7 @@ from tests.support.broker.group_user import (
     delayed_in,
     group_broker,
     join_together,
+    operations_of,
     pass_time,
     stabilize,
     stable_group,
@@ -33,7 +34,7 @@ def test_nothing_is_left_when_all_members_have_left() -> None:
         assert member.leave() == errors.NONE
 
     assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.shards[0].operations == {}
+    assert operations_of(hand.broker.coordinator.shards[0]) == []
 
 
 def test_nothing_is_left_when_all_members_have_died_in_different_phases() -> None:
@@ -51,7 +52,7 @@ def test_nothing_is_left_when_all_members_have_died_in_different_phases() -> Non
     pass_time(hand, 400_000)
 
     assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.shards[0].operations == {}
+    assert operations_of(hand.broker.coordinator.shards[0]) == []
 
 
 def test_nothing_is_left_after_a_group_was_deleted() -> None:
@@ -150,7 +151,7 @@ def test_groups_that_are_named_in_a_loop_are_forgotten_with_their_ids() -> None:
 
     assert before == 1_000
     assert shard.groups.by_id == {}
-    assert shard.operations == {}
+    assert operations_of(shard) == []
     assert waiting_in(hand) == {}
 
 

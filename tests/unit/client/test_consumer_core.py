@@ -13,10 +13,11 @@ from tests.support.client.consumer_scene import (
     poll,
     reading,
 )
+from tests.support.client.hand_face import perform
 from tests.support.client.scripted_cluster import CUT, WALL_MS, Log, ScriptedCluster, Seen
 
 from tarry.base import errors
-from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset
 from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
     BrokerError,
@@ -96,7 +97,7 @@ def test_the_next_fetch_is_under_way_before_the_records_are_taken() -> None:
     log.add(b"0")
     core = reading(cluster)
 
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     offsets = [
         seen.request.topics[0].partitions[0].fetch_offset
@@ -147,8 +148,8 @@ def test_partitions_take_turns() -> None:
 
     first = []
     for _ in range(6):
-        cluster.run_until(lambda: core.has_records)
-        first.append(core.take(1)[0].partition)
+        cluster.run_until(lambda: core.has_records(cluster.now_ms))
+        first.append(core.take(1, cluster.now_ms)[0].partition)
 
     assert sorted(first[:3]) == [0, 1, 2]
 
@@ -175,8 +176,8 @@ def test_null_values_and_headers_come_as_they_are() -> None:
     log.append(builder.build())
     core = reading(cluster)
 
-    cluster.run_until(lambda: core.has_records)
-    record = core.take(10)[0].records[0]
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
+    record = core.take(10, cluster.now_ms)[0].records[0]
 
     assert (record.key, record.value) == (b"k", None)
     assert record.headers == [("h", None), ("h", b"2")]
@@ -191,7 +192,7 @@ def test_seeking_drops_what_was_fetched_and_what_is_on_its_way() -> None:
     for number in range(20):
         log.add(b"%d" % number)
     core = reading(cluster, max_partition_fetch_bytes=200)
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     core.seek(T0, 15)
     values: list[bytes | None] = []
@@ -247,12 +248,10 @@ def test_offsets_are_looked_up_beside_a_seek_of_the_same_partition() -> None:
     core = consumer(cluster)
     core.assign([T0])
     core.seek_to(T0, EARLIEST)
-    query = OffsetQuery({T0: LATEST})
 
-    core.begin_query(query)
-    cluster.run_until(lambda: query.is_done)
+    found = perform(cluster, core.begin_offsets({T0: LATEST}, 10_000, cluster.now_ms))
 
-    assert query.answers == {T0: FoundOffset(2, -1, -1)}
+    assert found == {T0: 2}
     assert poll(cluster) == [b"0", b"1"]
 
 
@@ -264,7 +263,7 @@ def test_a_paused_partition_is_neither_fetched_nor_handed_out() -> None:
 
     cluster.run_for(2_000)
 
-    assert not core.has_records
+    assert not core.has_records(cluster.now_ms)
     assert not cluster.requests(api_keys.FETCH)
 
 
@@ -273,7 +272,7 @@ def test_partitions_that_are_given_up_are_forgotten() -> None:
     for name in ("t", "u"):
         cluster.topic(name).logs[0].add(b"from " + name.encode())
     core = reading(cluster)
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     core.assign([("u", 0)])
     core.seek(("u", 0), 0)
@@ -310,10 +309,10 @@ def test_an_offset_that_is_gone_raises_with_the_valid_range() -> None:
     log.start_offset = log.end_offset = 5
     log.add(b"5")
     core = reading(cluster, offset=99, auto_offset_reset="none")
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     with pytest.raises(OffsetOutOfRange, match="no offset 99: its log goes from 5 to 6"):
-        core.take(1)
+        core.take(1, cluster.now_ms)
 
 
 def test_a_corrupt_batch_is_fetched_once_more_and_then_raised_with_its_offset() -> None:
@@ -417,10 +416,10 @@ def test_a_cut_connection_loses_and_doubles_nothing() -> None:
 def test_a_topic_that_is_not_there_is_raised_and_may_still_come() -> None:
     cluster = ScriptedCluster()
     core = reading(cluster)
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     with pytest.raises(UnknownTopic, match="topic 't' does not exist"):
-        core.take(1)
+        core.take(1, cluster.now_ms)
     cluster.topic("t").logs[0].add(b"0")
     cluster.run_until(lambda: bool(core.position(T0).buffered))
     assert poll(cluster) == [b"0"]
@@ -446,10 +445,10 @@ def test_a_topic_that_was_made_anew_is_told() -> None:
     topic.topic_id = b"\xff" * 16
     topic.logs[0] = Log(1)
 
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     with pytest.raises(TopicRecreated, match="belonged to the old one"):
-        core.take(1)
+        core.take(1, cluster.now_ms)
 
 
 @pytest.mark.parametrize("code", sorted(code for code in errors.ERRORS if code != errors.NONE))
@@ -483,10 +482,9 @@ def test_every_error_code_of_a_look_up_is_raised_or_passes(code: int) -> None:
 
     cluster.script(api_keys.LIST_OFFSETS, refused)
     core = consumer(cluster)
-    query = OffsetQuery({T0: LATEST})
+    query = core.begin_offsets({T0: LATEST}, 10_000, cluster.now_ms)
 
-    core.begin_query(query)
-    cluster.run_until(lambda: query.is_done, 10_000)
+    cluster.run_until(lambda: query.is_ready, 10_000)
 
     answer = query.answers[T0]
     if isinstance(answer, BrokerError):
@@ -516,10 +514,10 @@ def test_a_partition_that_nobody_sought_is_raised_without_a_reset() -> None:
     core = consumer(cluster, auto_offset_reset="none")
 
     core.assign([T0])
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     with pytest.raises(OffsetOutOfRange, match="nobody said where to begin"):
-        core.take(1)
+        core.take(1, cluster.now_ms)
 
 
 def test_a_partition_that_is_paused_while_it_is_sought_goes_on_from_there() -> None:
@@ -568,10 +566,10 @@ def test_a_new_leader_that_lost_what_was_read_is_told() -> None:
     log.add(b"other 2")
     log.add(b"other 3")
 
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     with pytest.raises(LogTruncated, match="read up to offset 3, but epoch 0 ends at 1"):
-        core.take(1)
+        core.take(1, cluster.now_ms)
     core.seek(T0, 1)
     assert poll(cluster) == [b"other 1", b"other 2", b"other 3"]
 
@@ -648,8 +646,8 @@ def test_a_poll_never_gives_more_records_than_it_was_asked_for() -> None:
     values: list[bytes | None] = []
     sizes: list[int] = []
     while len(values) < 100:
-        cluster.run_until(lambda: core.has_records)
-        taken = [record.value for group in core.take(7) for record in group.records]
+        cluster.run_until(lambda: core.has_records(cluster.now_ms))
+        taken = [record.value for group in core.take(7, cluster.now_ms) for record in group.records]
         values += taken
         sizes.append(len(taken))
         assert core.position(T0).position == len(values)
@@ -662,8 +660,8 @@ def test_what_a_poll_left_over_is_dropped_by_a_seek() -> None:
     cluster = ScriptedCluster()
     cluster.topic("t").logs[0].add(*[b"%d" % number for number in range(10)])
     core = reading(cluster)
-    cluster.run_until(lambda: core.has_records)
-    core.take(3)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
+    core.take(3, cluster.now_ms)
 
     core.seek(T0, 8)
 

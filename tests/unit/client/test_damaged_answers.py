@@ -349,8 +349,8 @@ def test_the_position_goes_behind_a_batch_whose_tail_was_compacted_away(records_
     log.end_offset = 5
     core = reading(cluster)
 
-    cluster.run_until(lambda: core.has_records)
-    (group,) = core.take(records_max)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
+    (group,) = core.take(records_max, cluster.now_ms)
 
     assert [record.offset for record in group.records] == [0]
     position = core.position(T0)
@@ -365,11 +365,11 @@ def test_the_position_goes_behind_a_compacted_tail_when_records_were_left_over()
     log.batches.append(without_its_tail(b"0", b"1", last_offset_delta=4))
     log.end_offset = 5
     core = reading(cluster)
-    cluster.run_until(lambda: core.has_records)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
     positions = []
     for _ in range(2):
-        core.take(1)
+        core.take(1, cluster.now_ms)
         positions.append(core.position(T0).position)
 
     assert positions == [1, 5]

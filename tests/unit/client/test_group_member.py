@@ -10,10 +10,11 @@ from tests.support.client.scripted_cluster import CUT, SILENCE
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.operation import Done
 from tarry.client.errors import CommitFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import TimedOut, UnsupportedVersion
@@ -39,8 +40,7 @@ def commit_of(offset: int) -> Commit:
 
 
 def begin(scene: GroupScene, commit: Commit, timeout_ms: int = 10_000) -> Commit:
-    scene.core.now_ms = scene.cluster.now_ms
-    scene.core.begin_commit(commit, timeout_ms, scene.cluster.now_ms)
+    scene.core.committer.begin(commit, timeout_ms, scene.cluster.now_ms)
     return commit
 
 
@@ -58,6 +58,24 @@ def offsets_sent(scene: GroupScene) -> list[int]:
     ]
 
 
+# --- Rounds
+
+
+def test_a_member_whose_polls_are_always_answered_at_once_rejoins_all_the_same() -> None:
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
+    scene.codes[api_keys.HEARTBEAT] = [errors.REBALANCE_IN_PROGRESS]
+    scene.cluster.run_for(scene.core.consumer_settings.session_timeout_ms // 3)
+    before = len(scene.requests(api_keys.JOIN_GROUP))
+
+    poll = scene.core.begin_poll(1, 1_000, scene.cluster.now_ms)
+    step = poll.step(scene.cluster.now_ms)
+    poll.end(scene.cluster.now_ms)
+    scene.cluster.run_for(10)
+
+    assert isinstance(step, Done)
+    assert len(scene.requests(api_keys.JOIN_GROUP)) == before + 1
+
+
 # --- Versions
 
 
@@ -69,7 +87,7 @@ def test_a_member_lives_with_every_version_of_every_request(api_key: int, versio
     scene.join()
     commit = begin(scene, commit_of(3))
     scene.cluster.run_until(lambda: commit.is_done)
-    scene.core.leave("the test is over", even_static=False)
+    scene.core.leave("the test is over", scene.cluster.now_ms, even_static=False)
     scene.cluster.run_until(lambda: scene.core.membership.leaving.is_answered)
 
     assert {seen.version for seen in scene.requests(api_key)} == {version}
@@ -173,24 +191,24 @@ def test_a_stranger_to_a_group_with_members_is_told_why_his_commit_is_refused() 
 
 
 def test_records_count_as_finished_when_the_next_poll_begins() -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
-    scene.cluster.run_until(lambda: core.has_records)
-    core.take(4)
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
+    core.take(4, scene.cluster.now_ms)
     before = core.finished_offsets()
 
-    core.begin_poll(scene.cluster.now_ms)
+    core.begin_poll(1_000, 500, scene.cluster.now_ms)
 
     assert before[PLACE].offset == 0
     assert core.finished_offsets()[PLACE].offset == 4
 
 
 def test_what_is_committed_is_not_committed_again() -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
-    scene.cluster.run_until(lambda: core.has_records)
-    core.take(4)
-    core.begin_poll(scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
+    core.take(4, scene.cluster.now_ms)
+    core.begin_poll(1_000, 500, scene.cluster.now_ms)
     commit = core.begin_auto_commit(scene.cluster.now_ms)
     scene.cluster.run_until(lambda: commit.is_done)
 
@@ -202,8 +220,8 @@ def test_an_automatic_commit_that_fails_is_told_in_the_log(caplog: Any) -> None:
     scene = joined(auto_commit_interval_ms=100)
     core = scene.core
     scene.codes[api_keys.OFFSET_COMMIT] = [errors.OFFSET_METADATA_TOO_LARGE]
-    scene.cluster.run_until(lambda: core.has_records)
-    core.take(4)
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
+    core.take(4, scene.cluster.now_ms)
 
     scene.poll(500)
     scene.poll(500)
@@ -214,14 +232,14 @@ def test_an_automatic_commit_that_fails_is_told_in_the_log(caplog: Any) -> None:
 
 
 def test_records_that_are_given_back_come_again_in_their_order() -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
-    scene.cluster.run_until(lambda: core.has_records)
-    (group,) = core.take(6)
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
+    (group,) = core.take(6, scene.cluster.now_ms)
 
-    core.give_back(core.position(PLACE), group.records[2:])
+    core.position(PLACE).give_back(group.records[2:])
 
-    (again,) = core.take(500)
+    (again,) = core.take(500, scene.cluster.now_ms)
     assert [record.offset for record in again.records] == [2, 3, 4, 5, 6, 7, 8]
 
 
@@ -230,14 +248,13 @@ def test_records_that_are_given_back_come_again_in_their_order() -> None:
 
 @pytest.mark.parametrize("gap_ms", [44_000, 46_000])
 def test_after_a_gap_longer_than_the_session_a_heartbeat_comes_before_records(gap_ms: int) -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
-    scene.cluster.run_until(lambda: core.has_records)
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
 
     scene.cluster.now_ms += gap_ms
-    core.now_ms = scene.cluster.now_ms
-    at_once = core.has_records
-    scene.cluster.run_until(lambda: core.has_records)
+    at_once = core.has_records(scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
 
     assert at_once == (gap_ms < 45_000)
     assert core.membership.confirmed_ms >= scene.cluster.now_ms - 45_000
@@ -250,12 +267,11 @@ def test_a_stop_in_a_join_is_noticed_too() -> None:
     scene.cluster.script(api_keys.JOIN_GROUP, lambda cluster, seen: SILENCE)
     scene.poll(1_000)
     assert core.membership.state == JOINING
-    assert core.has_records
+    assert core.has_records(scene.cluster.now_ms)
 
     scene.cluster.now_ms += 46_000
-    core.now_ms = scene.cluster.now_ms
 
-    assert not core.has_records
+    assert not core.has_records(scene.cluster.now_ms)
 
 
 # --- Rounds
@@ -273,7 +289,7 @@ def test_a_join_waits_until_the_user_polls() -> None:
 def test_an_answer_to_a_join_is_followed_by_a_sync_although_nobody_polls() -> None:
     scene = GroupScene()
     scene.core.subscribe(["t"])
-    scene.core.begin_poll(scene.cluster.now_ms)
+    scene.core.begin_poll(1_000, 500, scene.cluster.now_ms)
     scene.cluster.run_until(lambda: scene.core.membership.state == JOINING)
     scene.core.end_poll(scene.cluster.now_ms)
 

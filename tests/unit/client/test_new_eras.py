@@ -105,13 +105,13 @@ def test_a_reset_waits_until_what_was_fetched_before_is_finished() -> None:
     cluster = ScriptedCluster()
     log = filled(cluster, 6)
     core = reading(cluster, auto_offset_reset="latest")
-    cluster.run_until(lambda: core.has_records)
-    first = [record.value for group in core.take(2) for record in group.records]
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
+    first = [record.value for group in core.take(2, cluster.now_ms) for record in group.records]
     log.start_offset = 20
     log.batches, log.end_offset = [], 20
 
     cluster.run_for(3_000)
-    rest = [record.value for group in core.take(500) for record in group.records]
+    rest = [record.value for group in core.take(500, cluster.now_ms) for record in group.records]
     assert first + rest == values(0, 6)
     core.finish_handed_out()
     cluster.run_for(3_000)
@@ -134,8 +134,8 @@ def test_a_range_that_holds_the_offset_is_no_reason_to_leave_it() -> None:
 
 def hand_out(scene: GroupScene, count: int) -> None:
     core = scene.core
-    scene.cluster.run_until(lambda: core.has_records, 5_000)
-    assert sum(len(group.records) for group in core.take(count)) == count
+    scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms), 5_000)
+    assert sum(len(group.records) for group in core.take(count, scene.cluster.now_ms)) == count
 
 
 def test_offsets_of_a_topic_that_is_gone_are_not_committed_for_the_new_one() -> None:
@@ -167,7 +167,7 @@ def test_offsets_beyond_a_truncation_are_not_committed() -> None:
 
     scene.core.finish_handed_out()
 
-    assert isinstance(scene.core.standing_error, LogTruncated)
+    assert isinstance(scene.core.standing_error(scene.cluster.now_ms), LogTruncated)
     assert scene.core.finished_offsets() == {}
 
 
@@ -184,8 +184,9 @@ def test_a_commit_stops_before_a_damaged_batch() -> None:
     scene.join()
     for _ in range(20):
         scene.poll(500)
-        if scene.core.has_records and scene.core.standing_error is None:
-            scene.core.take(500)
+        now_ms = scene.cluster.now_ms
+        if scene.core.has_records(now_ms) and scene.core.standing_error(now_ms) is None:
+            scene.core.take(500, now_ms)
 
     scene.core.finish_handed_out()
 

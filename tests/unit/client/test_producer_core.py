@@ -50,8 +50,7 @@ def send(
     taken: list[Receipt] = []
 
     def try_it() -> bool:
-        core.now_ms = cluster.now_ms
-        receipt = core.append(topic, partition, 1_700, key, value, None)
+        receipt = core.append(topic, partition, 1_700, key, value, None, now_ms=cluster.now_ms)
         if receipt is not None:
             taken.append(receipt)
         return receipt is not None
@@ -62,9 +61,9 @@ def send(
 
 
 def flush(cluster: ScriptedCluster) -> None:
-    cluster.core.now_ms = cluster.now_ms
-    cluster.core.begin_flush()
-    cluster.run_until(lambda: cluster.core.is_flushed)
+    flush = cluster.core.begin_flush(300_000, cluster.now_ms)
+    cluster.run_until(lambda: flush.is_ready)
+    flush.end(cluster.now_ms)
 
 
 def refusing(code: int, **fields: Any) -> Callable[[ScriptedCluster, Seen], Any]:
@@ -179,7 +178,7 @@ def test_whoever_waits_for_a_record_ends_its_linger() -> None:
     core = producer(cluster, linger_ms=60_000, delivery_timeout_ms=120_000)
     receipt = send(cluster, b"x")
 
-    core.hurry(receipt)
+    core.begin_wait(receipt, 300_000, cluster.now_ms)
     cluster.run_until(lambda: receipt.is_done, 100)
 
     assert receipt.offset == 0
@@ -219,7 +218,7 @@ def test_a_partition_that_does_not_exist_is_refused_at_once() -> None:
     send(cluster, b"x")
 
     with pytest.raises(UnknownTopic, match="partitions 0 to 1, not 5"):
-        core.append("t", 5, 0, None, b"x", None)
+        core.append("t", 5, 0, None, b"x", None, now_ms=cluster.now_ms)
 
 
 @pytest.mark.parametrize(
@@ -390,6 +389,27 @@ def test_a_record_whose_answer_never_comes_fails_in_time_and_says_it_may_be_ther
 
     assert isinstance(receipt.error, DeliveryTimedOut)
     assert "may be in the log or not" in str(receipt.error)
+
+
+def test_a_record_that_expires_while_its_connection_is_made_does_not_hurt_later_ones() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    producer(cluster, delivery_timeout_ms=2_000, request_timeout_ms=1_500)
+    send(cluster, b"first")
+    flush(cluster)
+    # The versions of the new connection come only when the time of the record is over.
+    cluster.latency_ms = 1_200
+    cluster.cut(1)
+    late = send(cluster, b"late")
+    cluster.run_until(lambda: late.is_done)
+    cluster.latency_ms = 1
+
+    later = send(cluster, b"later")
+    cluster.run_until(lambda: later.is_done)
+
+    assert isinstance(late.error, DeliveryTimedOut)
+    assert later.error is None
+    assert log.values() == [b"first", b"later"]
 
 
 def test_failures_that_nobody_looked_at_are_counted_for_flush() -> None:
@@ -768,7 +788,7 @@ def test_a_fenced_producer_fails_everything_and_takes_nothing_more(code: int) ->
     flush(cluster)
     cluster.script(api_keys.PRODUCE, refusing(code))
     first = send(cluster, b"1")
-    core.hurry(first)
+    core.begin_wait(first, 300_000, cluster.now_ms)
     second = send(cluster, b"2", partition=1)
 
     cluster.run_until(lambda: first.is_done)
@@ -913,11 +933,11 @@ def test_a_refusal_that_may_pass_is_told_as_trouble_until_a_batch_is_taken() -> 
     cluster.run_for(5_000)
 
     assert not receipt.is_done
-    assert "NOT_ENOUGH_REPLICAS" in core.trouble
+    assert "NOT_ENOUGH_REPLICAS" in core.trouble(cluster.now_ms)
     assert core.sender.settled == 0
 
     cluster.rule(api_keys.PRODUCE, None)
     flush(cluster)
 
-    assert core.trouble == ""
+    assert core.trouble(cluster.now_ms) == ""
     assert core.sender.settled == 1

@@ -131,8 +131,8 @@ def test_a_request_that_cannot_be_encoded_ends_its_call_and_no_other() -> None:
     bad = CreateTopics([NewTopic("a", flawed)], validate_only=False)
     good = CreateTopics([NewTopic("b", 1)], validate_only=False)
 
-    core.begin_call(bad, 5_000)
-    core.begin_call(good, 5_000)
+    core.begin_call(bad, 5_000, cluster.now_ms)
+    core.begin_call(good, 5_000, cluster.now_ms)
     cluster.run_until(lambda: bad.is_done and good.is_done)
 
     assert isinstance(bad.error, InvalidRequest)

@@ -83,7 +83,7 @@ def test_a_send_to_a_dead_broker_is_told(heard: pytest.LogCaptureFixture) -> Non
     refusing(cluster)
     settings = ProducerSettings(bootstrap_servers="10.0.0.1:9092")
     core = cluster.attach(ProducerCore(settings, seeded_random(), cluster.now_ms))
-    assert core.append("t", -1, 0, None, b"x", None) is None
+    assert core.append("t", -1, 0, None, b"x", None, now_ms=cluster.now_ms) is None
 
     cluster.run_for(3_000)
 
@@ -99,7 +99,7 @@ def test_a_quiet_topic_is_no_trouble(heard: pytest.LogCaptureFixture) -> None:
     cluster.run_for(60_000)
 
     assert heard.messages == []
-    assert core.trouble == ""
+    assert core.trouble(cluster.now_ms) == ""
 
 
 # --- Asked for
@@ -112,7 +112,10 @@ def test_trouble_is_there_within_half_a_second_although_nobody_answers() -> None
 
     cluster.run_for(500)
 
-    assert core.trouble == "cannot connect to 10.0.0.1:9092: it took no connection for 500 ms"
+    assert (
+        core.trouble(cluster.now_ms)
+        == "cannot connect to 10.0.0.1:9092: it took no connection for 500 ms"
+    )
 
 
 def test_a_wrong_advertised_address_is_named_with_the_server_that_told_it() -> None:
@@ -126,7 +129,7 @@ def test_a_wrong_advertised_address_is_named_with_the_server_that_told_it() -> N
 
     cluster.run_for(500)
 
-    assert core.trouble == (
+    assert core.trouble(cluster.now_ms) == (
         "cannot connect to 10.9.9.9:9092, which broker 1 at 10.0.0.1:9092 named as broker 2 "
         "(advertised.listeners): connection refused"
     )
@@ -139,7 +142,7 @@ def test_a_call_to_nobody_says_where_why_and_how_long() -> None:
     core = cluster.attach(AdminCore(settings, seeded_random(), cluster.now_ms))
     call = TopicList(None)
 
-    core.begin_call(call, 10_000)
+    core.begin_call(call, 10_000, cluster.now_ms)
     cluster.run_until(lambda: call.is_done)
 
     assert str(call.error) == (

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tarry.base.errors import CorruptData
-from tarry.group.placement import partition_of_group, string_hash
+from tarry.base.placement import partition_of_key, string_hash
 from tarry.group.records import (
     NO_TOPIC_ID,
     GroupMetadata,
@@ -178,7 +178,7 @@ def test_a_record_is_written_as_kafka_writes_it(name: str, record: GroupRecord) 
 
 @pytest.mark.parametrize(("group_id", "partition"), HASHES)
 def test_a_group_lies_in_the_partition_where_kafka_has_it(group_id: str, partition: int) -> None:
-    assert partition_of_group(group_id, 50) == partition
+    assert partition_of_key(group_id, 50) == partition
 
 
 def test_the_hash_wraps_to_a_32_bit_number_with_a_sign() -> None:

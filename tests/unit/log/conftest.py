@@ -7,10 +7,14 @@ import random
 import pytest
 
 from tarry.log.config import LogConfig
-from tarry.log.log import Log, LogListener
+from tarry.log.identity import Identity
+from tarry.log.log import Log
 from tarry.log.logs import Logs
+from tarry.log.open_files import OpenFiles
+from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.points import RecoveryPoint
-from tarry.log.recovery.recovery import open_log
+from tarry.log.recovery.recovery import recover_log, settle_logs
+from tarry.log.state import LogListener
 from tarry.records.batch import BatchHeader, decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import Record, decode_records
@@ -60,9 +64,17 @@ class LogWorld:
 
     def open(self, *, was_clean: bool = False) -> Log:
         """Open the log by itself, with the recovery point in `recovery_point`."""
-        return open_log(
-            self.disk, DIRECTORY, self.config, self.listener, self.recovery_point, was_clean
+        log = recover_log(
+            OpenFiles(self.disk),
+            Listing(self.disk, DIRECTORY),
+            self.config,
+            self.listener,
+            self.recovery_point,
+            was_clean,
+            identity=Identity(DIRECTORY, b""),
         )
+        settle_logs(self.disk, [log])
+        return log
 
     def open_logs(self) -> Log:
         """Open it as a broker does."""

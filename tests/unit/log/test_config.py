@@ -51,10 +51,6 @@ def test_every_honoured_key_has_another_value_here() -> None:
     assert sorted(OTHER_VALUES) == sorted(ROWS)
 
 
-def test_a_config_without_values_has_kafkas_defaults() -> None:
-    assert facts(LogConfig()) == facts(log_config({}, Settings()))
-
-
 @pytest.mark.parametrize("key", [key for key in ROWS if not key.startswith("compression")])
 def test_each_key_changes_the_config(key: str) -> None:
     changed = log_config({key: OTHER_VALUES[key]}, Settings(), Largest())
@@ -67,12 +63,3 @@ def test_the_level_that_counts_is_that_of_the_codec(codec: str) -> None:
     config = log_config({**OTHER_VALUES, "compression.type": codec}, Settings())
 
     assert config.compression_level == int(OTHER_VALUES[f"compression.{codec}.level"])
-
-
-def test_a_config_takes_over_all_of_another() -> None:
-    other = log_config(OTHER_VALUES, Settings(), Largest())
-    config = LogConfig()
-
-    config.take_over(other)
-
-    assert facts(config) == facts(other)

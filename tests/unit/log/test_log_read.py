@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tarry.log.log import LogPosition
+from tarry.log.segments import LogPosition
 
 BATCHES = 600
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tarry.log.retention import delete_old_segments
+
 DAY_MS = 24 * 60 * 60 * 1000
 
 
@@ -20,7 +22,7 @@ def filled(world, *timestamps):
 def delete(world, log, now_wall_ms, high_watermark):
     """Retention and the recovery point that carries it out; how many segments went."""
     before = len(world.names(".log"))
-    count = log.delete_old_segments(now_wall_ms, high_watermark)
+    count = delete_old_segments(log, now_wall_ms, high_watermark)
     world.recovery_point_round(0)
     assert before - len(world.names(".log")) == count
     return count
@@ -138,7 +140,7 @@ def test_files_go_only_when_the_new_start_is_durable(world):
     log = filled(world, 1000, 2000, 3000)
     world.config.retention_ms = 500
 
-    log.delete_old_segments(2800, 3)
+    delete_old_segments(log, 2800, 3)
     assert len(world.names(".log")) == 3
     assert log.log_start_offset == 0
     world.recovery_point_round(1000)
@@ -151,7 +153,7 @@ def test_readers_see_the_new_start_only_when_it_is_durable(world):
     log = filled(world, 1000, 2000, 3000)
     world.config.retention_ms = 500
 
-    log.delete_old_segments(2800, 3)
+    delete_old_segments(log, 2800, 3)
     before = log.log_start_offset
     world.recovery_point_round(1000)
 
@@ -161,7 +163,7 @@ def test_readers_see_the_new_start_only_when_it_is_durable(world):
 def test_a_crash_before_that_brings_the_segments_back(world):
     log = filled(world, 1000, 2000, 3000)
     world.config.retention_ms = 500
-    log.delete_old_segments(2800, 3)
+    delete_old_segments(log, 2800, 3)
     flush_id = world.logs.recovery_points.begin(1000)
     assert flush_id >= 0
 
@@ -223,4 +225,4 @@ def test_nothing_goes_while_a_tail_waits(world):
     world.config.retention_ms = 0
     world.append(log, 3000)
 
-    assert log.delete_old_segments(DAY_MS, 2) == 0
+    assert delete_old_segments(log, DAY_MS, 2) == 0

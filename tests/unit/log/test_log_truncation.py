@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tarry.base.errors import StorageError
-from tarry.log.truncation import try_truncate
+from tarry.log.recovery.truncation import try_truncate
 
 
 @pytest.fixture

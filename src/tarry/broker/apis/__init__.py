@@ -1,1 +1,4 @@
-"""One module an API key: `handle(broker, context, request)` answers now or later."""
+"""One module an API key: `handle(context, request)` answers now or later.
+
+Whatever else a handler needs comes before these two, and `make_routes` binds it.
+"""

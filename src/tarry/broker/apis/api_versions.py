@@ -7,10 +7,11 @@ ApiVersions itself, so that the client asks again lower (KIP-511).
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
+from tarry.broker.route import Route
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import (
@@ -19,17 +20,15 @@ from tarry.protocol.messages.api_versions import (
     ApiVersionsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-511's rule for software names and versions.
 SOFTWARE: Final = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 VERSION_OF_SOFTWARE_NAMES: Final = 3
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    routes: dict[int, Route[Any]], context: RequestContext, request: ApiVersionsRequest
+) -> Message | None:
     """List every route with the range that is advertised for it."""
-    assert isinstance(request, ApiVersionsRequest)
     if context.api_version >= VERSION_OF_SOFTWARE_NAMES:
         for text in (request.client_software_name, request.client_software_version):
             if SOFTWARE.fullmatch(text) is None:
@@ -41,17 +40,17 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         api_keys=[
             ApiVersion(
                 api_key=key,
-                min_version=broker.routes[key].version_advertised_min,
-                max_version=broker.routes[key].version_max,
+                min_version=routes[key].version_advertised_min,
+                max_version=routes[key].version_max,
             )
-            for key in sorted(broker.routes)
+            for key in sorted(routes)
         ],
     )
 
 
-def unsupported(broker: Broker) -> ApiVersionsResponse:
+def unsupported(routes: dict[int, Route[Any]]) -> ApiVersionsResponse:
     """The answer, to be encoded as version 0, to an ApiVersions version that we do not have."""
-    route = broker.routes[api_keys.API_VERSIONS]
+    route = routes[api_keys.API_VERSIONS]
     return ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,
         api_keys=[

@@ -6,8 +6,6 @@ end their question.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
@@ -17,13 +15,9 @@ from tarry.protocol.messages.consumer_group_describe import (
     DescribedGroup,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(context: RequestContext, request: ConsumerGroupDescribeRequest) -> Message | None:
     """Refuse group by group, in the order of the request, as Kafka without the protocol does."""
-    assert isinstance(request, ConsumerGroupDescribeRequest)
     return ConsumerGroupDescribeResponse(
         groups=[
             DescribedGroup(error_code=errors.UNSUPPORTED_VERSION, group_id=group_id)

@@ -6,7 +6,7 @@ the key is missing, librdkafka with group.protocol=consumer waits for ever and s
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
@@ -16,18 +16,14 @@ from tarry.protocol.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 REFUSAL: Final = (
     "this broker has no groups of the new consumer protocol (KIP-848) yet; "
     "set group.protocol=classic"
 )
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(context: RequestContext, request: ConsumerGroupHeartbeatRequest) -> Message | None:
     """Refuse every member alike; a client gives up at this code."""
-    assert isinstance(request, ConsumerGroupHeartbeatRequest)
     context.report(f"client {context.client_id}, group {request.group_id}: {REFUSAL}", "KIP-848")
     return ConsumerGroupHeartbeatResponse(
         error_code=errors.UNSUPPORTED_VERSION, error_message=REFUSAL

@@ -6,13 +6,14 @@ Every topic of a request has an answer of its own; those that can be created are
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
+from tarry.base.settings import Settings
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.broker.topic_writes import TopicWrite, change_topics
 from tarry.cluster.config_entries import topic_entries
-from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted, decide_create_topics
+from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -22,24 +23,21 @@ from tarry.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-525: from here on the answer tells partitions, replicas and settings.
 VERSION_OF_DETAILS: Final = 5
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: CreateTopicsRequest
+) -> Message | None:
     """Create what can be created; with `validate_only` say only what would be."""
-    assert isinstance(request, CreateTopicsRequest)
-    wanted = [_wanted(topic) for topic in request.topics]
-    decision = decide_create_topics(broker.store.latest, wanted, broker.settings, broker.random)
-    for outcome in decision.outcomes:
-        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
-            context.report(f"invalid topic name: {outcome.message}")
-    respond = partial(_response, context)
-    write = TopicWrite(context, decision, respond, request.timeout_ms)
-    return change_topics(write, validate_only=request.validate_only)
+    return changes.ask_for_many(
+        context,
+        changes.creation([_wanted(topic) for topic in request.topics]),
+        partial(_response, changes.settings, context),
+        request.timeout_ms,
+        validate_only=request.validate_only,
+    )
 
 
 def _wanted(topic: CreatableTopic) -> TopicWanted:
@@ -52,11 +50,20 @@ def _wanted(topic: CreatableTopic) -> TopicWanted:
     )
 
 
-def _response(context: RequestContext, outcomes: list[TopicOutcome]) -> CreateTopicsResponse:
-    return CreateTopicsResponse(topics=[_result(context, outcome) for outcome in outcomes])
+def _response(
+    settings: Settings, context: RequestContext, outcomes: list[TopicOutcome]
+) -> CreateTopicsResponse:
+    for outcome in outcomes:
+        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
+            context.report(f"invalid topic name: {outcome.message}")
+    return CreateTopicsResponse(
+        topics=[_result(settings, context, outcome) for outcome in outcomes]
+    )
 
 
-def _result(context: RequestContext, outcome: TopicOutcome) -> CreatableTopicResult:
+def _result(
+    settings: Settings, context: RequestContext, outcome: TopicOutcome
+) -> CreatableTopicResult:
     result = CreatableTopicResult(name=outcome.name or "", error_message=outcome.message)
     result.error_code = outcome.error_code
     created = outcome.created
@@ -73,6 +80,6 @@ def _result(context: RequestContext, outcome: TopicOutcome) -> CreatableTopicRes
                 read_only=entry.is_read_only,
                 config_source=entry.source,
             )
-            for entry in topic_entries(created.configs, context.broker.settings)
+            for entry in topic_entries(created.configs, settings)
         ]
     return result

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer
 from tarry.group.offsets import decide_delete_group
+from tarry.group.requests import Answer
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import (
     DeletableGroupResult,
     DeleteGroupsRequest,
     DeleteGroupsResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 
 class Deletion:
@@ -36,7 +32,7 @@ class Deletion:
             self.context.respond(DeleteGroupsResponse(results=self.results))
 
 
-class AskedDeletion(Asked):
+class AskedDeletion(Asked[Answer]):
     """One group of the request."""
 
     def __init__(self, context: RequestContext, deletion: Deletion, index: int) -> None:
@@ -51,14 +47,14 @@ class AskedDeletion(Asked):
         self.deletion.settle(self.index, errors.REQUEST_TIMED_OUT)
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: DeleteGroupsRequest
+) -> Message | None:
     """Each group is decided on its own; a name given twice is deleted once."""
-    assert isinstance(request, DeleteGroupsRequest)
     group_ids = list(dict.fromkeys(request.groups_names))
     if not group_ids:
         return DeleteGroupsResponse()
     deletion = Deletion(context, group_ids)
-    coordinator = broker.coordinator
     for index, group_id in enumerate(group_ids):
         # The empty id is good here, as in Kafka: its oldest clients commit under it.
         shard, error_code = coordinator.find(group_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.broker.delayed.delete_records import (
@@ -11,7 +11,9 @@ from tarry.broker.delayed.delete_records import (
     Deletion,
     DeletionStatus,
 )
+from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.cluster.topic_names import is_internal
 from tarry.partition.state import Partition
 from tarry.protocol.message import Message
@@ -22,9 +24,6 @@ from tarry.protocol.messages.delete_records import (
     DeleteRecordsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # As an offset: all that may be read now.
 HIGH_WATERMARK: Final = -1
 
@@ -33,9 +32,13 @@ HIGH_WATERMARK: Final = -1
 TIMEOUT_MS_MIN: Final = 1_000
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    topics: Topics,
+    deletions: RecordDeletions,
+    context: RequestContext,
+    request: DeleteRecordsRequest,
+) -> Message | None:
     """Move the log starts that can be moved; of a partition named twice the last entry counts."""
-    assert isinstance(request, DeleteRecordsRequest)
     response = DeleteRecordsResponse()
     statuses: list[DeletionStatus] = []
     for name, offsets in _asked(request).items():
@@ -43,7 +46,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         for index, offset in offsets.items():
             answer = DeleteRecordsPartitionResult(index, NO_LOW_WATERMARK)
             answers.append(answer)
-            partition, error_code = _partition(broker, name, index)
+            partition, error_code = _partition(topics, name, index)
             if partition is None:
                 answer.error_code = error_code
                 continue
@@ -54,15 +57,15 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             statuses.append(DeletionStatus(partition, start_offset, answer))
         if answers:
             response.topics.append(DeleteRecordsTopicResult(name, answers))
-    deadline_ms = broker.now_ms + max(request.timeout_ms, TIMEOUT_MS_MIN)
+    deadline_ms = context.now_ms + max(request.timeout_ms, TIMEOUT_MS_MIN)
     for status in statuses:
         if status.start_offset > status.partition.log.log_start_offset:
-            broker.record_deletions.request(status.partition, status.start_offset)
+            deletions.request(status.partition, status.start_offset)
     deletion = Deletion(context, statuses, response)
     operation = DelayedDeleteRecords(deadline_ms, deletion)
     context.operation = operation
     if not operation.try_complete():
-        broker.record_deletions.watch(operation, deletion.keys())
+        deletions.watch(operation, deletion.keys())
     return None
 
 
@@ -76,9 +79,9 @@ def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
     return asked
 
 
-def _partition(broker: Broker, name: str, index: int) -> tuple[Partition | None, int]:
+def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None, int]:
     """The partition whose records may be deleted, or why there is none."""
-    hosted = broker.topics.get(name)
+    hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
     if partition is None:
         return None, errors.UNKNOWN_TOPIC_OR_PARTITION

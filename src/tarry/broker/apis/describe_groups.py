@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.metadata.cluster_view import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from tarry.broker.request import RequestContext
 from tarry.group.views import described
 from tarry.protocol.message import Message
@@ -16,31 +17,31 @@ from tarry.protocol.messages.describe_groups import (
     DescribeGroupsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-1043: from here on an unknown group is an error; before, it is one that is Dead.
 VERSION_OF_GROUP_NOT_FOUND: Final = 6
 DEAD: Final = "Dead"
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: DescribeGroupsRequest
+) -> Message | None:
     """Always answered at once."""
-    assert isinstance(request, DescribeGroupsRequest)
     operations = OPERATIONS_NOT_ASKED
     if request.include_authorized_operations:
         operations = GROUP_OPERATIONS
     answers: list[DescribedGroup] = []
     for group_id in request.groups:
-        answer = _described(broker, context, group_id)
+        answer = _described(coordinator, context, group_id)
         if answer.error_code == errors.NONE:
             answer.authorized_operations = operations
         answers.append(answer)
     return DescribeGroupsResponse(groups=answers)
 
 
-def _described(broker: Broker, context: RequestContext, group_id: str) -> DescribedGroup:
-    shard, error_code = broker.coordinator.find(group_id)
+def _described(
+    coordinator: GroupCoordinator, context: RequestContext, group_id: str
+) -> DescribedGroup:
+    shard, error_code = coordinator.find(group_id)
     if shard is None:
         return DescribedGroup(error_code=error_code, group_id=group_id)
     known = shard.groups.by_id.get(group_id)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
+from tarry.base.doors import Disk
 from tarry.base.errors import StorageError
+from tarry.base.settings import Settings
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_log_dirs import (
     DescribeLogDirsPartition,
@@ -16,33 +17,32 @@ from tarry.protocol.messages.describe_log_dirs import (
     DescribeLogDirsTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    topics: Topics,
+    disk: Disk,
+    settings: Settings,
+    context: RequestContext,
+    request: DescribeLogDirsRequest,
+) -> Message | None:
     """Describe the one directory; no topics named (null) means all of them."""
-    assert isinstance(request, DescribeLogDirsRequest)
-    result = DescribeLogDirsResult(log_dir=broker.settings.log_directory)
+    result = DescribeLogDirsResult(log_dir=settings.log_directory)
     asked = _asked(request)
-    for name, indexes in asked.items() if asked is not None else _all(broker).items():
-        partitions = _partitions(broker, name, list(indexes))
+    for name, indexes in asked.items() if asked is not None else _all(topics).items():
+        partitions = _partitions(topics, name, list(indexes))
         if partitions:
             result.topics.append(DescribeLogDirsTopic(name, partitions))
     try:
-        result.total_bytes = broker.disk.total_bytes()
-        result.usable_bytes = broker.disk.free_bytes()
+        result.total_bytes = disk.total_bytes()
+        result.usable_bytes = disk.free_bytes()
     except StorageError:
         result.error_code = errors.KAFKA_STORAGE_ERROR
         result.topics = []
     return DescribeLogDirsResponse(results=[result])
 
 
-def _all(broker: Broker) -> dict[str, dict[int, None]]:
-    return {
-        name: dict.fromkeys(range(len(broker.topics[name].partitions)))
-        for name in broker.topics.names()
-    }
+def _all(topics: Topics) -> dict[str, dict[int, None]]:
+    return {name: dict.fromkeys(topics[name].partitions) for name in topics.names()}
 
 
 def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None:
@@ -55,9 +55,9 @@ def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None
     return asked
 
 
-def _partitions(broker: Broker, name: str, indexes: list[int]) -> list[DescribeLogDirsPartition]:
+def _partitions(topics: Topics, name: str, indexes: list[int]) -> list[DescribeLogDirsPartition]:
     """Those that are here; nothing is said of others, as in Kafka."""
-    hosted = broker.topics.get(name)
+    hosted = topics.get(name)
     if hosted is None:
         return []
     found: list[DescribeLogDirsPartition] = []

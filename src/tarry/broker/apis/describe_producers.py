@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.cluster.topic_names import name_fault
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_producers import (
@@ -16,35 +17,33 @@ from tarry.protocol.messages.describe_producers import (
     TopicResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # Of a producer without transactions, as Kafka tells it.
 NO_COORDINATOR_EPOCH: Final = -1
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    topics: Topics, context: RequestContext, request: DescribeProducersRequest
+) -> Message | None:
     """Answer each partition once, however often it is named; a repeated one costs nothing."""
-    assert isinstance(request, DescribeProducersRequest)
     asked: dict[str, dict[int, None]] = {}
     for topic in request.topics:
         asked.setdefault(topic.name, {}).update(dict.fromkeys(topic.partition_indexes))
     return DescribeProducersResponse(
         topics=[
-            TopicResponse(name, [_partition(broker, name, index) for index in indexes])
+            TopicResponse(name, [_partition(topics, name, index) for index in indexes])
             for name, indexes in asked.items()
         ]
     )
 
 
-def _partition(broker: Broker, name: str, index: int) -> PartitionResponse:
+def _partition(topics: Topics, name: str, index: int) -> PartitionResponse:
     answer = PartitionResponse(partition_index=index)
     fault = name_fault(name)
     if fault:
         answer.error_code = errors.INVALID_TOPIC_EXCEPTION
         answer.error_message = fault
         return answer
-    hosted = broker.topics.get(name)
+    hosted = topics.get(name)
     partition = None if hosted is None else hosted.partition(index)
     if partition is None:
         answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,63 +6,51 @@ Fetch sessions (KIP-227) are declined by answering session id 0, which every cli
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.delayed.fetch import DelayedFetch
-from tarry.broker.reads import FetchLimits, FetchStatus, FetchTopic, read_topics
+from tarry.broker.delayed.fetch import DelayedFetch, Fetches
+from tarry.broker.reads import Fetch, FetchLimits, FetchStatus, FetchTopic, reader_of
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.partition.state import PartitionKey
 from tarry.partition.topic import HostedTopic
 from tarry.protocol.message import Message
 from tarry.protocol.messages.fetch import FetchRequest, FetchResponse
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
-READ_COMMITTED: Final = 1
 # KIP-516: from here on a fetch names topics by id.
 VERSION_OF_TOPIC_IDS: Final = 13
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    known: Topics,
+    fetches: Fetches,
+    max_bytes: int,
+    context: RequestContext,
+    request: FetchRequest,
+) -> Message | None:
     """Answer now if there is enough, an error, or no wait is wanted; else watch."""
-    assert isinstance(request, FetchRequest)
     if request.session_id != 0:
         return FetchResponse(error_code=errors.FETCH_SESSION_ID_NOT_FOUND)
-    topics = _resolve(broker, context.api_version, request)
     limits = FetchLimits(
-        min(request.max_bytes, broker.fetch_max_bytes),
+        reader_of(request.isolation_level),
+        request.min_bytes,
+        min(request.max_bytes, max_bytes),
         context.api_version,
-        is_committed=request.isolation_level == READ_COMMITTED,
     )
-    reading = read_topics(topics, limits)
-    if (
-        request.max_wait_ms <= 0
-        or reading.has_error
-        or reading.size >= request.min_bytes
-        or not any(topic.statuses for topic in topics)
-    ):
-        return reading.response
-    operation = DelayedFetch(
-        context, topics, limits, request.min_bytes, broker.now_ms + request.max_wait_ms
-    )
+    fetch = Fetch(context, _resolve(known, context.api_version, request), limits)
+    if request.max_wait_ms <= 0 or fetch.is_enough():
+        return fetch.read()
+    keys = fetch.keys()
+    if not keys:
+        return fetch.read()
+    operation = DelayedFetch(context.now_ms + request.max_wait_ms, fetch)
     context.operation = operation
-    broker.fetches.watch(operation, _keys(topics))
+    fetches.watch(operation, keys)
     return None
 
 
-def _keys(topics: list[FetchTopic]) -> list[PartitionKey]:
-    keys: list[PartitionKey] = []
-    for topic in topics:
-        for status in topic.statuses:
-            partition = status.partition
-            if partition is not None:
-                keys.append(partition.key)
-    return keys
-
-
-def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[FetchTopic]:
+def _resolve(known: Topics, api_version: int, request: FetchRequest) -> list[FetchTopic]:
     # A client that calls itself a replica is none of ours while there is one broker: it must
     # neither read past the high watermark nor count as in sync (CVE-2018-1288).
     state = request.replica_state
@@ -73,10 +61,10 @@ def _resolve(broker: Broker, api_version: int, request: FetchRequest) -> list[Fe
     for asked_topic in request.topics:
         hosted: HostedTopic | None
         if api_version >= VERSION_OF_TOPIC_IDS:
-            hosted = broker.topics.with_id(asked_topic.topic_id)
+            hosted = known.with_id(asked_topic.topic_id)
             unknown = errors.UNKNOWN_TOPIC_ID
         else:
-            hosted = broker.topics.get(asked_topic.topic)
+            hosted = known.get(asked_topic.topic)
             unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
         topic = FetchTopic(asked_topic.topic, asked_topic.topic_id)
         topics.append(topic)

@@ -6,32 +6,27 @@ end the client's question at once, and clients differ: see `_refusal_code`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import address_for
-from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
+from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.coordinators import Coordinators
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
-from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
-from tarry.cluster.topic_names import OFFSETS_TOPIC
+from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
+from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
-    Coordinator,
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
-GROUP: Final = 0
 TRANSACTION: Final = 1
 SHARE: Final = 2
 
 # KIP-699: from here on several keys in a request.
 VERSION_OF_BATCHES: Final = 4
-# What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
-SEGMENT_BYTES_MIN: Final = 1024 * 1024
 CREATE_TIMEOUT_MS: Final = 30_000
 
 _REFUSALS: Final[dict[int, str]] = {
@@ -40,62 +35,41 @@ _REFUSALS: Final[dict[int, str]] = {
 }
 
 
-class OffsetsTopicWrite(MetadataWrite):
-    """Waits until `__consumer_offsets` is there, then answers."""
+def handle(
+    coordinators: Coordinators,
+    topics: Topics,
+    changes: MetadataChanges,
+    view: ClusterView,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
+) -> Message | None:
+    """Answer with this broker, once the topic that keeps the coordinator is there."""
+    coordinator = coordinators.of_key_type(request.key_type)
+    if coordinator is None or coordinator.topic in topics:
+        return _response(coordinator, view, context, request)
 
-    def __init__(self, context: RequestContext, request: FindCoordinatorRequest) -> None:
-        super().__init__(context.broker.now_ms + CREATE_TIMEOUT_MS)
-        self.context = context
-        self.request = request
+    def answer(error_code: int, sentence: str) -> Message:
+        return _response(coordinator, view, context, request)
 
-    def on_complete(self) -> None:
-        self.tell_changes()
-        self.context.respond(_response(self.context.broker, self.context, self.request))
-
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
-    """Answer with this broker, once the topic that keeps the groups is there."""
-    assert isinstance(request, FindCoordinatorRequest)
-    if request.key_type != GROUP or OFFSETS_TOPIC in broker.topics:
-        return _response(broker, context, request)
-    write = OffsetsTopicWrite(context, request)
-    context.operation = write
-    create_offsets_topic(context, write)
+    wanted = coordinator.topic_wanted(changes.settings, len(view.broker_ids))
+    changes.ask(context, changes.creation([wanted]), answer, CREATE_TIMEOUT_MS)
     return None
 
 
-def create_offsets_topic(context: RequestContext, write: MetadataWrite) -> None:
-    """Make `__consumer_offsets`; if it is being made already, wait for that."""
-    broker = context.broker
-    settings = broker.settings
-    brokers = len(broker.store.latest.broker_ids)
-    wanted = TopicWanted(
-        OFFSETS_TOPIC,
-        settings.offsets_topic_num_partitions,
-        min(settings.offsets_topic_replication_factor, brokers),
-        [],
-        [
-            ("cleanup.policy", "compact"),
-            ("compression.type", "producer"),
-            ("segment.bytes", str(max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN))),
-        ],
-    )
-    decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
-    write.note_changes(context, decision.records)
-    propose_or_wait(broker, decision.records, write)
-
-
 def _response(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse:
     if context.api_version >= VERSION_OF_BATCHES:
         return FindCoordinatorResponse(
             coordinators=[
-                _coordinator(broker, context, key, request.key_type)
+                _coordinator(coordinator, view, context, key, request.key_type)
                 for key in request.coordinator_keys
             ]
         )
-    found = _coordinator(broker, context, request.key, request.key_type)
+    found = _coordinator(coordinator, view, context, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -105,8 +79,14 @@ def _response(
     )
 
 
-def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: int) -> Coordinator:
-    if key_type != GROUP:
+def _coordinator(
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    context: RequestContext,
+    key: str,
+    key_type: int,
+) -> messages.Coordinator:
+    if coordinator is None:
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
         )
@@ -115,15 +95,18 @@ def _coordinator(broker: Broker, context: RequestContext, key: str, key_type: in
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    if broker.coordinator.shard_of(key) is None:
+    shard = coordinator.shard_of(key)
+    if shard is None:
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,
-            f"{OFFSETS_TOPIC} is not there yet; ask again, and see the broker's log if it stays so",
+            f"{coordinator.topic} is not there yet; ask again, and see the broker's log if it "
+            "stays so",
         )
-    host, port = address_for(broker, context)
-    return Coordinator(
-        key=key, node_id=broker.broker_id, host=host, port=port, error_code=errors.NONE
+    leader_id = shard.runtime.partition.leader_id
+    found = view.endpoint(leader_id, context.connection.listener)
+    return messages.Coordinator(
+        key=key, node_id=found.broker_id, host=found.host, port=found.port, error_code=errors.NONE
     )
 
 
@@ -138,7 +121,7 @@ def _refusal_code(context: RequestContext, key_type: int) -> int:
     return errors.INVALID_REQUEST
 
 
-def _none(key: str, error_code: int, sentence: str) -> Coordinator:
-    return Coordinator(
+def _none(key: str, error_code: int, sentence: str) -> messages.Coordinator:
+    return messages.Coordinator(
         key=key, node_id=-1, host="", port=-1, error_code=error_code, error_message=sentence
     )

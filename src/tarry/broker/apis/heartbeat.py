@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
-from tarry.group.decision import HeartbeatRequest
 from tarry.group.membership import decide_heartbeat
+from tarry.group.requests import HeartbeatRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages import heartbeat
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: heartbeat.HeartbeatRequest
+) -> Message | None:
     """Always answered at once."""
-    assert isinstance(request, heartbeat.HeartbeatRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
         # The member is not known yet, and has a fresh session when it is: it stays.

@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.base.doors import Random
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
+from tarry.group.requests import JoinAnswer, JoinRequest, kept_reason
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
     JoinGroupRequest,
     JoinGroupResponse,
     JoinGroupResponseMember,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # KIP-394: from here on a new member gets its id first and comes back with it.
 VERSION_OF_KNOWN_IDS: Final = 4
@@ -26,18 +25,20 @@ VERSION_OF_NO_PROTOCOL: Final = 7
 VERSION_OF_SKIPPED_ASSIGNMENTS: Final = 9
 
 
-class AskedJoin(Asked):
+class AskedJoin(Asked[JoinAnswer]):
     """A JoinGroup that waits for its round."""
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, JoinAnswer)
+    def answer(self, answer: JoinAnswer) -> None:
         self.context.respond(response_of(answer, self.context.api_version))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    random: Random,
+    context: RequestContext,
+    request: JoinGroupRequest,
+) -> Message | None:
     """Decide now; the answer comes when the join phase ends, or at once."""
-    assert isinstance(request, JoinGroupRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         refusal = JoinAnswer(0, error_code, member_id=request.member_id)
@@ -61,7 +62,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
         reason=kept_reason(request.reason),
     )
     group = shard.group(request.group_id)
-    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), broker.random))
+    shard.carry_out(group, decide_join(group, asked, coordinator.moment(), random))
     return None
 
 

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
 from tarry.group.membership import decide_leave
+from tarry.group.requests import (
+    LeaveAnswer,
+    LeaveRequest,
+    LeavingMember,
+    kept_reason,
+)
 from tarry.protocol.message import Message
 from tarry.protocol.messages.leave_group import (
     LeaveGroupRequest,
@@ -16,22 +22,18 @@ from tarry.protocol.messages.leave_group import (
     MemberResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-345: from here on several members in a request.
 VERSION_OF_BATCHES: Final = 3
 
 
-class AskedLeave(Asked):
+class AskedLeave(Asked[LeaveAnswer]):
     """A LeaveGroup; answered at once, whatever it causes."""
 
     def __init__(self, context: RequestContext, members: tuple[LeavingMember, ...]) -> None:
         super().__init__(context)
         self.members = members
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, LeaveAnswer)
+    def answer(self, answer: LeaveAnswer) -> None:
         codes = answer.member_error_codes
         if self.context.api_version < VERSION_OF_BATCHES:
             error_code = answer.error_code or (codes[0] if codes else errors.NONE)
@@ -42,10 +44,10 @@ class AskedLeave(Asked):
         )
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
+) -> Message | None:
     """Every member has an answer of its own."""
-    assert isinstance(request, LeaveGroupRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return LeaveGroupResponse(error_code=error_code)

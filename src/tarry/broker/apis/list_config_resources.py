@@ -6,10 +6,11 @@ here nobody can.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.config_writes import (
+from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
@@ -17,15 +18,13 @@ from tarry.broker.config_writes import (
     RESOURCE_TOPIC,
 )
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_config_resources import (
     ConfigResource,
     ListConfigResourcesRequest,
     ListConfigResourcesResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # Before version 1 the API lists client metrics alone (KIP-714, KIP-1142).
 VERSION_OF_TYPES: Final = 1
@@ -38,9 +37,13 @@ TYPES: Final = (
 )
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    topics: Topics,
+    view: ClusterView,
+    context: RequestContext,
+    request: ListConfigResourcesRequest,
+) -> Message | None:
     """List what is of the types asked for; no type means every one."""
-    assert isinstance(request, ListConfigResourcesRequest)
     asked = request.resource_types or list(TYPES)
     if context.api_version < VERSION_OF_TYPES:
         asked = [RESOURCE_CLIENT_METRICS]
@@ -51,14 +54,14 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             ConfigResource(name, each)
             for each in TYPES
             if each in asked
-            for name in _names(broker, each)
+            for name in _names(topics, view, each)
         ]
     )
 
 
-def _names(broker: Broker, resource_type: int) -> list[str]:
+def _names(topics: Topics, view: ClusterView, resource_type: int) -> list[str]:
     if resource_type in (RESOURCE_BROKER_LOGGER, RESOURCE_BROKER):
-        return [str(broker.broker_id)]
+        return [str(broker_id) for broker_id in view.broker_ids]
     if resource_type == RESOURCE_TOPIC:
-        return broker.topics.names()
+        return topics.names()
     return []

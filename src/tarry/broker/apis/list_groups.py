@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
 from tarry.group.views import GROUP_TYPE, listed
 from tarry.protocol.message import Message
@@ -14,18 +13,15 @@ from tarry.protocol.messages.list_groups import (
     ListGroupsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
+) -> Message | None:
     """While some are being loaded the answer says so, and has none: half a list would mislead."""
-    assert isinstance(request, ListGroupsRequest)
-    coordinator = broker.coordinator
     if coordinator.is_loading():
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
     response = ListGroupsResponse()
-    for shard in coordinator.shards:
+    for shard in coordinator.shards.values():
         for each in listed(shard.groups, request.states_filter, request.types_filter):
             response.groups.append(
                 ListedGroup(

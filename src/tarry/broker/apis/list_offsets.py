@@ -7,13 +7,14 @@ Spark's connector sends many of these, so -1 and -2 never touch the disk.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.reads import epoch_error
+from tarry.broker.reads import reader_of
 from tarry.broker.request import RequestContext
-from tarry.partition.state import Partition
+from tarry.broker.topics import Topics
+from tarry.partition.state import Partition, Reader
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -22,9 +23,6 @@ from tarry.protocol.messages.list_offsets import (
     ListOffsetsResponse,
     ListOffsetsTopicResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 LATEST: Final = -1
 EARLIEST: Final = -2
@@ -37,12 +35,12 @@ VERSION_OF_LEADER_EPOCHS: Final = 4
 VERSION_OF: Final = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9}
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(topics: Topics, context: RequestContext, request: ListOffsetsRequest) -> Message | None:
     """Answer every partition on its own; a partition named twice is refused."""
-    assert isinstance(request, ListOffsetsRequest)
     response = ListOffsetsResponse()
+    reader = reader_of(request.isolation_level)
     for topic in request.topics:
-        hosted = broker.topics.get(topic.name)
+        hosted = topics.get(topic.name)
         seen: dict[int, int] = {}
         for asked in topic.partitions:
             seen[asked.partition_index] = seen.get(asked.partition_index, 0) + 1
@@ -58,7 +56,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             elif partition is None:
                 answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
             else:
-                _look_up(partition, asked, answer, context.api_version)
+                _look_up(partition, asked, answer, reader, context.api_version)
             if context.api_version < VERSION_OF_LEADER_EPOCHS:
                 answer.leader_epoch = -1
             answers.append(answer)
@@ -70,18 +68,17 @@ def _look_up(
     partition: Partition,
     asked: ListOffsetsPartition,
     answer: ListOffsetsPartitionResponse,
+    reader: Reader,
     api_version: int,
 ) -> None:
-    answer.error_code = epoch_error(partition, asked.current_leader_epoch)
+    answer.error_code = partition.epoch_error(asked.current_leader_epoch)
     if answer.error_code != errors.NONE:
         return
     timestamp = asked.timestamp
     if timestamp < 0 and api_version < VERSION_OF.get(timestamp, 0):
         answer.error_code = errors.UNSUPPORTED_VERSION
         return
-    # The high watermark and the last stable offset are one until there are transactions, so
-    # the isolation level makes no difference yet.
-    end_offset = partition.last_stable_offset()
+    end_offset = partition.readable_end(reader).offset
     if timestamp == LATEST:
         answer.offset = end_offset
         answer.leader_epoch = partition.leader_epoch

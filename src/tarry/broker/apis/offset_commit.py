@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, CommitAnswer, CommitPartition, CommitRequest
+from tarry.broker.topics import Topics
 from tarry.group.offsets import decide_commit
 from tarry.group.records import NO_TOPIC_ID
+from tarry.group.requests import CommitAnswer, CommitPartition, CommitRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -18,38 +20,37 @@ from tarry.protocol.messages.offset_commit import (
     OffsetCommitResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-848: from here on clients know GROUP_ID_NOT_FOUND.
 VERSION_OF_GROUP_NOT_FOUND: Final = 9
 
 
-class AskedCommit(Asked):
+class AskedCommit(Asked[CommitAnswer]):
     """An OffsetCommit that waits for its records."""
 
     def __init__(self, context: RequestContext, request: OffsetCommitRequest) -> None:
         super().__init__(context)
         self.request = request
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, CommitAnswer)
+    def answer(self, answer: CommitAnswer) -> None:
         self.context.respond(_response(self.request, list(answer.partition_error_codes)))
 
     def time_out(self) -> None:
         self.context.respond(refusal_of(self.request, errors.REQUEST_TIMED_OUT))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    topics: Topics,
+    context: RequestContext,
+    request: OffsetCommitRequest,
+) -> Message | None:
     """Partitions that are not there are refused singly; the others are appended."""
-    assert isinstance(request, OffsetCommitRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find(request.group_id)
     if shard is None:
         return refusal_of(request, error_code)
     partitions: list[CommitPartition] = []
     for topic in request.topics:
-        hosted = broker.topics.get(topic.name)
+        hosted = topics.get(topic.name)
         for each in topic.partitions:
             is_there = hosted is not None and hosted.partition(each.partition_index) is not None
             partitions.append(

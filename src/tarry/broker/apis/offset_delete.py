@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, CommitPartition, DeleteAnswer
+from tarry.broker.topics import Topics
 from tarry.group.offsets import decide_delete_offsets
+from tarry.group.requests import CommitPartition, DeleteAnswer
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_delete import (
     OffsetDeleteRequest,
@@ -17,19 +17,15 @@ from tarry.protocol.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-class AskedOffsetDelete(Asked):
+class AskedOffsetDelete(Asked[DeleteAnswer]):
     """An OffsetDelete that waits for its tombstones."""
 
     def __init__(self, context: RequestContext, request: OffsetDeleteRequest) -> None:
         super().__init__(context)
         self.request = request
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, DeleteAnswer)
+    def answer(self, answer: DeleteAnswer) -> None:
         if answer.error_code != errors.NONE:
             self.context.respond(OffsetDeleteResponse(error_code=answer.error_code))
             return
@@ -55,16 +51,19 @@ class AskedOffsetDelete(Asked):
         self.context.respond(OffsetDeleteResponse(error_code=errors.REQUEST_TIMED_OUT))
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    topics: Topics,
+    context: RequestContext,
+    request: OffsetDeleteRequest,
+) -> Message | None:
     """Partitions that are not there are refused singly."""
-    assert isinstance(request, OffsetDeleteRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return OffsetDeleteResponse(error_code=error_code)
     partitions: list[CommitPartition] = []
     for topic in request.topics:
-        hosted = broker.topics.get(topic.name)
+        hosted = topics.get(topic.name)
         for each in topic.partitions:
             is_there = hosted is not None and hosted.partition(each.partition_index) is not None
             code = errors.NONE if is_there else errors.UNKNOWN_TOPIC_OR_PARTITION

@@ -6,10 +6,12 @@ An error of a group stands in each partition in version 1, at the top in 2 to 7,
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.group.offsets import all_offsets, fetched_offsets
 from tarry.group.records import NO_TOPIC_ID, OffsetCommitted
 from tarry.protocol.message import Message
@@ -23,9 +25,6 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 VERSION_OF_GROUP_ERRORS: Final = 2
 # KIP-709: from here on several groups in a request.
 VERSION_OF_BATCHES: Final = 8
@@ -36,9 +35,13 @@ Wanted = list[tuple[str, list[int]]] | None
 Fetched = list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator,
+    known: Topics,
+    context: RequestContext,
+    request: OffsetFetchRequest,
+) -> Message | None:
     """Always answered at once."""
-    assert isinstance(request, OffsetFetchRequest)
     if context.api_version >= VERSION_OF_BATCHES:
         groups: list[OffsetFetchResponseGroup] = []
         for asked in request.groups:
@@ -46,33 +49,35 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             wanted: Wanted = None
             if topics is not None:
                 wanted = [(each.name, each.partition_indexes) for each in topics]
-            groups.append(_group(broker, asked.group_id, wanted))
+            groups.append(_group(coordinator, known, asked.group_id, wanted))
         return OffsetFetchResponse(groups=groups)
     wanted_topics: Wanted = None
     if request.topics is not None:
         wanted_topics = [(each.name, each.partition_indexes) for each in request.topics]
-    return _single(broker, context, request.group_id, wanted_topics)
+    return _single(coordinator, known, context, request.group_id, wanted_topics)
 
 
-def _fetch(broker: Broker, group_id: str, wanted: Wanted) -> tuple[Fetched, int]:
-    shard, error_code = broker.coordinator.find(group_id)
+def _fetch(
+    coordinator: GroupCoordinator, known: Topics, group_id: str, wanted: Wanted
+) -> tuple[Fetched, int]:
+    shard, error_code = coordinator.find(group_id)
     if shard is None:
         return [], error_code
     group = shard.group(group_id)
     if wanted is None:
-        known = _of_topics_that_are(broker, all_offsets(group))
-        there = [(topic, [each for each in rows if each[1] is not None]) for topic, rows in known]
+        here = _of_topics_that_are(known, all_offsets(group))
+        there = [(topic, [each for each in rows if each[1] is not None]) for topic, rows in here]
         return [each for each in there if each[1]], errors.NONE
-    return _of_topics_that_are(broker, fetched_offsets(group, wanted)), errors.NONE
+    return _of_topics_that_are(known, fetched_offsets(group, wanted)), errors.NONE
 
 
-def _of_topics_that_are(broker: Broker, fetched: Fetched) -> Fetched:
+def _of_topics_that_are(known: Topics, fetched: Fetched) -> Fetched:
     """Without what was committed for an earlier topic of the same name and is not forgotten yet."""
-    known: Fetched = []
+    here: Fetched = []
     for topic, partitions in fetched:
-        hosted = broker.topics.get(topic)
+        hosted = known.get(topic)
         ids = (NO_TOPIC_ID, NO_TOPIC_ID if hosted is None else hosted.topic_id)
-        known.append(
+        here.append(
             (
                 topic,
                 [
@@ -81,11 +86,13 @@ def _of_topics_that_are(broker: Broker, fetched: Fetched) -> Fetched:
                 ],
             )
         )
-    return known
+    return here
 
 
-def _group(broker: Broker, group_id: str, wanted: Wanted) -> OffsetFetchResponseGroup:
-    fetched, error_code = _fetch(broker, group_id, wanted)
+def _group(
+    coordinator: GroupCoordinator, known: Topics, group_id: str, wanted: Wanted
+) -> OffsetFetchResponseGroup:
+    fetched, error_code = _fetch(coordinator, known, group_id, wanted)
     topics = [
         OffsetFetchResponseTopics(
             name=topic,
@@ -106,9 +113,13 @@ def _group(broker: Broker, group_id: str, wanted: Wanted) -> OffsetFetchResponse
 
 
 def _single(
-    broker: Broker, context: RequestContext, group_id: str, wanted: Wanted
+    coordinator: GroupCoordinator,
+    known: Topics,
+    context: RequestContext,
+    group_id: str,
+    wanted: Wanted,
 ) -> OffsetFetchResponse:
-    fetched, error_code = _fetch(broker, group_id, wanted)
+    fetched, error_code = _fetch(coordinator, known, group_id, wanted)
     if error_code != errors.NONE and context.api_version < VERSION_OF_GROUP_ERRORS:
         fetched = [(topic, [(each, None) for each in indexes]) for topic, indexes in wanted or []]
     partition_code = error_code if context.api_version < VERSION_OF_GROUP_ERRORS else errors.NONE

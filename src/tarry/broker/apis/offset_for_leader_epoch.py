@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
-from tarry.broker.reads import epoch_error
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_for_leader_epoch import (
     EpochEndOffset,
@@ -15,16 +13,14 @@ from tarry.protocol.messages.offset_for_leader_epoch import (
     OffsetForLeaderTopicResult,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    topics: Topics, context: RequestContext, request: OffsetForLeaderEpochRequest
+) -> Message | None:
     """Answer each partition with the largest epoch not above the asked one, and its end."""
-    assert isinstance(request, OffsetForLeaderEpochRequest)
     response = OffsetForLeaderEpochResponse()
     for topic in request.topics:
-        hosted = broker.topics.get(topic.topic)
+        hosted = topics.get(topic.topic)
         answers: list[EpochEndOffset] = []
         for asked in topic.partitions:
             answer = EpochEndOffset(partition=asked.partition, leader_epoch=-1, end_offset=-1)
@@ -33,7 +29,7 @@ def handle(broker: Broker, context: RequestContext, request: Message) -> Message
             if partition is None:
                 answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
                 continue
-            answer.error_code = epoch_error(partition, asked.current_leader_epoch)
+            answer.error_code = partition.epoch_error(asked.current_leader_epoch)
             if answer.error_code != errors.NONE:
                 continue
             if asked.leader_epoch == partition.leader_epoch:

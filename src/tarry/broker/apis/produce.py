@@ -8,13 +8,18 @@ the connection's next request that is no produce waits as if it were: it sees th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
+
+from mypy_extensions import i64
 
 from tarry.base import errors
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
-from tarry.broker.delayed.produce import DelayedProduce, ProduceStatus
-from tarry.broker.recompressions import RecompressedProduce
+from tarry.base.turn import Turn
+from tarry.broker.delayed.produce import DelayedProduce, Produces, ProduceStatus
+from tarry.broker.flushes import Flushes
+from tarry.broker.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.request import RequestContext
+from tarry.broker.topics import Topics
 from tarry.partition.leader import AppendResult, append_as_leader, may_open
 from tarry.partition.recompression import Recompression
 from tarry.partition.topic import HostedTopic
@@ -30,9 +35,6 @@ from tarry.protocol.messages.produce import (
 )
 from tarry.wire.reader import Window
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-516: from here on a produce names topics by id.
 VERSION_OF_TOPIC_IDS: Final = 13
 
@@ -40,171 +42,192 @@ VERSION_OF_TOPIC_IDS: Final = 13
 UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
-    """Append what can be appended; the answer follows from the broker's settling."""
-    assert isinstance(request, ProduceRequest)
-    if _needs_steps(broker, context, request):
-        produce = ProduceInSteps(context, request)
-        _collect(produce)
-        if not broker.recompressions.try_finish_or_wait(produce):
-            return None
-        return produce.append()
-    return append_all(broker, context, request, None)
+class ProduceHandler:
+    """What a produce needs of the broker."""
 
+    def __init__(
+        self,
+        topics: Topics,
+        turn: Turn,
+        flushes: Flushes,
+        produces: Produces,
+        recompressions: Recompressions,
+    ) -> None:
+        self._topics = topics
+        self._turn = turn
+        self._flushes = flushes
+        self._produces = produces
+        self._recompressions = recompressions
+        # The number of the produce that is handled, so that it names each partition once.
+        self._number: i64 = 0
 
-def _needs_steps(broker: Broker, context: RequestContext, request: ProduceRequest) -> bool:
-    opened = 0
-    for asked_topic in request.topic_data:
-        hosted = _hosted(broker, context, asked_topic)
-        if hosted is None:
-            continue
-        if hosted.recompresses():
-            return True
-        for asked in asked_topic.partition_data:
-            if _may_open(broker, hosted, asked):
-                opened += 1
-                if opened > OPENED_BATCHES_PER_TURN_MAX:
-                    return True
-    return False
+    def handle(self, context: RequestContext, request: ProduceRequest) -> Message | None:
+        """Append what can be appended; the answer follows from the broker's settling."""
+        if self._needs_steps(context, request):
+            produce = ProduceInSteps(self, context, request)
+            self._collect(produce)
+            if not self._recompressions.try_finish_or_wait(produce):
+                return None
+            return produce.append()
+        return self.append_all(context, request, None)
 
+    def _needs_steps(self, context: RequestContext, request: ProduceRequest) -> bool:
+        opened = 0
+        for asked_topic in request.topic_data:
+            hosted = self._hosted(context, asked_topic)
+            if hosted is None:
+                continue
+            if hosted.recompresses():
+                return True
+            for asked in asked_topic.partition_data:
+                if self._may_open(hosted, asked):
+                    opened += 1
+                    if opened > OPENED_BATCHES_PER_TURN_MAX:
+                        return True
+        return False
 
-def _may_open(broker: Broker, hosted: HostedTopic, asked: PartitionProduceData) -> bool:
-    partition = hosted.partition(asked.index)
-    records = asked.records
-    return (
-        partition is not None
-        and isinstance(records, Window)
-        and may_open(partition.config, records, broker.now_wall_ms)
-    )
+    def _may_open(self, hosted: HostedTopic, asked: PartitionProduceData) -> bool:
+        partition = hosted.partition(asked.index)
+        records = asked.records
+        return (
+            partition is not None
+            and isinstance(records, Window)
+            and may_open(partition.config, records, self._turn.now_wall_ms)
+        )
+
+    def append_all(
+        self,
+        context: RequestContext,
+        request: ProduceRequest,
+        made: dict[tuple[int, int], Recompression] | None,
+    ) -> Message | None:
+        """Append each batch, `made` in place of those that were made anew."""
+        response = ProduceResponse()
+        statuses: list[ProduceStatus] = []
+        self._number += 1
+        must_wait = False
+        for topic_index, asked_topic in enumerate(request.topic_data):
+            topic_answer = TopicProduceResponse(
+                name=asked_topic.name, topic_id=asked_topic.topic_id
+            )
+            response.responses.append(topic_answer)
+            hosted = self._hosted(context, asked_topic)
+            for index, asked in enumerate(asked_topic.partition_data):
+                answer = PartitionProduceResponse(index=asked.index)
+                topic_answer.partition_responses.append(answer)
+                ready = None if made is None else made.get((topic_index, index))
+                status = self._produce_partition(context, request, hosted, asked, answer, ready)
+                statuses.append(status)
+                must_wait = must_wait or status.is_pending
+        timeout_ms = max(request.timeout_ms, 0)
+        if request.acks == 0:
+            if _is_refused_unacknowledged(context, statuses):
+                return None
+            if not must_wait:
+                context.respond_nothing()
+                return None
+            timeout_ms = UNACKNOWLEDGED_MS_MAX
+        if not must_wait:
+            return response
+        self._produces.settle_after_write(
+            DelayedProduce(
+                context, request.acks, statuses, response, self._turn.now_ms + timeout_ms
+            )
+        )
+        return None
+
+    def _hosted(self, context: RequestContext, asked_topic: TopicProduceData) -> HostedTopic | None:
+        if context.api_version >= VERSION_OF_TOPIC_IDS:
+            return self._topics.with_id(asked_topic.topic_id)
+        return self._topics.get(asked_topic.name)
+
+    def _collect(self, produce: RecompressedProduce) -> None:
+        """Name the batches that are to be made anew or opened."""
+        context = produce.context
+        for topic_index, asked_topic in enumerate(produce.request.topic_data):
+            hosted = self._hosted(context, asked_topic)
+            if hosted is None or hosted.is_internal:
+                continue
+            for index, asked in enumerate(asked_topic.partition_data):
+                partition = hosted.partition(asked.index)
+                records = asked.records
+                if partition is None or not isinstance(records, Window):
+                    continue
+                if hosted.recompresses() or self._may_open(hosted, asked):
+                    produce.add(topic_index, index, partition, records)
+
+    def _produce_partition(
+        self,
+        context: RequestContext,
+        request: ProduceRequest,
+        hosted: HostedTopic | None,
+        asked: PartitionProduceData,
+        answer: PartitionProduceResponse,
+        ready: Recompression | None,
+    ) -> ProduceStatus:
+        turn = self._turn
+        answer.base_offset = -1
+        answer.log_append_time_ms = -1
+        answer.log_start_offset = -1
+        if request.acks < -1 or request.acks > 1:
+            answer.error_code = errors.INVALID_REQUIRED_ACKS
+            return ProduceStatus(None, 0, answer)
+        partition = hosted.partition(asked.index) if hosted is not None else None
+        if partition is None:
+            by_id = context.api_version >= VERSION_OF_TOPIC_IDS and hosted is None
+            answer.error_code = (
+                errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
+            )
+            return ProduceStatus(None, 0, answer)
+        if hosted is not None and hosted.is_internal:
+            answer.error_code = errors.INVALID_TOPIC_EXCEPTION
+            answer.error_message = f"{hosted.name} is written by the broker alone"
+            return ProduceStatus(None, 0, answer)
+        if partition.produce_number == self._number:
+            answer.error_code = errors.INVALID_REQUEST
+            answer.error_message = "a produce names each partition once"
+            return ProduceStatus(None, 0, answer)
+        partition.produce_number = self._number
+        records = asked.records
+        if not isinstance(records, Window):
+            answer.error_code = errors.INVALID_RECORD
+            answer.error_message = "a produce needs one record batch for each partition"
+            return ProduceStatus(None, 0, answer)
+        if ready is None:
+            result = append_as_leader(partition, records, request.acks, context.api_version, turn)
+        elif ready.partition is partition:
+            result = ready.append(request.acks, turn)
+        else:
+            # The topic was deleted meanwhile, and made again.
+            answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
+            return ProduceStatus(None, 0, answer)
+        if result.has_opened:
+            turn.opened_batches += 1
+        if result.error_code != errors.NONE:
+            _refuse(answer, result)
+            if result.error_code == errors.CORRUPT_MESSAGE:
+                # Bytes that change on their way are a fault of a network or a memory: worth a line.
+                context.report(f"a batch for {partition.name} came damaged: {result.message}")
+            return ProduceStatus(None, 0, answer)
+        if result.is_appended:
+            self._flushes.touch(partition)
+        answer.base_offset = result.base_offset
+        answer.log_append_time_ms = result.log_append_time_ms
+        answer.log_start_offset = partition.log.log_start_offset
+        return ProduceStatus(partition, result.required_offset, answer)
 
 
 class ProduceInSteps(RecompressedProduce):
     """A produce whose batches are made ready before any of them is appended."""
 
+    def __init__(
+        self, handler: ProduceHandler, context: RequestContext, request: ProduceRequest
+    ) -> None:
+        super().__init__(context, request)
+        self._handler = handler
+
     def append(self) -> Message | None:
-        return append_all(self.context.broker, self.context, self.request, self.made)
-
-
-def append_all(
-    broker: Broker,
-    context: RequestContext,
-    request: ProduceRequest,
-    made: dict[tuple[int, int], Recompression] | None,
-) -> Message | None:
-    """Append each batch, `made` in place of those that were made anew."""
-    response = ProduceResponse()
-    statuses: list[ProduceStatus] = []
-    broker.produces.number += 1
-    must_wait = False
-    for topic_index, asked_topic in enumerate(request.topic_data):
-        topic_answer = TopicProduceResponse(name=asked_topic.name, topic_id=asked_topic.topic_id)
-        response.responses.append(topic_answer)
-        hosted = _hosted(broker, context, asked_topic)
-        for index, asked in enumerate(asked_topic.partition_data):
-            answer = PartitionProduceResponse(index=asked.index)
-            topic_answer.partition_responses.append(answer)
-            ready = None if made is None else made.get((topic_index, index))
-            status = _produce_partition(context, request, hosted, asked, answer, ready)
-            statuses.append(status)
-            must_wait = must_wait or status.is_pending
-    timeout_ms = max(request.timeout_ms, 0)
-    if request.acks == 0:
-        if _is_refused_unacknowledged(context, statuses):
-            return None
-        if not must_wait:
-            context.respond_nothing()
-            return None
-        timeout_ms = UNACKNOWLEDGED_MS_MAX
-    if not must_wait:
-        return response
-    broker.produces.settle_after_write(
-        DelayedProduce(context, request.acks, statuses, response, broker.now_ms + timeout_ms)
-    )
-    return None
-
-
-def _hosted(
-    broker: Broker, context: RequestContext, asked_topic: TopicProduceData
-) -> HostedTopic | None:
-    if context.api_version >= VERSION_OF_TOPIC_IDS:
-        return broker.topics.with_id(asked_topic.topic_id)
-    return broker.topics.get(asked_topic.name)
-
-
-def _collect(produce: RecompressedProduce) -> None:
-    """Name the batches that are to be made anew or opened."""
-    context = produce.context
-    for topic_index, asked_topic in enumerate(produce.request.topic_data):
-        hosted = _hosted(context.broker, context, asked_topic)
-        if hosted is None or hosted.is_internal:
-            continue
-        for index, asked in enumerate(asked_topic.partition_data):
-            partition = hosted.partition(asked.index)
-            records = asked.records
-            if partition is None or not isinstance(records, Window):
-                continue
-            if hosted.recompresses() or _may_open(context.broker, hosted, asked):
-                produce.add(topic_index, index, partition, records)
-
-
-def _produce_partition(
-    context: RequestContext,
-    request: ProduceRequest,
-    hosted: HostedTopic | None,
-    asked: PartitionProduceData,
-    answer: PartitionProduceResponse,
-    ready: Recompression | None,
-) -> ProduceStatus:
-    broker = context.broker
-    answer.base_offset = -1
-    answer.log_append_time_ms = -1
-    answer.log_start_offset = -1
-    if request.acks < -1 or request.acks > 1:
-        answer.error_code = errors.INVALID_REQUIRED_ACKS
-        return ProduceStatus(None, 0, answer)
-    partition = hosted.partition(asked.index) if hosted is not None else None
-    if partition is None:
-        by_id = context.api_version >= VERSION_OF_TOPIC_IDS and hosted is None
-        answer.error_code = errors.UNKNOWN_TOPIC_ID if by_id else errors.UNKNOWN_TOPIC_OR_PARTITION
-        return ProduceStatus(None, 0, answer)
-    if hosted is not None and hosted.is_internal:
-        answer.error_code = errors.INVALID_TOPIC_EXCEPTION
-        answer.error_message = f"{hosted.name} is written by the broker alone"
-        return ProduceStatus(None, 0, answer)
-    if partition.produce_number == broker.produces.number:
-        answer.error_code = errors.INVALID_REQUEST
-        answer.error_message = "a produce names each partition once"
-        return ProduceStatus(None, 0, answer)
-    partition.produce_number = broker.produces.number
-    records = asked.records
-    if not isinstance(records, Window):
-        answer.error_code = errors.INVALID_RECORD
-        answer.error_message = "a produce needs one record batch for each partition"
-        return ProduceStatus(None, 0, answer)
-    if ready is None:
-        result = append_as_leader(
-            partition, records, request.acks, context.api_version, broker.this_turn
-        )
-    elif ready.partition is partition:
-        result = ready.append(request.acks, broker.this_turn)
-    else:
-        # The topic was deleted meanwhile, and made again.
-        answer.error_code = errors.UNKNOWN_TOPIC_OR_PARTITION
-        return ProduceStatus(None, 0, answer)
-    if result.has_opened:
-        broker.this_turn.opened_batches += 1
-    if result.error_code != errors.NONE:
-        _refuse(answer, result)
-        if result.error_code == errors.CORRUPT_MESSAGE:
-            # Bytes that change on their way are a fault of a network or a memory: worth a line.
-            context.report(f"a batch for {partition.name} came damaged: {result.message}")
-        return ProduceStatus(None, 0, answer)
-    if result.is_appended:
-        broker.flushes.touch(partition)
-    answer.base_offset = result.base_offset
-    answer.log_append_time_ms = result.log_append_time_ms
-    answer.log_start_offset = partition.log.log_start_offset
-    return ProduceStatus(partition, result.required_offset, answer)
+        return self._handler.append_all(self.context, self.request, self.made)
 
 
 def _refuse(answer: PartitionProduceResponse, result: AppendResult) -> None:

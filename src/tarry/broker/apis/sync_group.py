@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.coordinator import Asked
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer, SyncAnswer, SyncRequest
 from tarry.group.membership import decide_sync
+from tarry.group.requests import SyncAnswer, SyncRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 
 # KIP-559: from here on type and name of the protocol are said.
 VERSION_OF_PROTOCOLS: Final = 5
 
 
-class AskedSync(Asked):
+class AskedSync(Asked[SyncAnswer]):
     """A SyncGroup that waits for the leader's assignment."""
 
-    def answer(self, answer: Answer) -> None:
-        assert isinstance(answer, SyncAnswer)
+    def answer(self, answer: SyncAnswer) -> None:
         self.context.respond(
             SyncGroupResponse(
                 error_code=answer.error_code,
@@ -35,10 +31,10 @@ class AskedSync(Asked):
         )
 
 
-def handle(broker: Broker, context: RequestContext, request: Message) -> Message | None:
+def handle(
+    coordinator: GroupCoordinator, context: RequestContext, request: SyncGroupRequest
+) -> Message | None:
     """Decide now; the answer comes when the assignment is durable."""
-    assert isinstance(request, SyncGroupRequest)
-    coordinator = broker.coordinator
     shard, error_code = coordinator.find_named(request.group_id)
     if error_code == errors.COORDINATOR_LOAD_IN_PROGRESS:
         # Its generation may be gone with the crash: as in Kafka it joins again.

@@ -1,1 +1,1 @@
-"""The group coordinator: groups, their operations that wait, and the topic that keeps them."""
+"""Coordinators: states that live in the partitions of an internal topic, and what carries them."""

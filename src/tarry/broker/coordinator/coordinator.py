@@ -1,253 +1,181 @@
-"""The group coordinator of this broker: which shard a group is in, and who waits for its answer.
-
-A request that a group answers later has a ticket; whatever comes of it, the ticket is answered
-once.  Everything that waits here is a delayed operation over the broker's wheel.
-"""
+"""Coordinator: the shards of one internal topic, one for each of its partitions led here."""
 
 from __future__ import annotations
 
-import logging
 from collections import deque
-from typing import TYPE_CHECKING, Final
+from typing import Any, Generic, TypeVar
 
 from mypy_extensions import mypyc_attr
 
 from tarry.base import errors
-from tarry.broker.coordinator.chores import Chore, ExpireOffsets, ForgetTopics
-from tarry.broker.coordinator.history import History
+from tarry.base.placement import partition_of_key
+from tarry.base.settings import Settings
+from tarry.broker.coordinator.chores import Chore
 from tarry.broker.coordinator.loader import Loader
-from tarry.broker.coordinator.shard import Shard
+from tarry.broker.coordinator.runtime import ShardContext, ShardRuntime, ShardState
+from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.part import Part
-from tarry.cluster.topic_names import OFFSETS_TOPIC
-from tarry.group.decision import Answer, GroupSettings, JoinAnswer, SyncAnswer
-from tarry.group.placement import partition_of_group
-from tarry.group.transitions import Moment
+from tarry.cluster.state import ClusterState
+from tarry.cluster.topic_decisions import TopicWanted
+from tarry.partition.state import Partition
+from tarry.partition.topic import HostedTopic
 from tarry.purgatory.purgatory import Purgatory
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-    from tarry.broker.request import RequestContext
-    from tarry.partition.state import Partition
-    from tarry.partition.topic import HostedTopic
-
-logger = logging.getLogger("tarry.group")
-
-MINUTE_MS: Final = 60_000
+S = TypeVar("S", bound=ShardState[Any, Any])
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
-class Asked:
-    """A request whose answer comes from a group.  A subclass knows the message."""
+class Coordinator(Part, Generic[S]):
+    """A coordinator of one kind.  A subclass makes its shards, and asks them.
 
-    def __init__(self, context: RequestContext) -> None:
+    `topic` is the internal topic that keeps it, `key_type` is FindCoordinator's word for its kind.
+    """
+
+    def __init__(
+        self, topic: str, key_type: int, context: ShardContext, cluster: ClusterState
+    ) -> None:
+        self.topic = topic
+        self.key_type = key_type
         self.context = context
-
-    def answer(self, answer: Answer) -> None:
-        """Give the one answer."""
-        raise NotImplementedError
-
-    def time_out(self) -> None:
-        """The records did not become durable in time; only what is written can time out."""
-        raise NotImplementedError
-
-
-class Coordinator(Part):
-    """See the module's text."""
-
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self.join_purgatory = Purgatory(broker.timer, "Join")
-        self.sync_purgatory = Purgatory(broker.timer, "Sync")
-        self.heartbeat_purgatory = Purgatory(broker.timer, "Heartbeat")
-        self.commit_purgatory = Purgatory(broker.timer, "Commit")
-        self.history = History(self)
-        self.shards: list[Shard] = []
-        self._hosted: HostedTopic | None = None
-        # None of them changes while the broker runs.
-        self._settings = group_settings(broker)
-        self._tickets = 0
-        self._asked: dict[int, Asked] = {}
-        self._unsettled: dict[Shard, None] = {}
-        self._advanced: dict[Shard, None] = {}
+        self.cluster = cluster
+        self.tickets = context.tickets
+        self.shards: dict[int, S] = {}
+        self._advanced: dict[ShardRuntime, None] = {}
+        # Shards that are to be loaded once the high watermark has reached the end of their logs.
+        self._to_load: dict[ShardRuntime, None] = {}
         self._chores: deque[Chore] = deque()
 
-    def moment(self) -> Moment:
-        """Now, with the settings of now."""
-        broker = self.broker
-        return Moment(broker.now_ms, broker.now_wall_ms, self._settings)
+    def new_shard(self, partition: Partition) -> S:
+        """Return an empty shard."""
+        raise NotImplementedError
+
+    def topic_wanted(self, settings: Settings, brokers: int) -> TopicWanted:
+        """Return the internal topic as it is to be created in a cluster of so many brokers."""
+        raise NotImplementedError
+
+    def purgatories(self) -> list[Purgatory]:
+        return [self.context.recorded]
 
     # -- which shard
 
-    def shard_of(self, group_id: str) -> Shard | None:
-        """The shard that holds this group, loaded or not; None while there is none."""
-        hosted = self._hosted
-        if hosted is None:
-            return None
-        topic = self.broker.cluster.topics.get(OFFSETS_TOPIC)
+    def shard_of(self, key: str) -> S | None:
+        """Return the shard that holds this key, loaded or not; None while there is none."""
+        topic = self.cluster.topics.get(self.topic)
         if topic is None:
             return None
-        index = partition_of_group(group_id, len(topic.partitions))
-        return self.shards[index] if index < len(self.shards) else None
+        return self.shards.get(partition_of_key(key, len(topic.partitions)))
 
-    def find(self, group_id: str) -> tuple[Shard | None, int]:
-        """The shard that can decide about this group, or None with the error to answer."""
-        shard = self.shard_of(group_id)
+    def find(self, key: str) -> tuple[S | None, int]:
+        """Return the shard that can decide about this key, or None with the error to answer."""
+        shard = self.shard_of(key)
         if shard is None:
             return None, errors.NOT_COORDINATOR
-        if shard.error_code != errors.NONE:
-            return None, shard.error_code
+        error_code = shard.runtime.error_code
+        if error_code != errors.NONE:
+            return None, error_code
         return shard, errors.NONE
 
-    def find_named(self, group_id: str) -> tuple[Shard | None, int]:
-        """The same for what only a group with a name can be asked."""
-        if not group_id:
-            return None, errors.INVALID_GROUP_ID
-        return self.find(group_id)
-
     def is_loading(self) -> bool:
-        """Whether some groups are not known yet."""
-        return any(shard.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS for shard in self.shards)
-
-    def is_loading_partition(self, partition: Partition) -> bool:
-        """Whether its groups are being loaded: nothing of it may be cleaned away meanwhile."""
-        return any(
-            shard.partition is partition and shard.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
-            for shard in self.shards
-        )
+        """Whether not everything that the topic keeps is known yet."""
+        return any(shard.runtime.is_loading() for shard in self.shards.values())
 
     # -- partitions come and go
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """Partitions of `__consumer_offsets` are open: their groups are loaded."""
-        self._hosted = hosted
-        for partition in hosted.partitions[len(self.shards) :]:
-            shard = Shard(self, partition)
-            self.shards.append(shard)
-            log = partition.log
-            if log.flaw_offset < 0 and log.log_start_offset >= partition.high_watermark:
-                shard.error_code = errors.NONE
-            else:
-                self._chores.append(Loader(shard))
+        """Load the partitions of the topic that are new here."""
+        for partition in hosted.partitions.values():
+            if partition.index not in self.shards:
+                self.load(partition)
 
-    def on_loaded(self, began_ms: int) -> None:
-        """A shard knows its groups; with the last of them one line says so."""
-        if not self.is_loading():
-            logger.info(
-                "groups loaded: %d in %d ms",
-                sum(len(shard.groups.by_id) for shard in self.shards),
-                self.broker.now_ms - began_ms,
-            )
+    def load(self, partition: Partition) -> None:
+        """Begin to load a partition that is led here from now on."""
+        shard = self.new_shard(partition)
+        self.shards[partition.index] = shard
+        log = partition.log
+        if log.flaw_offset < 0 and log.log_start_offset >= log.log_end_offset:
+            shard.runtime.error_code = errors.NONE
+        elif shard.runtime.can_be_loaded():
+            self._chores.append(Loader(shard.runtime, self.shards))
+        else:
+            self._to_load[shard.runtime] = None
+
+    def unload(self, partition: Partition) -> None:
+        """Give a partition up: it is led elsewhere from now on, or gone."""
+        shard = self.shards.get(partition.index)
+        if shard is not None and shard.runtime.partition is partition:
+            del self.shards[partition.index]
+            self._to_load.pop(shard.runtime, None)
+            shard.runtime.unload()
 
     def on_given_up(self, hosted: HostedTopic) -> None:
-        """A topic was deleted: its offsets go, or all groups if it was the one that keeps them."""
-        if hosted is self._hosted:
-            self._hosted = None
-            shards = self.shards
-            self.shards = []
-            for shard in shards:
-                shard.unload()
+        """React to the deletion of a topic: all shards go if it was the one that keeps them."""
+        if hosted.name != self.topic:
+            self.on_other_deleted(hosted)
             return
-        if self.shards and not any(
-            isinstance(chore, ForgetTopics) and not chore.has_begun for chore in self._chores
-        ):
-            self._chores.append(ForgetTopics(self))
+        for partition in hosted.partitions.values():
+            self.unload(partition)
 
-    def on_moved(self, partition: Partition) -> None:
-        if partition.topic == OFFSETS_TOPIC and partition.index < len(self.shards):
-            self._advanced[self.shards[partition.index]] = None
+    def on_other_deleted(self, hosted: HostedTopic) -> None:
+        """React to the deletion of a topic that this coordinator is not kept in."""
 
     # -- the turn
 
-    def settle_after_write(self, shard: Shard) -> None:
-        """Something was appended to the shard's tail."""
-        self._unsettled[shard] = None
+    def on_moved(self, partition: Partition) -> None:
+        if partition.topic != self.topic:
+            return
+        shard = self.shards.get(partition.index)
+        if shard is not None and shard.runtime.partition is partition:
+            self._advanced[shard.runtime] = None
 
     def settle(self) -> None:
-        if not self._unsettled:
-            return
-        unsettled = self._unsettled
-        self._unsettled = {}
-        for shard in unsettled:
-            shard.settle()
+        unsettled = self.context.unsettled
+        if unsettled:
+            self.context.unsettled = {}
+            for runtime in unsettled:
+                runtime.settle()
+        if self._to_load:
+            self._begin_loading()
 
     def complete(self, budget: int) -> int:
+        """Apply and answer what became durable, whatever the budget; do one step of a chore."""
         if self._advanced:
             advanced = self._advanced
             self._advanced = {}
-            for shard in advanced:
-                shard.advance()
+            for runtime in advanced:
+                runtime.advance()
+            if self._to_load:
+                self._begin_loading()
         if self._chores:
             chore = self._chores.popleft()
             if not chore.step():
                 self._chores.append(chore)
         return budget
 
-    def has_work_left(self) -> bool:
-        return bool(self._chores) or bool(self._unsettled) or bool(self._advanced)
+    def _begin_loading(self) -> None:
+        for runtime in list(self._to_load):
+            if runtime.can_be_loaded():
+                del self._to_load[runtime]
+                self._chores.append(Loader(runtime, self.shards))
 
-    def purgatories(self) -> list[Purgatory]:
-        return [
-            self.join_purgatory,
-            self.sync_purgatory,
-            self.heartbeat_purgatory,
-            self.commit_purgatory,
-        ]
+    def has_work_left(self) -> bool:
+        return len(self._chores) > 0 or len(self.context.unsettled) > 0 or len(self._advanced) > 0
 
     def on_stall(self) -> None:
-        # Nobody could be heard: every member has a fresh session.
-        for shard in self.shards:
-            shard.begin_fresh_sessions()
-
-    def expire_offsets(self) -> None:
-        """Begin to look for offsets and groups whose time is over."""
-        if not any(isinstance(chore, ExpireOffsets) for chore in self._chores):
-            self._chores.append(ExpireOffsets(self))
+        for shard in self.shards.values():
+            shard.on_stall()
 
     def stop(self) -> None:
-        # Who waits for other members looks for another coordinator.
         self._chores.clear()
-        code = errors.NOT_COORDINATOR
-        for shard in self.shards:
-            for group in shard.groups.by_id.values():
-                for member_id, ticket in group.round.joins.items():
-                    self.answer(JoinAnswer(ticket, code, member_id=member_id))
-                for ticket in group.round.syncs.values():
-                    self.answer(SyncAnswer(ticket, code))
+        for shard in self.shards.values():
+            shard.on_stop()
 
     # -- answers
 
-    def ticket(self, asked: Asked) -> int:
-        """A number for a request that a group is going to answer."""
-        self._tickets += 1
-        self._asked[self._tickets] = asked
-        return self._tickets
-
-    def answer(self, answer: Answer) -> None:
-        """Hand an answer to who asked; one that was answered already hears nothing."""
-        asked = self._asked.pop(answer.ticket, None)
-        if asked is not None:
-            asked.answer(answer)
-
-    def time_out(self, ticket: int) -> None:
-        """The records behind this ticket did not become durable in time."""
-        asked = self._asked.pop(ticket, None)
-        if asked is not None:
-            asked.time_out()
+    def ticket(self, asked: Asked[Any]) -> int:
+        """Return a number for a request that a shard is going to answer."""
+        return self.tickets.issue(asked)
 
     @property
     def waiting(self) -> int:
-        """How many requests wait for an answer."""
-        return len(self._asked)
-
-
-def group_settings(broker: Broker) -> GroupSettings:
-    """The settings that groups depend on."""
-    settings = broker.settings
-    return GroupSettings(
-        group_min_session_timeout_ms=settings.group_min_session_timeout_ms,
-        group_max_session_timeout_ms=settings.group_max_session_timeout_ms,
-        group_initial_rebalance_delay_ms=settings.group_initial_rebalance_delay_ms,
-        group_max_size=settings.group_max_size,
-        offset_metadata_max_bytes=settings.offset_metadata_max_bytes,
-        offsets_retention_ms=settings.offsets_retention_minutes * MINUTE_MS,
-    )
+        """Number of requests that wait for an answer."""
+        return self.tickets.waiting

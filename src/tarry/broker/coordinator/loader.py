@@ -1,96 +1,99 @@
-"""Loading of a shard in steps: the log's records, then the groups that they make.
+"""Loading of a shard in steps: the log's records, then what the state makes of them.
 
-Until the last step every request for the shard's groups is told to come again, so nobody reads
-"no offset" where there is one.  A log that cannot be read keeps its groups unavailable, and no
-others.
+Until the last step every request for the shard is told to come again, so nobody reads "nothing"
+where there is something.  A log that cannot be read keeps its shard unavailable, and no others.
 """
 
 from __future__ import annotations
 
-import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.coordinator.chores import Chore, topic_ids
-from tarry.group.loading import Loading
-from tarry.group.offsets import decide_forget_topics
-from tarry.group.outcomes import decide_load
+from tarry.broker.coordinator.chores import Chore
+from tarry.broker.coordinator.runtime import ShardRuntime, ShardState
+from tarry.records.batch import decode_batch_header
+from tarry.records.record import decode_records
 
-if TYPE_CHECKING:
-    from tarry.broker.coordinator.shard import Shard
-
-logger = logging.getLogger("tarry.group")
-
-# What is read, decoded or begun in one step: a few milliseconds each.
+# What is read and decoded in one step: a few milliseconds.
 READ_BYTES: Final = 512 * 1024
-RECORDS_PER_STEP: Final = 1_000
-GROUPS_PER_STEP: Final = 200
+# A batch that is compressed is unfolded to so many bytes at most.
+BATCH_BYTES_MAX: Final = 1 << 30
 
 
 class Loader(Chore):
-    """See the module's text."""
+    """See the module's text.  `shards` are all of the coordinator: the last loaded tells of all."""
 
-    def __init__(self, shard: Shard) -> None:
-        self.shard = shard
-        self.began_ms = shard.coordinator.broker.now_ms
-        self._offset: int = shard.partition.log.log_start_offset
-        self._end = shard.partition.high_watermark_position
-        self._loading = Loading()
+    def __init__(self, runtime: ShardRuntime, shards: Mapping[int, ShardState[Any, Any]]) -> None:
+        self.runtime = runtime
+        self.shards = shards
+        self.began_ms = runtime.context.turn.now_ms
+        self._offset: int = runtime.partition.log.log_start_offset
+        self._end = runtime.partition.high_watermark_position
+        self._load = runtime.state.begin_load()
         self._is_read = False
-        self._groups_left: list[str] | None = None
 
     def step(self) -> bool:
+        runtime = self.runtime
+        if not runtime.is_loading():
+            # Given up meanwhile.
+            return True
         try:
-            return self._step()
+            is_loaded = self._step()
         except (CorruptData, StorageError) as error:
-            self.shard.error_code = errors.COORDINATOR_NOT_AVAILABLE
-            logger.error(
-                "the groups of %s cannot be loaded: %s; restore its directory from a copy",
-                self.shard.partition.name,
+            runtime.error_code = errors.COORDINATOR_NOT_AVAILABLE
+            runtime.context.logger.error(
+                "the %s of %s cannot be loaded: %s; restore its directory from a copy",
+                runtime.context.content,
+                runtime.partition.name,
                 error,
             )
             return True
+        if is_loaded:
+            runtime.error_code = errors.NONE
+            self._tell()
+        return is_loaded
 
     def _step(self) -> bool:
-        shard = self.shard
-        if shard.partition.is_closed:
-            return True
-        if shard.partition.log.flaw_offset >= 0:
+        log = self.runtime.partition.log
+        if log.flaw_offset >= 0:
             # The log ends at its flaw: what was committed before would pass for the newest.
-            raise CorruptData(shard.partition.log.flaw_reason)
-        if not self._is_read:
-            self._is_read = self._read()
-            return False
-        if self._groups_left is None:
-            if self._loading.step(shard.groups, RECORDS_PER_STEP):
-                self._groups_left = list(reversed(shard.groups.by_id))
-            return False
-        known = topic_ids(shard.coordinator.broker)
-        for _ in range(GROUPS_PER_STEP):
-            if not self._groups_left:
-                self._finish()
-                return True
-            self._begin(self._groups_left.pop(), known)
+            raise CorruptData(log.flaw_reason)
+        if self._is_read:
+            return self._load.step()
+        region = log.read(self._offset, self._end, READ_BYTES, True)
+        if region is not None:
+            self._offset = self._add_batches(region.file.read(region.position, region.size))
+        self._is_read = region is None or self._offset >= self._end.offset
         return False
 
-    def _read(self) -> bool:
-        region = self.shard.partition.log.read(self._offset, self._end, READ_BYTES, True)
-        if region is None:
-            return True
-        data = region.file.read(region.position, region.size)
-        self._offset = self._loading.add_batches(data)
-        return self._offset >= self._end.offset
+    def _add_batches(self, data: bytes) -> int:
+        """Hand over the records of whole batches; the offset behind the last of them."""
+        load = self._load
+        position = 0
+        end_offset = -1
+        while position < len(data):
+            header = decode_batch_header(data, position)
+            records = decode_records(data, size_max=BATCH_BYTES_MAX, position=position)
+            for record in records:
+                if header.is_control:
+                    load.add_control(header, record)
+                elif record.key is not None:
+                    load.add(record.key, record.value, record.offset)
+            position += header.size
+            end_offset = header.last_offset + 1
+        return end_offset
 
-    def _begin(self, group_id: str, known: dict[str, bytes]) -> None:
-        shard = self.shard
-        group = shard.group(group_id)
-        moment = shard.coordinator.moment()
-        shard.carry_out(group, decide_load(group, moment))
-        # A topic that was deleted just before a crash: its offsets do not come back.
-        shard.carry_out(group, decide_forget_topics(group, known, moment))
-
-    def _finish(self) -> None:
-        shard = self.shard
-        shard.error_code = errors.NONE
-        shard.coordinator.on_loaded(self.began_ms)
+    def _tell(self) -> None:
+        """One line when the last shard of several is loaded."""
+        shards = self.shards.values()
+        if any(each.runtime.is_loading() for each in shards):
+            return
+        context = self.runtime.context
+        context.logger.info(
+            "%s loaded: %d in %d ms",
+            context.content,
+            sum(each.size() for each in shards),
+            context.turn.now_ms - self.began_ms,
+        )

@@ -142,8 +142,6 @@ class Produces(WaitingPart):
 
     def __init__(self, timer: TimingWheel) -> None:
         super().__init__(timer, "Produce")
-        # The number of the produce that is handled, so that it names each partition once.
-        self.number: i64 = 0
         self._unsettled: list[DelayedProduce] = []
 
     def settle_after_write(self, operation: DelayedProduce) -> None:

@@ -5,10 +5,7 @@ Bootstrap addresses have negative ids.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from tarry.base.doors import Random
-from tarry.client.core.events import Output
 from tarry.client.settings import ClientSettings
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
@@ -18,24 +15,16 @@ from tarry.link.tasks import Tasks
 
 
 class Connections(Links):
-    """All links of one core, and what they ask of the face."""
-
-    put: Callable[[Output], None]
+    """All links of one core."""
 
     def __init__(self, settings: ClientSettings, tasks: Tasks, random: Random) -> None:
-        self._outputs: list[Output] = []
-        super().__init__(settings.link, tasks, random, self._outputs.append)
+        super().__init__(settings.link, tasks, random)
         self._bootstrap = [
             Link(self, -1 - place, address)
             for place, address in enumerate(settings.bootstrap_servers)
         ]
         # Clients that start together begin at different servers.
         self._bootstrap_next = random.randrange(len(self._bootstrap))
-
-    def take_outputs(self) -> list[Output]:
-        outputs = list(self._outputs)
-        self._outputs.clear()
-        return outputs
 
     # --- Whom to ask
 

@@ -15,20 +15,26 @@ from typing import Any
 from tarry.base.doors import Random
 from tarry.base.limits import STALL_MS
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import Output
 from tarry.client.core.metadata import Metadata
+from tarry.client.core.operation import Notice, Operations
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
 from tarry.client.core.routing import Routing
+from tarry.client.core.topic_query import TopicQuery
 from tarry.client.errors import ClientClosed
 from tarry.client.settings import ClientSettings
 from tarry.link.errand import Call, Errands
-from tarry.link.events import LinkEvent
+from tarry.link.errors import ClientError, timed_out
+from tarry.link.events import LinkEvent, Output
 from tarry.link.tasks import Tasks
 
 
 class ClientCore:
-    """What every client has: connections, metadata, tasks, calls; and the turn."""
+    """What every client has: connections, metadata, tasks, calls, operations; and the turn.
+
+    Between turns users begin operations and tell the core things; nothing of that waits, and the
+    time is an argument wherever it matters.
+    """
 
     # For the warning about what lasts.
     what_waits = "a request waits"
@@ -36,22 +42,25 @@ class ClientCore:
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         self.settings = settings
         self.random = random
-        self.now_ms = now_ms
-        self.now_wall_ms = 0
         self.is_closed = False
         self.tasks = Tasks(now_ms)
+        self.operations = Operations(self.tasks)
         self.connections = Connections(settings, self.tasks, random)
         self.metadata = Metadata()
         self.refresh = Refresh(self.connections, self.metadata, settings.metadata_age_ms_max)
         routing = Routing(self.connections, self.metadata, self.refresh)
         self.errands = Errands(self.connections, routing)
+        self.turned_ms = now_ms
         self._planned_ms = now_ms
-        self._reminder = Reminder(self.tasks, lambda: self.trouble, self.what_waits)
+        self._reminder = Reminder(self.tasks, self.trouble, self.what_waits)
+        self._wants_refresh = False
 
-    def turn(self, events: Sequence[LinkEvent], now_ms: int, now_wall_ms: int) -> list[Output]:
-        """Handle the events, run what is due, send what can be sent."""
-        self.now_ms = now_ms
-        self.now_wall_ms = now_wall_ms
+    def turn(
+        self, events: Sequence[LinkEvent], now_ms: int, now_wall_ms: int
+    ) -> list[Output | Notice]:
+        """Handle the events, run what is due, send what can be sent, give notice of what ended."""
+        self._refresh_if_wanted(now_ms)
+        self.turned_ms = now_ms
         for event in events:
             self.connections.handle(event, now_ms)
         # When the process was stopped, what arrived meanwhile may not be read to its end: the
@@ -60,10 +69,12 @@ class ClientCore:
         if not (is_stalled and events):
             self.tasks.advance(now_ms)
         self.work(now_ms)
+        self.operations.look(now_ms)
+        self._refresh_if_wanted(now_ms)
         self._reminder.work(self.is_waiting, now_ms)
         due_ms = self.next_due_ms()
         self._planned_ms = now_ms if due_ms is None else max(due_ms, now_ms)
-        return self.connections.take_outputs()
+        return [*self.connections.take_outputs(), *self.operations.take_notices()]
 
     def work(self, now_ms: int) -> None:
         """For subclasses: send what can be sent now."""
@@ -72,30 +83,68 @@ class ClientCore:
         """When to turn at the latest, without any event; None: no time is known."""
         return self.tasks.next_due_ms()
 
-    def begin_call(self, call: Call[Any, Any], timeout_ms: int) -> None:
+    def begin_call(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:
         """Ask something of the cluster; ends as `call.is_done`."""
-        self.errands.ask(call, timeout_ms, self.now_ms)
+        self.errands.ask(call, timeout_ms, now_ms)
+
+    def begin_topic_query(self, topic: str, timeout_ms: int, now_ms: int) -> TopicQuery:
+        """Learn the partitions of a topic."""
+        self.track(topic)
+        query = TopicQuery(self.operations, self.metadata, topic, self.topic_error)
+        return self.operations.begin(query, timeout_ms, now_ms)
+
+    def topic_error(self, topic: str, waited_ms: int, now_ms: int) -> ClientError:
+        """Return why a topic is still not known after so long."""
+        reason = self.refresh.last_error
+        if reason is not None:
+            return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
+        return self.metadata.error_of(topic, now_ms)
 
     def track(self, topic: str) -> None:
         """Have the metadata of this topic asked for, now and as long as it is in use."""
         if self.metadata.track(topic):
-            self.refresh.want(self.now_ms)
+            self.want_refresh()
+
+    def want_refresh(self) -> None:
+        """Have the next turn ask for metadata."""
+        self._wants_refresh = True
+
+    def _refresh_if_wanted(self, now_ms: int) -> None:
+        if self._wants_refresh:
+            self._wants_refresh = False
+            self.refresh.want(now_ms)
 
     @property
     def is_waiting(self) -> bool:
         """Somebody wants something of the cluster, so trouble with it is worth a warning."""
         return self.errands.are_waiting
 
-    @property
-    def trouble(self) -> str:
-        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+    def trouble(self, now_ms: int) -> str:
+        """Return why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
         error = self.refresh.last_error
-        return str(error) if error is not None else self.connections.silence(self.now_ms)
+        return str(error) if error is not None else self.connections.silence(now_ms)
 
-    def close(self) -> None:
+    # --- Turns while no user waits
+
+    @property
+    def has_work(self) -> bool:
+        """Whether something is left to do before the client may be given up."""
+        return False
+
+    @property
+    def unattended_due_ms(self) -> int | None:
+        """When a turn is needed although no user waits; None: not at all."""
+        return None
+
+    def needs_turns(self, now_ms: int) -> bool:
+        """Return whether turns have to go on although no user waits, once they have begun."""
+        return False
+
+    def close(self, now_ms: int) -> None:
         """Close the connections; what waits fails with ClientClosed."""
         self.is_closed = True
         self._reminder.stop()
         error = ClientClosed("the client was closed")
         self.errands.fail_all(error)
-        self.connections.close(error, self.now_ms)
+        self.connections.close(error, now_ms)
+        self.operations.fail_all(error)

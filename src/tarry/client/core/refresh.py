@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.client.core.connections import Connections
-from tarry.client.core.events import METADATA_CHANGED, Notice
 from tarry.client.core.metadata import LeaderHint, Metadata
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
@@ -94,7 +93,6 @@ class Refresh:
         self.metadata.apply(answer, now_ms)
         addresses = {key: one.address for key, one in self.metadata.brokers.items()}
         self.connections.set_brokers(addresses, source, now_ms)
-        self.connections.put(Notice(METADATA_CHANGED))
         if self.metadata.needs_refresh or self._is_wanted_again:
             self.want(now_ms)
         else:
@@ -104,7 +102,6 @@ class Refresh:
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = error
-        self.connections.put(Notice(METADATA_CHANGED))
         self.want(now_ms)
 
 

@@ -25,7 +25,7 @@ PAUSE_MS_MAX: Final = 60_000
 class Reminder:
     """Looks at the trouble twice a second while `work` says that somebody waits."""
 
-    def __init__(self, tasks: Tasks, trouble: Callable[[], str], what_waits: str) -> None:
+    def __init__(self, tasks: Tasks, trouble: Callable[[int], str], what_waits: str) -> None:
         self._tasks = tasks
         self._trouble = trouble
         self._what_waits = what_waits
@@ -47,7 +47,7 @@ class Reminder:
         self._tasks.cancel(self._look)
 
     def _on_look(self, now_ms: int) -> None:
-        trouble = self._trouble()
+        trouble = self._trouble(now_ms)
         if not trouble:
             self._since_ms = -1
             return

@@ -1,22 +1,23 @@
 """Driver: turns a core and waits for its sockets.  One thread drives at a time.
 
 Whoever waits drives the sockets himself, so that a call and its answer cost no thread switch;
-others that wait are told after each turn and take over when the driver leaves.  `lock` guards the
-core; the sockets belong to whoever holds the role.
+others that wait are woken when the core gives notice of what they wait for, and take over when the
+driver leaves.  `lock` guards the core; the sockets belong to whoever holds the role.
 """
 
 from __future__ import annotations
 
 import os
 import threading
-import time
 from collections.abc import Callable, Sequence
-from random import SystemRandom
-from typing import Final
+from typing import Any, Final, Generic, TypeVar
 
 from tarry.client.core.core import ClientCore
+from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
 from tarry.client.errors import ClientClosed, ClientForked
 from tarry.client.settings import ClientSettings
+from tarry.client.sync.background import Background
+from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.sockets import Sockets
 from tarry.link.events import LinkEvent
 
@@ -26,37 +27,34 @@ POLL_MS_MAX: Final = 500
 # A turn takes milliseconds; a driver that does not leave in this time never will.
 CLOSE_SECONDS_MAX: Final = 5
 
-
-def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
-
-
-def wall_ms() -> int:
-    return time.time_ns() // 1_000_000
-
-
-def system_random() -> SystemRandom:
-    return SystemRandom()
+Core = TypeVar("Core", bound=ClientCore)
 
 
 # Told why the cluster cannot be reached, "" if nothing seems wrong, None when a wait is over.
 Tell = Callable[[str | None], None]
 
+# Begins an operation of the core, given its timeout and the time.
+Begin = Callable[[int, int], Operation[Answer]]
 
-class Driver:
-    """The sockets, the clock and the turns of one core."""
 
-    def __init__(self, core: ClientCore, settings: ClientSettings) -> None:
-        self.core = core
+class Driver(Generic[Core]):
+    """The sockets, the clock, the threads and the turns of one core."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        make_core: Callable[[Driver[Core]], Core],
+        thread: str = "",
+        nap_ms: int = 0,
+    ) -> None:
+        self.core = make_core(self)
         self.settings = settings
         self.lock = threading.Lock()
-        self.changed = threading.Condition(self.lock)
         self.is_closed = False
-        # When somebody drove last, so that the sender's thread need not.
-        self.driven_ms = 0
+        self.background = Background(self, thread, nap_ms)
         self._role = threading.Lock()
         self._is_leave_asked = False
-        self._waiters = 0
+        self._waiting: dict[Operation[Any], threading.Condition] = {}
         self._sockets = Sockets(settings)
         self._process_id = os.getpid()
 
@@ -85,52 +83,67 @@ class Driver:
         words.append("closed" if self.is_closed else "")
         return f"<{' '.join(word for word in words if word)}>"
 
-    # --- Waiting
+    # --- Operations
 
-    def wait(self, is_done: Callable[[], bool], timeout_ms: int) -> bool:
-        """Drive, or let others drive, until `is_done()` (asked with the lock held) or the time is
-        up; returns whether it is done."""
-        deadline_ms = monotonic_ms() + timeout_ms
-        while True:
+    def perform(
+        self,
+        begin: Begin[Answer],
+        timeout: float | None,
+        default_ms: int,
+        call_back: Callable[[Callback], None] | None = None,
+        tell: Tell | None = None,
+    ) -> Answer:
+        """Begin an operation and take its steps to the end; returns the answer, raises why there
+        is none.  `timeout` is in seconds; without one it is `default_ms`.  `tell` is called again
+        and again while it waits."""
+        timeout_ms = default_ms if timeout is None else int(timeout * 1000)
+        self.check_usable()
+        with self.lock:
+            operation = begin(timeout_ms, monotonic_ms())
+        try:
+            while True:
+                with self.lock:
+                    step = operation.step(monotonic_ms())
+                    self.background.look()
+                if isinstance(step, Done):
+                    return step.answer
+                if isinstance(step, Callback):
+                    assert call_back is not None
+                    call_back(step)
+                    with self.lock:
+                        operation.end_callback(monotonic_ms())
+                else:
+                    self._wait(operation, tell)
+        finally:
+            with self.lock:
+                operation.end(monotonic_ms())
+                self.background.look()
+            if tell is not None:
+                tell(None)
+
+    def _wait(self, operation: Operation[Any], tell: Tell | None) -> None:
+        """Drive, or let others drive, until the core gives notice of the operation."""
+        while not operation.is_ready:
             self.check_usable()
             if self._role.acquire(blocking=False):
-                try:
-                    self._is_leave_asked = False
-                    done = self._drive(is_done, deadline_ms, yields=False)
-                finally:
-                    self._leave()
-                if not done:
-                    self.check_usable()
-                return done
-            with self.changed:
-                if is_done():
-                    return True
-                left_ms = deadline_ms - monotonic_ms()
-                if left_ms <= 0:
-                    return False
-                if self._role.locked():
+                self._drive_in_role(lambda now_ms: operation.is_ready, tell)
+                continue
+            with self.lock:
+                if self._role.locked() and not operation.is_ready:
                     self.ask_to_leave()
-                    self._waiters += 1
-                    self.changed.wait(left_ms / 1000)
-                    self._waiters -= 1
+                    self._waiting[operation] = threading.Condition(self.lock)
+                    self._waiting[operation].wait()
+                    del self._waiting[operation]
 
-    def drive_in_background(self, is_done: Callable[[], bool], timeout_ms: int) -> None:
-        """Drive until it is done, the time is up, or somebody who waits wants the role."""
-        if not self._role.acquire(blocking=False):
-            return
-        try:
-            self._is_leave_asked = False
-            self._drive(is_done, monotonic_ms() + timeout_ms, yields=True)
-        finally:
-            self._leave()
+    def drive_in_background(self) -> None:
+        """Drive while turns are needed, until somebody who waits wants the role."""
+        if self._role.acquire(blocking=False):
+            self._drive_in_role(lambda now_ms: not self.core.needs_turns(now_ms), yields=True)
 
     def nudge(self) -> None:
         """One turn without waiting; if somebody else drives, he is told that there is work."""
         if self._role.acquire(blocking=False):
-            try:
-                self._drive(_at_once, 0, yields=False)
-            finally:
-                self._leave()
+            self._drive_in_role(lambda now_ms: True)
         else:
             self.ask_to_leave()
 
@@ -139,74 +152,63 @@ class Driver:
         self._is_leave_asked = True
         self._sockets.wake()
 
-    def _leave(self) -> None:
-        self._role.release()
-        with self.changed:
-            if self._waiters:
-                self.changed.notify_all()
-
     # --- Turns, with the role
 
-    def _drive(self, is_done: Callable[[], bool], deadline_ms: int, *, yields: bool) -> bool:
-        # What came while nobody drove is read before anything is judged by the time.
-        events: Sequence[LinkEvent] = self._sockets.poll(0)
-        while True:
-            now_ms = monotonic_ms()
+    def _drive_in_role(
+        self, is_done: Callable[[int], bool], tell: Tell | None = None, *, yields: bool = False
+    ) -> None:
+        try:
+            self._is_leave_asked = False
+            # What came while nobody drove is read before anything is judged by the time.
+            events: Sequence[LinkEvent] = self._sockets.poll(0)
+            while not self.is_closed:
+                now_ms = monotonic_ms()
+                with self.lock:
+                    outputs = self.core.turn(events, now_ms, wall_ms())
+                    done = is_done(now_ms)
+                    due_ms = self.core.next_due_ms()
+                    trouble = self.core.trouble(now_ms) if tell is not None else ""
+                    self._give_notice(outputs)
+                self._sockets.perform(outputs)
+                if done or (yields and (self._is_leave_asked or self.background.is_stopping)):
+                    return
+                if tell is not None:
+                    tell(trouble)
+                wait_ms = POLL_MS_MAX if due_ms is None else max(due_ms - now_ms, 0)
+                events = self._sockets.poll(min(wait_ms, POLL_MS_MAX))
+        finally:
+            self._leave()
+
+    def _give_notice(self, outputs: Sequence[object]) -> None:
+        """Wake those whose operations may go on; with the lock held."""
+        if self._waiting:
+            for output in outputs:
+                if isinstance(output, Notice) and output.operation in self._waiting:
+                    self._waiting[output.operation].notify()
+
+    def _leave(self) -> None:
+        self._role.release()
+        if self._waiting:
             with self.lock:
-                outputs = self.core.turn(events, now_ms, wall_ms())
-                done = is_done()
-                due_ms = self.core.next_due_ms()
-                if self._waiters:
-                    self.changed.notify_all()
-            self.driven_ms = now_ms
-            self._sockets.perform(outputs)
-            left_ms = deadline_ms - now_ms
-            is_over = left_ms <= 0 or self.is_closed or (yields and self._is_leave_asked)
-            if done or is_over:
-                return done
-            wait_ms = min(left_ms, POLL_MS_MAX)
-            if due_ms is not None:
-                wait_ms = min(wait_ms, max(due_ms - now_ms, 0))
-            events = self._sockets.poll(wait_ms)
+                self._wake_all()
+
+    def _wake_all(self) -> None:
+        """Have one of those who wait take over; with the lock held."""
+        for condition in self._waiting.values():
+            condition.notify()
 
     def close(self) -> None:
         """Close the core and the sockets.  Whoever waits gets ClientClosed."""
         if self.is_closed:
             return
         self.is_closed = True
+        self.background.stop()
         self.ask_to_leave()
         # A driver looks at `is_closed` after each poll, which has just been ended.
         has_role = self._role.acquire(timeout=CLOSE_SECONDS_MAX)
-        with self.changed:
-            self.core.close()
-            self.changed.notify_all()
+        with self.lock:
+            self.core.close(monotonic_ms())
+            self._wake_all()
         self._sockets.close()
         if has_role:
             self._role.release()
-
-
-def _at_once() -> bool:
-    return True
-
-
-def wait_telling(
-    driver: Driver,
-    core: ClientCore,
-    is_done: Callable[[], bool],
-    timeout_ms: int,
-    tell: Tell | None,
-) -> bool:
-    """Wait as `driver.wait` does, and `tell` again and again how it stands."""
-    if tell is None:
-        return driver.wait(is_done, timeout_ms)
-
-    def look() -> bool:
-        if is_done():
-            return True
-        tell(core.trouble)
-        return False
-
-    try:
-        return driver.wait(look, timeout_ms)
-    finally:
-        tell(None)

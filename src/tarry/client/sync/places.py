@@ -5,19 +5,21 @@ The part of a consumer that needs no group: metadata, seeking, pausing, offsets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
+from random import SystemRandom
 
 from tarry.client.core.arguments import check_offset, place_of, places_of
-from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset, OffsetQuery
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.operation import Answer
 from tarry.client.core.outgoing import check_timestamp, check_topic
 from tarry.client.settings import ConsumerSettings
-from tarry.client.sync.driver import Driver, Tell, monotonic_ms, system_random, wait_telling
+from tarry.client.sync.clock import monotonic_ms
+from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
-from tarry.client.sync.handed_out import HandedOut
-from tarry.link.errors import ClientError, timed_out
 
 Place = tuple[str, int]
 
@@ -27,37 +29,22 @@ class PlacesReader:
 
     def __init__(self, settings: ConsumerSettings) -> None:
         self.settings = settings
-        self._core = GroupConsumerCore(settings, system_random(), monotonic_ms())
-        self._driver = Driver(self._core, settings)
+        self._driver = Driver(
+            settings,
+            lambda driver: GroupConsumerCore(settings, SystemRandom(), monotonic_ms()),
+            "tarry-keeper",
+        )
+        self._core = self._driver.core
         self._exclusive = Exclusive("a Consumer")
         # Told again and again while a question to the cluster waits.
         self.on_wait: Tell | None = None
-        # What an iteration has not yielded yet.
-        self._handed_out: HandedOut | None = None
 
     # --- What is read
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
         """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         check_topic(topic)
-        core = self._core
-
-        def is_settled() -> bool:
-            missing = core.metadata.is_missing(topic, core.now_ms)
-            return missing or core.metadata.topic(topic) is not None
-
-        with self._told():
-            core.track(topic)
-        with self._entered():
-            self._wait(is_settled, timeout)
-        known = core.metadata.topic(topic)
-        if known is not None:
-            return list(known.partitions)
-        reason = core.refresh.last_error
-        if reason is not None:
-            waited_ms = self._timeout_ms(timeout)
-            raise timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
-        raise core.metadata.error_of(topic, core.now_ms)
+        return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
 
     def assign(self, places: Iterable[Place]) -> None:
         """Read these partitions, and no others: those that were read already go on, others begin
@@ -151,70 +138,30 @@ class PlacesReader:
         return self._offsets(dict(times), timeout)
 
     def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:
-        query = OffsetQuery(wanted)
-        with self._told() as core:
-            core.begin_query(query)
-        with self._entered():
-            is_done = self._wait(lambda: query.is_done, timeout)
-        with self._driver.lock:
-            query.end(self._core.lookup)
-        if not is_done:
-            raise self._unanswered(query, self._timeout_ms(timeout))
-        found: dict[Place, int] = {}
-        for place, answer in query.answers.items():
-            if isinstance(answer, ClientError):
-                raise answer
-            assert isinstance(answer, FoundOffset)
-            found[place] = answer.offset
-        return found
-
-    def _unanswered(self, query: OffsetQuery, waited_ms: int) -> ClientError:
-        core = self._core
-        for topic, partition in query.wanted:
-            leader = core.metadata.leader_of(topic, partition)
-            if leader is None:
-                reason = core.refresh.last_error
-                if reason is not None:
-                    return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
-                return core.metadata.error_of(topic, core.now_ms, partition)
-            failure = core.connections.failure_of(leader.leader_id)
-            if (topic, partition) not in query.answers and failure is not None:
-                return timed_out("the leader told no offset", waited_ms, failure)
-        return timed_out("the leaders did not tell their offsets", waited_ms, None)
+        return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     @property
     def trouble(self) -> str:
         """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble
+        return self._core.trouble(monotonic_ms())
 
     def positions(self) -> list[PartitionPosition]:
         """Where each assigned partition stands."""
         return list(self._core.fetcher.positions.values())
 
-    # --- For those who poll
-
-    @contextmanager
-    def _entered(self) -> Iterator[None]:
-        """One thread at a time."""
-        with self._exclusive:
-            self._driver.check_usable()
-            yield
+    # --- Waiting
 
     @contextmanager
     def _told(self) -> Iterator[GroupConsumerCore]:
-        """The core, to be told something: nobody turns it meanwhile, its time is right, and what
-        an iteration did not yield is back."""
-        with self._entered(), self._driver.lock:
-            core = self._core
-            core.now_ms = monotonic_ms()
-            if self._handed_out is not None:
-                self._handed_out.give_back(core)
-                self._handed_out = None
-            yield core
+        """The core, to be told or asked something: by one thread at a time, while nobody turns it;
+        what an iteration did not yield is back."""
+        with self._exclusive:
+            self._driver.check_usable()
+            with self._driver.lock:
+                self._core.take_back()
+                yield self._core
 
-    def _timeout_ms(self, timeout: float | None) -> int:
-        return self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
-
-    def _wait(self, is_done: Callable[[], bool], timeout: float | None) -> bool:
-        timeout_ms = self._timeout_ms(timeout)
-        return wait_telling(self._driver, self._core, is_done, timeout_ms, self.on_wait)
+    def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
+        limit_ms = self.settings.api_timeout_ms
+        with self._exclusive:
+            return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)

@@ -10,9 +10,12 @@ raises `DeliveryFailed` from `flush` or at the end of the `with` block.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import warnings
 from collections.abc import Mapping
+from functools import partial
+from random import SystemRandom
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -29,18 +32,17 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
-from tarry.client.errors import BufferFull
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
-from tarry.client.sync.delivery import Delivery
-from tarry.client.sync.driver import Tell, monotonic_ms, system_random, wait_telling, wall_ms
-from tarry.link.errors import ClientError, timed_out
+from tarry.client.sync.clock import monotonic_ms, wall_ms
+from tarry.client.sync.driver import Driver, Tell
+from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
 class Receipt(batch.Receipt):
-    """What became of one record; `result` waits for it."""
+    """What became of one record; `result` waits for it, also when nobody holds the producer."""
 
     __slots__ = ()
 
@@ -49,9 +51,16 @@ class Receipt(batch.Receipt):
 
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """
-        delivery = self.owner
-        assert isinstance(delivery, Delivery)
-        delivery.wait_for(self, timeout)
+        driver = self.owner
+        assert isinstance(driver, Driver)
+        if not self.is_done:
+            limit_ms = driver.core.producer_settings.delivery_timeout_ms
+            driver.perform(partial(driver.core.begin_wait, self), timeout, limit_ms)
+            return self
+        with driver.lock:
+            error = self.error
+        if error is not None:
+            raise error
         return self
 
 
@@ -64,15 +73,19 @@ class Producer:
         **arguments: Unpack[ProducerArguments],
     ) -> None:
         check_settings("Producer", settings)
-        self.settings = ProducerSettings(settings, **arguments)
-        self._core = ProducerCore(self.settings, system_random(), monotonic_ms())
-        self._delivery = Delivery(self.settings, self._core)
-        self._driver = self._delivery.driver
-        self._thread = self._delivery.thread
-        self._core.accumulator.receipt_type = Receipt
-        self._core.accumulator.owner = self._delivery
+        self.settings = made = ProducerSettings(settings, **arguments)
+        self._driver = Driver(
+            made,
+            lambda driver: ProducerCore(made, SystemRandom(), monotonic_ms(), Receipt, driver),
+            "tarry-sender",
+            max(made.linger_ms, 1),
+        )
+        self._core = self._driver.core
         # Told again and again while `partition_count` waits.
         self.on_wait: Tell | None = None
+        # A program that ends without a close still delivers.
+        self._at_exit = partial(_close_at_exit, self._driver)
+        atexit.register(self._at_exit)
 
     # --- Records
 
@@ -108,89 +121,33 @@ class Producer:
         key = content_of("key", key)
         pairs = None if headers is None else pairs_of(headers) or None
         with driver.lock:
-            core.now_ms = monotonic_ms()
             closed_before = core.accumulator.batches_closed
-            receipt = core.append(topic, place, timestamp, key, value, pairs)
-            if receipt is not None:
-                self._thread.on_send(core.now_ms)
+            receipt = core.append(topic, place, timestamp, key, value, pairs, now_ms=monotonic_ms())
             # A batch is full: one turn sends it.
             is_due = core.accumulator.batches_closed != closed_before
+            if not driver.background.is_awake:
+                driver.background.look()
         if receipt is None:
-            receipt = self._send_later(topic, place, timestamp, key, value, pairs)
+            record = (topic, place, timestamp, key, value, pairs)
+            limit_ms = self.settings.block_ms_max
+            receipt = driver.perform(partial(core.begin_send, record), None, limit_ms)
         elif is_due:
             driver.nudge()
         assert isinstance(receipt, Receipt)
         return receipt
 
-    def _send_later(
-        self,
-        topic: str,
-        place: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: list[tuple[str, bytes | None]] | None,
-    ) -> batch.Receipt:
-        """Wait for metadata or for room, then take the record."""
-        core = self._core
-        attempt = _Attempt()
-
-        def try_again() -> bool:
-            core.now_ms = monotonic_ms()
-            try:
-                attempt.receipt = core.append(topic, place, timestamp, key, value, headers)
-            except ClientError as error:
-                attempt.error = error
-            return attempt.receipt is not None or attempt.error is not None
-
-        with self._driver.lock:
-            # Room comes only from what is sent.
-            core.begin_flush()
-        if self._driver.wait(try_again, self.settings.block_ms_max):
-            if attempt.error is not None:
-                raise attempt.error
-            assert attempt.receipt is not None
-            with self._driver.lock:
-                self._thread.on_send(core.now_ms)
-            return attempt.receipt
-        with self._driver.lock:
-            raise self._no_room(topic, self.settings.block_ms_max)
-
-    def _no_room(self, topic: str, waited_ms: int) -> ClientError:
-        core = self._core
-        if core.metadata.topic(topic) is None:
-            reason = core.refresh.last_error
-            if reason is not None:
-                return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
-            error = core.metadata.error_of(topic, core.now_ms)
-            # Nobody waits for it any more; the next `send` asks again.
-            core.metadata.untrack(topic)
-            return error
-        return BufferFull(
-            f"buffer.memory ({self.settings.buffer_bytes} bytes) stayed full for {waited_ms} ms"
-        )
-
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
         """How many partitions a topic has; waits for metadata.  Raises UnknownTopic."""
         check_topic(topic)
-        core = self._core
-        timeout_ms = self.settings.block_ms_max if timeout is None else int(timeout * 1000)
-
-        def is_settled() -> bool:
-            return core.partition_count(topic) > 0 or core.metadata.is_missing(topic, core.now_ms)
-
-        wait_telling(self._driver, core, is_settled, timeout_ms, self.on_wait)
-        with self._driver.lock:
-            count = core.partition_count(topic)
-            if count == 0:
-                raise self._no_room(topic, timeout_ms)
-        return count
+        begin = partial(self._core.begin_topic_query, topic)
+        limit_ms = self.settings.block_ms_max
+        return len(self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait))
 
     @property
     def trouble(self) -> str:
         """Why records do not get out at the moment; empty if nothing seems wrong."""
         with self._driver.lock:
-            return self._core.trouble
+            return self._core.trouble(monotonic_ms())
 
     @property
     def settled(self) -> int:
@@ -214,17 +171,23 @@ class Producer:
         """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
         `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
         are not done."""
-        self._delivery.flush(timeout)
+        limit_ms = self.settings.delivery_timeout_ms
+        self._driver.perform(self._core.begin_flush, timeout, limit_ms)
 
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
         if not self._driver.is_closed:
-            self._delivery.close(timeout)
+            limit_ms = self.settings.close_timeout_ms
+            try:
+                self._driver.perform(self._core.begin_flush, timeout, limit_ms)
+            finally:
+                self.abort()
 
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
-        self._delivery.abort()
+        atexit.unregister(self._at_exit)
+        self._driver.close()
 
     def __repr__(self) -> str:
         return self._driver.describe(self)
@@ -251,14 +214,19 @@ class Producer:
 
     def __del__(self) -> None:
         # A producer whose settings were refused has none.
-        delivery = getattr(self, "_delivery", None)
-        if delivery is not None and not delivery.driver.is_closed:
+        driver = getattr(self, "_driver", None)
+        if driver is not None and not driver.is_closed:
             warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
-            delivery.abandon()
+            # What it took is still sent.
+            if not driver.background.abandon():
+                driver.close()
 
 
-class _Attempt:
-    """What `_send_later` got."""
-
-    receipt: batch.Receipt | None = None
-    error: ClientError | None = None
+def _close_at_exit(driver: Driver[ProducerCore]) -> None:
+    if not driver.is_closed and not driver.is_forked:
+        if not driver.background.is_abandoned:
+            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
+        try:
+            driver.perform(driver.core.begin_flush, None, driver.settings.close_timeout_ms)
+        finally:
+            driver.close()

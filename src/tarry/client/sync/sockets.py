@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.base.doors import connected_to, disconnected, received
-from tarry.client.core.events import Output
+from tarry.client.core.operation import Notice
 from tarry.client.settings import ClientSettings
-from tarry.link.events import Address, Close, Connect, LinkEvent, Resolve, Resolved, Send
+from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
 
 # One read: a fetch answer of 1 MiB takes four of them, small answers waste nothing.
 READ_BYTES: Final = 256 * 1024
@@ -54,7 +54,7 @@ class Sockets:
 
     # --- Outputs
 
-    def perform(self, outputs: Sequence[Output]) -> None:
+    def perform(self, outputs: Sequence[Output | Notice]) -> None:
         """Do what the core asked for; failures come back as events of the next poll."""
         for output in outputs:
             if isinstance(output, Send):

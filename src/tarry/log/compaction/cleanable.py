@@ -7,6 +7,8 @@ recovery point is missing, the log asks for one.
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 from tarry.log.config import INT64_MAX
 from tarry.log.log import Log
 from tarry.log.retention import newest_ms
@@ -50,15 +52,19 @@ class Cleanable:
             self.is_overdue or dirty_bytes / total_bytes > ratio_min
         )
 
+    def maybe_ask_for_recovery_point(self) -> None:
+        """Let the next round of recovery points take the log, if only that is missing."""
+        self.log.recovery_point.is_wanted = self.needs_recovery_point
+
 
 def find_cleanable(log: Log, limit_offset: int, now_wall_ms: int) -> Cleanable:
     """What can be compacted below `limit_offset`: where the high watermark's segment begins."""
     cleanable = Cleanable(log, max(log.compaction.cleaned_offset, log.log_start_offset))
-    if log.is_closed or log.flaw_offset >= 0 or log.recovery_limit >= 0:
+    if log.is_closed or log.flaw_offset >= 0 or log.recovery_point.limit_offset >= 0:
         return cleanable
     recovery_offset = log.recovery_point.offset
     latest_ms = now_wall_ms - log.config.min_compaction_lag_ms
-    for segment, following in zip(log.segments, log.segments[1:], strict=False):
+    for segment, following in pairwise(log.segments):
         if following.base_offset > limit_offset:
             break
         if following.base_offset <= cleanable.start_offset:

@@ -165,8 +165,7 @@ class Compaction:
         self.passes += 1
         self.end_offset = start_offset
         self._sources = []
-        for index in range(log.segment_index(start_offset), len(log.segments)):
-            segment = log.segments[index]
+        for segment in log.segments_from(start_offset):
             if segment.base_offset < self.target_offset:
                 self._sources.append(segment)
         self._source = 0
@@ -276,8 +275,7 @@ class Compaction:
         """Where the segment behind a source begins: there is one, since the last one stays."""
         if index + 1 < len(self._sources):
             return self._sources[index + 1].base_offset
-        log = self.log
-        return log.segments[log.segment_index(self._sources[index].base_offset) + 1].base_offset
+        return self.log.segments_from(self._sources[index].base_offset)[1].base_offset
 
     def _copy(self, effort: Effort) -> i64:
         """Copy one batch, or as much of it as the effort allows; a flush to wait for, or GO_ON."""
@@ -407,19 +405,15 @@ class Compaction:
         segment.cover(output.row())
         segment.has_file = True
         segment.has_gaps = True
-        first = log.segment_index(output.sources[0].base_offset)
-        log.segments[first : first + len(output.sources)] = [segment]
-        for source in output.sources:
-            log.files.forget(source)
-            source.close()
+        log.replace_segments(output.sources, segment)
         for path in output.replaced:
             log.disk.begin_remove(path)
         for source in output.sources[1:]:
             for path in source.file_paths():
                 log.disk.begin_remove(path)
-        log.compaction.cleaned_offset = checkpoint.cleaned_offset
-        log.compaction.end_offset = checkpoint.end_offset
-        log.compaction.swaps += 1
+        state = log.compaction
+        state.take_over(state.generation, checkpoint.cleaned_offset, checkpoint.end_offset)
+        state.swaps += 1
         self.bytes_before += output.source_bytes
         self.bytes_after += output.size
         self._output = None

@@ -17,7 +17,7 @@ from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.batch_walk import Flaw
 from tarry.log.index.epoch_index import EPOCH_FILE
-from tarry.log.log import FlushMark, Log
+from tarry.log.log import Log
 from tarry.log.recovery.points import (
     EMPTY_SNAPSHOT,
     RECOVERY_POINTS_FILE,
@@ -25,8 +25,8 @@ from tarry.log.recovery.points import (
     encode_recovery_points,
 )
 from tarry.log.recovery.snapshot import remove_old_snapshots, write_snapshot
-from tarry.log.segment import Segment
-from tarry.log.truncation import row_below
+from tarry.log.recovery.truncation import row_below
+from tarry.log.unflushed import FlushMark
 
 logger = logging.getLogger("tarry.log")
 
@@ -62,7 +62,7 @@ class SavedLog:
         self.epochs_version = -1
         self.written_bytes = log.written_bytes
         self.swaps: int = log.compaction.swaps
-        self.condemned: list[Segment] = []
+        self.condemned = log.condemned
         # The row is in the new file; if not, the log was given up in the meantime.
         self.is_written = False
 
@@ -138,7 +138,7 @@ class RecoveryPointWriter:
         self._end()
         self._save_failure = ""
         # What a failed write left was cut off, and that cut may be all there is to flush.
-        changed = [log for log in self.logs.values() if log.has_changed or log.unflushed.segments]
+        changed = [log for log in self.logs.values() if log.has_changed or log.has_unflushed_bytes]
         directories: dict[str, None] = {}
         for log in changed:
             if len(self._unflushed) + len(directories) >= FILES_PER_ROUND_MAX:
@@ -165,7 +165,7 @@ class RecoveryPointWriter:
             if log.flaw_offset < 0:
                 continue
             try:
-                log.unflushed.mark(log.end_position(), files, directories)
+                log.mark_flush(files, directories)
             except (StorageError, CorruptData) as error:
                 logger.warning("%s is not flushed: %s", log.directory, error)
 
@@ -175,11 +175,11 @@ class RecoveryPointWriter:
 
     def _is_due(self, log: Log, now_ms: int) -> bool:
         point = log.recovery_point
-        if log.recovery_limit >= 0:
+        if point.limit_offset >= 0:
             return log.has_changed
         if log.written_bytes - point.written_bytes >= self.recovery_point_bytes:
             return True
-        if log.compaction.needs_recovery_point and log.has_changed:
+        if point.is_wanted and log.has_changed:
             return True
         if log.condemned or log.coming_start_offset > log.log_start_offset:
             return True
@@ -263,18 +263,13 @@ class RecoveryPointWriter:
         self._forgotten_in_file = self._forgotten_in_writing
         for saved in self._saved:
             log = saved.log
-            log.is_checkpointing = False
+            log.recovery_point.is_under_way = False
             if log.is_closed or not saved.is_written:
                 continue
             self.rows[log.directory] = saved.row.encode()
             log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
             log.recovery_point.swaps = saved.swaps
-            condemned_before = len(log.condemned)
-            log.advance_log_start_offset(saved.row.log_start_offset)
-            for segment in saved.condemned + log.condemned[condemned_before:]:
-                log.condemned.remove(segment)
-                log.files.forget(segment)
-                segment.close()
+            for segment in log.release_below(saved.row.log_start_offset, saved.condemned):
                 for path in segment.file_paths():
                     if self.disk.exists(path):
                         self.disk.begin_remove(path)
@@ -293,7 +288,7 @@ class RecoveryPointWriter:
 
     def _end(self) -> None:
         for saved in self._saved:
-            saved.log.is_checkpointing = False
+            saved.log.recovery_point.is_under_way = False
         self._saved = []
         self._queue = []
         self._step = _IDLE
@@ -304,33 +299,32 @@ def _save_log(log: Log, files: list[LogFile], directories: dict[str, None]) -> S
     """Write what a recovery point at the written end relies on; name what has to be flushed."""
     disk = log.disk
     offset = log.written_end_offset
-    log.compaction.needs_recovery_point = False
-    row = RecoveryPoint(log.directory, log.unflushed.identity.text)
+    point = log.recovery_point
+    point.is_wanted = False
+    row = RecoveryPoint(log.directory, log.identity.text)
     row.log_start_offset = log.coming_start_offset
     row.recovery_offset = offset
     # Index files, snapshot and epochs get their names below, before the flush begins.
-    log.unflushed.names += 1
-    mark = log.unflushed.mark(log.end_position(), files, directories)
+    log.note_name()
+    mark = log.mark_flush(files, directories)
     for segment in log.segments:
         if segment is log.active:
             segment.seal()
         if segment.indexes.has_unsaved():
             segment.indexes.save(files)
-        row.segments.append(segment.row())
-    if 0 <= log.recovery_limit < row.recovery_offset:
+    row.segments = [segment.row() for segment in log.segments_from(row.log_start_offset)]
+    if 0 <= point.limit_offset < row.recovery_offset:
         _lower(log, row)
     else:
         _save_snapshot(log, row, files)
-    del row.segments[: log.segment_index(row.log_start_offset)]
     saved = SavedLog(log, mark, row)
-    saved.condemned = list(log.condemned)
-    if log.leader_epochs.version != log.recovery_point.epochs_version:
+    if log.leader_epochs.version != point.epochs_version:
         file = disk.open(f"{log.directory}/{EPOCH_FILE}{_TEMPORARY_SUFFIX}", create=True)
         file.truncate(0)
         file.append([log.leader_epochs.encode()])
         files.append(file)
         saved.epochs_version = log.leader_epochs.version
-    log.is_checkpointing = True
+    point.is_under_way = True
     return saved
 
 
@@ -346,10 +340,9 @@ def _save_snapshot(log: Log, row: RecoveryPoint, files: list[LogFile]) -> None:
 
 def _lower(log: Log, row: RecoveryPoint) -> None:
     """Bring the recovery point below a cut that waits for it."""
-    offset = log.recovery_limit
-    kept = log.segment_index(offset) + 1
-    segment = log.segments[kept - 1]
+    offset = log.recovery_point.limit_offset
+    segment = log.segments_from(offset)[0]
     row.recovery_offset = offset
-    del row.segments[kept:]
+    row.segments = [kept for kept in row.segments if kept.base_offset < segment.base_offset]
     position = segment.find(offset, segment.written_size)
-    row.segments[-1] = row_below(segment, position, offset)
+    row.segments.append(row_below(segment, position, offset))

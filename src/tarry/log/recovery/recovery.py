@@ -17,9 +17,10 @@ from tarry.base.errors import StorageError
 from tarry.log.batch_walk import BatchWalk, Flaw
 from tarry.log.compaction.checkpoint import COMPACTION_FILE, FoundCompaction, finish_swap
 from tarry.log.config import INT64_MAX, LogConfig
+from tarry.log.identity import Identity
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
-from tarry.log.log import Log, LogListener
+from tarry.log.log import Log
 from tarry.log.open_files import OpenFiles
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint
@@ -33,27 +34,9 @@ from tarry.log.segment import (
     segment_path,
 )
 from tarry.log.small_files import read_file
-from tarry.log.state import RecoveryReport
+from tarry.log.state import LogListener
 
 logger = logging.getLogger("tarry.log")
-
-
-def open_log(
-    disk: Disk,
-    directory: str,
-    config: LogConfig,
-    listener: LogListener | None,
-    point: RecoveryPoint | None,
-    was_clean: bool,
-) -> Log:
-    """Open or make the log in `directory` and make durable what was kept.
-
-    `point` is None when the recovery point is not known (the file was damaged).
-    """
-    listing = Listing(disk, directory)
-    log = recover_log(OpenFiles(disk), listing, config, listener, point, was_clean)
-    settle_logs(disk, [log])
-    return log
 
 
 def recover_log(
@@ -63,23 +46,30 @@ def recover_log(
     listener: LogListener | None,
     point: RecoveryPoint | None,
     was_clean: bool,
+    *,
+    identity: Identity,
 ) -> Log:
-    """The same without the flush, which `settle_logs` does once for many logs."""
+    """Open or make a log; `settle_logs` makes durable what was kept, once for many logs.
+
+    `point` is None when the recovery point is not known (the file was damaged).
+    """
     if not listing.is_there:
         files.disk.make_directory(listing.directory)
     compaction = finish_swap(files.disk, listing)
     recovery = _Recovery(files, listing, config, listener or LogListener())
     recovery.compaction = compaction
+    recovery.identity = identity
     log = recovery.run(point, was_clean)
-    # A recovery point is not written before the directory's own name is durable.
-    log.unflushed.is_directory_new = point is None or not point.segments
+    if point is None or not point.segments:
+        # A recovery point is not written before the directory's own name is durable.
+        log.note_new_directory()
     if (
         not listing.is_there
         or compaction.has_changed
         or recovery.has_uncovered_names(point, was_clean)
     ):
         # A kill -9 leaves names that can be read and are not durable: flush them with their bytes.
-        log.unflushed.names += 1
+        log.note_name()
     return log
 
 
@@ -108,7 +98,7 @@ class _Recovery:
         self.base_offsets = listing.base_offsets
         self.config = config
         self.listener = listener
-        self.report = RecoveryReport(listing.directory)
+        self.identity = Identity(listing.directory, b"")
         self.compaction = FoundCompaction()
         # Segments that begin below it may have gaps.
         self.gaps_end_offset = 0
@@ -147,13 +137,11 @@ class _Recovery:
             last_base_offset = self.base_offsets[-1]
         self.gaps_end_offset = self.compaction.gaps_end_offset(last_base_offset)
         log = self._covered_log(rows)
-        log.log_start_offset = log_start_offset
-        log.coming_start_offset = log_start_offset
         self._take_over_compaction(log)
         self._restore_derived(log, point, recovery_offset)
         self._scan(log)
         log.leader_epochs.truncate_start(log_start_offset)
-        log.open_at(self.end_offset, recovery_offset)
+        log.open_at(log_start_offset, self.end_offset, recovery_offset)
         if point is not None and point.segments:
             log.recovery_point.take_over(point, 0, self.loaded_epochs_version)
         self._tell(log)
@@ -173,13 +161,11 @@ class _Recovery:
     def _take_over_compaction(self, log: Log) -> None:
         found = self.compaction.checkpoint
         if found is not None:
-            log.compaction.generation = found.generation
-            log.compaction.cleaned_offset = found.cleaned_offset
-            log.compaction.end_offset = found.end_offset
+            log.compaction.take_over(found.generation, found.cleaned_offset, found.end_offset)
         elif self.compaction.is_damaged:
             logger.warning("%s: %s is damaged", self.directory, COMPACTION_FILE)
             # The file that takes its place has to go on telling where gaps may be.
-            log.compaction.end_offset = self.gaps_end_offset
+            log.compaction.take_over(0, 0, self.gaps_end_offset)
 
     def _segment(self, base_offset: int) -> Segment:
         segment = Segment(self.files, self.directory, base_offset, self.config)
@@ -195,8 +181,8 @@ class _Recovery:
             segment.cover(row)
             segment.has_file = row.base_offset in self.base_offsets
             segments.append(segment)
-        log = Log(self.directory, self.config, self.listener, self.files, segments, EpochIndex())
-        log.recovery_report = self.report
+        log = Log(self.directory, self.config, self.listener, self.files, segments, self.identity)
+        self.report = log.recovery_report
         for base_offset in dict.fromkeys([*self.base_offsets, *self.listing.index_offsets]):
             if base_offset < rows[0].base_offset:
                 # Removed before the crash, but a name came back.
@@ -222,14 +208,14 @@ class _Recovery:
 
     def _restore_derived(self, log: Log, point: RecoveryPoint | None, recovery_offset: int) -> None:
         """Epochs and the listener as of the recovery point."""
-        first_offset = log.segments[0].base_offset
+        first_offset: int = log.segments[0].base_offset
         self.listener.reset()
         listener_from = first_offset
         for offset in reversed(self.listing.snapshot_offsets):
             if offset > recovery_offset or point is None:
                 # Of a recovery point that did not come to its end.
                 self.disk.remove(snapshot_path(self.directory, offset))
-                log.unflushed.names += 1
+                log.note_name()
         if point is not None and point.segments:
             listener_from = max(first_offset, self._load_snapshot(point))
         epochs_from = first_offset
@@ -239,7 +225,7 @@ class _Recovery:
                 # After a kill -9 the file may be there and not durable: it is written again.
                 self.loaded_epochs_version = epochs.version
             epochs.truncate_end(recovery_offset)
-            log.leader_epochs = epochs
+            log.leader_epochs.restore(epochs)
             epochs_from = recovery_offset
         elif recovery_offset > first_offset:
             logger.warning("%s: %s is missing or damaged", self.directory, EPOCH_FILE)
@@ -269,7 +255,7 @@ class _Recovery:
     def _walk_covered(self, log: Log, listener_from: int, epochs_from: int) -> None:
         """Read batches below the recovery point again for what a lost file knew."""
         start = min(listener_from, epochs_from)
-        for segment in log.segments[log.segment_index(start) :]:
+        for segment in log.segments_from(start):
             flaw_offset = segment.base_offset
             flaw_position = 0
             try:
@@ -322,8 +308,7 @@ class _Recovery:
             segment = self._segment(later.pop(0))
             segment.has_file = True
             segment.reset_indexes()
-            log.segments.append(segment)
-            log.active = segment
+            log.take_recovered(segment)
 
     def _seal(self, log: Log) -> bool:
         """End the last segment's time index, since another segment follows."""
@@ -351,7 +336,7 @@ class _Recovery:
         file = segment.file()
         if not self.was_clean:
             # What the last life cut off here may not be durable, and comes back otherwise.
-            log.unflushed.add(segment)
+            log.note_change(segment)
         if file.size == segment.written_size:
             return True
         segment.loaded().must_save = True
@@ -359,7 +344,7 @@ class _Recovery:
         walk.checks_crc = True
         walk.has_gaps = segment.has_gaps
         walk.leader_epoch_min = log.leader_epochs.latest_epoch
-        log.unflushed.add(segment)
+        log.note_change(segment)
         try:
             while (header := walk.next()) is not None:
                 segment.note_recovered(header, walk.batch_position)
@@ -387,7 +372,7 @@ class _Recovery:
             self.report.torn_bytes += file.size - segment.written_size
             if file.size > segment.written_size:
                 file.truncate(segment.written_size)
-                log.unflushed.add(segment)
+                log.note_change(segment)
         for base_offset in later:
             path = segment_path(self.directory, base_offset) + LOG_SUFFIX
             self.report.torn_bytes += self.disk.open(path).size
@@ -401,7 +386,7 @@ class _Recovery:
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self.disk.remove(path + suffix)
         self.report.removed_segments.append(path)
-        log.unflushed.names += 1
+        log.note_name()
 
     def _tell(self, log: Log) -> None:
         report = self.report

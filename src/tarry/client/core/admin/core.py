@@ -2,32 +2,66 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
 
 from tarry.base.doors import Random
-from tarry.client.core.consumer.lookup import Lookup, OffsetQuery
+from tarry.client.core.admin.requests import AdminRequests
+from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
+from tarry.client.core.operation import Operation, Operations
 from tarry.client.settings import ClientSettings
-from tarry.link.errand import Errand
+from tarry.link.errand import A, Errand, Steps
+from tarry.link.errors import ClientError, TimedOut
 
 
 class AdminCore(ClientCore):
-    """`begin_call`, `begin_errand` and `begin_query`, then turns until they are done."""
+    """Calls, errands and queries, with turns until they are done."""
 
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
+        self.requests = AdminRequests(self.connections)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
 
-    # Any: each errand has an answer of its own class.
-    def begin_errand(self, errand: Errand[Any], timeout_ms: int) -> None:
-        """Do several calls for one answer; ends as `errand.is_done`."""
-        self.errands.begin(errand, timeout_ms, self.now_ms)
+    def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
+        """Make several calls for one answer."""
+        errand = Errand(steps)
+        self.errands.begin(errand, timeout_ms, now_ms)
+        return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
 
-    def begin_query(self, query: OffsetQuery) -> None:
-        for topic, _ in query.wanted:
+    def begin_offsets(
+        self, wanted: Mapping[tuple[str, int], int], timeout_ms: int, now_ms: int
+    ) -> AdminOffsets:
+        """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
+        for topic, _ in wanted:
             self.track(topic)
-        query.begin(self.lookup)
+        query = AdminOffsets(self.operations, self.lookup, dict(wanted))
+        return self.operations.begin(query, timeout_ms, now_ms)
 
     def work(self, now_ms: int) -> None:
         self.errands.work(now_ms)
         self.lookup.work(now_ms)
+
+
+class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]):
+    """An error in place of an offset where the leader refused, TimedOut where nobody answered."""
+
+    def look(self, now_ms: int) -> bool:
+        return self.is_late or super().look(now_ms)
+
+    def answer(self, now_ms: int) -> dict[tuple[str, int], FoundOffset | ClientError]:
+        late = TimedOut(f"the leader did not tell its offset within {self.timeout_ms} ms")
+        return {place: self.answers.get(place, late) for place in self.wanted}
+
+
+class ErrandOperation(Operation[A]):
+    """The wait for one errand, whose calls give up by themselves in time."""
+
+    def __init__(self, operations: Operations, errand: Errand[A]) -> None:
+        super().__init__(operations)
+        self._errand = errand
+
+    def look(self, now_ms: int) -> bool:
+        return self._errand.is_done
+
+    def answer(self, now_ms: int) -> A:
+        return self._errand.take()

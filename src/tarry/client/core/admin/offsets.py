@@ -18,12 +18,12 @@ from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
 from tarry.client.core.group.identity import Identity
-from tarry.client.core.group.offsets import (
-    FETCH_VERSION_WITH_GROUPS,
+from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
     CommittedOffset,
     commit_request,
     offset_fetch_request,
+    told_offsets,
 )
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Steps
@@ -61,20 +61,17 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]
     def interpret(
         self, response: OffsetFetchResponse
     ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
-        answer = response.groups[0] if self.version >= FETCH_VERSION_WITH_GROUPS else response
-        if answer.error_code != NONE:
+        told = told_offsets(response)
+        if told.error_code != NONE:
             sentence = f"the offsets of group {self.group_id} are not told"
-            return {self.group_id: BrokerError(answer.error_code, sentence)}
+            return {self.group_id: BrokerError(told.error_code, sentence)}
         found: dict[Place, CommittedOffset] = {}
-        for topic in answer.topics:
-            for one in topic.partitions:
-                if one.error_code != NONE:
-                    sentence = f"the offset of {topic.name} [{one.partition_index}] is not told"
-                    return {self.group_id: BrokerError(one.error_code, sentence)}
-                if one.committed_offset != NO_OFFSET:
-                    found[topic.name, one.partition_index] = CommittedOffset(
-                        one.committed_offset, one.committed_leader_epoch, one.metadata or ""
-                    )
+        for (topic, index), (error_code, committed) in told.places.items():
+            if error_code != NONE:
+                sentence = f"the offset of {topic} [{index}] is not told"
+                return {self.group_id: BrokerError(error_code, sentence)}
+            if committed.offset != NO_OFFSET:
+                found[topic, index] = committed
         return {self.group_id: dict(sorted(found.items()))}
 
 

@@ -7,11 +7,11 @@ reading begins.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
 from tarry.client.core.consumer.fetcher import Fetcher
+from tarry.client.core.consumer.handed_out import HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import (
     EARLIEST,
     LATEST,
@@ -24,16 +24,8 @@ from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.core import ClientCore
 from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
-from tarry.link.errors import ClientError
+from tarry.link.errors import ClientError, timed_out
 from tarry.records.record import Record
-
-
-class RecordGroup(NamedTuple):
-    """Records of one partition in the order of their offsets."""
-
-    topic: str
-    partition: int
-    records: list[Record]
 
 
 class ConsumerCore(ClientCore):
@@ -49,6 +41,7 @@ class ConsumerCore(ClientCore):
         self.fetcher.when_reset = self.seek_to
         self.metadata.when_recreated = self._on_recreated
         self._is_missing_told = False
+        self._handed_out: HandedOut | None = None
 
     # --- What is read, and from where
 
@@ -122,11 +115,14 @@ class ConsumerCore(ClientCore):
     def resume(self, place: tuple[str, int]) -> None:
         self.position(place).is_paused = False
 
-    def begin_query(self, query: OffsetQuery) -> None:
+    def begin_offsets(
+        self, wanted: dict[tuple[str, int], int], timeout_ms: int, now_ms: int
+    ) -> ReadOffsets:
         """Look offsets up without moving there."""
-        for topic, _ in query.wanted:
+        for topic, _ in wanted:
             self.track(topic)
-        query.begin(self.lookup)
+        query = ReadOffsets(self, wanted)
+        return self.operations.begin(query, timeout_ms, now_ms)
 
     def _on_found(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
         position = self.position(place)
@@ -178,17 +174,16 @@ class ConsumerCore(ClientCore):
         """A consumer waits for as long as it has something to read, and nothing to hand out."""
         return bool(self.topics_in_use()) or super().is_waiting
 
-    @property
-    def trouble(self) -> str:
-        """Why records do not come at the moment; empty if nothing seems wrong."""
-        return super().trouble or self._trouble_with_topics()
+    def trouble(self, now_ms: int) -> str:
+        """Return why records do not come at the moment; empty if nothing seems wrong."""
+        return super().trouble(now_ms) or self._trouble_with_topics(now_ms)
 
-    def _trouble_with_topics(self) -> str:
+    def _trouble_with_topics(self, now_ms: int) -> str:
         """A topic that is not there, or a leader that cannot be reached."""
         for name in dict.fromkeys(self.topics_in_use()):
             topic = self.metadata.topics.get(name)
             if topic is not None and topic.needs_refresh:
-                return self.metadata.problem_with(name, self.now_ms)
+                return self.metadata.problem_with(name, now_ms)
         for topic_name, partition in self.fetcher.positions:
             leader = self.metadata.leader_of(topic_name, partition)
             failure = None if leader is None else self.connections.failure_of(leader.leader_id)
@@ -196,33 +191,32 @@ class ConsumerCore(ClientCore):
                 return str(failure)
         return ""
 
-    @property
-    def has_records(self) -> bool:
-        """`take` has something to give or to raise."""
-        if self._news() is not None:
+    def has_records(self, now_ms: int) -> bool:
+        """Return whether `take` has something to give or to raise."""
+        if self._news(now_ms) is not None:
             return True
         return any(position.has_records for position in self.fetcher.positions.values())
 
-    def _missing_topic(self) -> str | None:
+    def _missing_topic(self, now_ms: int) -> str | None:
         """A topic that is read and not there."""
         for position in self.fetcher.positions.values():
-            if self.metadata.is_missing(position.topic, self.now_ms):
+            if self.metadata.is_missing(position.topic, now_ms):
                 return position.topic
         return None
 
-    def take(self, records_max: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
         """At most `records_max` records; the positions move behind them.
 
         Raises an error that nobody has heard of, once nothing readable of its partition lies
         before it; others do not have to run dry for that.
         """
-        self._raise_news()
+        self._raise_news(now_ms)
         groups: list[RecordGroup] = []
         count = 0
         for position in self.fetcher.positions.values():
             if position.is_paused:
                 continue
-            records = self._take_from(position, records_max - count)
+            records = self._take_from(position, records_max - count, now_ms)
             if records:
                 groups.append(RecordGroup(position.topic, position.partition, records))
                 count += len(records)
@@ -232,7 +226,9 @@ class ConsumerCore(ClientCore):
             self._rotate()
         return groups
 
-    def _take_from(self, position: PartitionPosition, records_max: int) -> list[Record]:
+    def _take_from(
+        self, position: PartitionPosition, records_max: int, now_ms: int
+    ) -> list[Record]:
         taken = position.left_over
         position.left_over = []
         if taken:
@@ -244,7 +240,7 @@ class ConsumerCore(ClientCore):
             try:
                 batch = fetched.take(position.position)
             except CorruptData as error:
-                fetcher.on_damaged(position, str(error), ends_at, self.now_ms)
+                fetcher.on_damaged(position, str(error), ends_at, now_ms)
                 break
             position.buffered_bytes -= size - fetched.size
             fetcher.buffered_bytes -= size - fetched.size
@@ -266,13 +262,16 @@ class ConsumerCore(ClientCore):
         for position in self.fetcher.positions.values():
             position.finish(position.position)
 
-    def give_back(self, position: PartitionPosition, records: list[Record]) -> None:
-        """Records that were taken and not used, in front of what is still kept."""
-        if records:
-            if not position.left_over:
-                position.left_over_end = position.position
-            position.left_over = records + position.left_over
-            position.position = records[0].offset
+    def hand_out(self, groups: list[RecordGroup]) -> HandedOut:
+        """Have what a poll brought yielded one by one: what is not yielded comes back."""
+        self._handed_out = HandedOut(groups)
+        return self._handed_out
+
+    def take_back(self) -> None:
+        """Take back what an iteration has not yielded; before a user says or asks anything."""
+        if self._handed_out is not None:
+            self._handed_out.give_back(self.fetcher.positions)
+            self._handed_out = None
 
     def _rotate(self) -> None:
         """The partition that was read first comes last the next time."""
@@ -281,21 +280,21 @@ class ConsumerCore(ClientCore):
             place = next(iter(positions))
             positions[place] = positions.pop(place)
 
-    def _news(self) -> ClientError | None:
+    def _news(self, now_ms: int) -> ClientError | None:
         """Return the first error of a partition that the user has not heard of."""
         for position in self.fetcher.positions.values():
             if not position.is_error_told and not position.has_records and position.error:
                 return position.error
-        missing = self._missing_topic()
+        missing = self._missing_topic(now_ms)
         if missing is None:
             self._is_missing_told = False
         elif not self._is_missing_told:
-            return self.metadata.error_of(missing, self.now_ms)
+            return self.metadata.error_of(missing, now_ms)
         return None
 
-    def _raise_news(self) -> None:
+    def _raise_news(self, now_ms: int) -> None:
         """An error that nobody has heard of does not wait until other partitions run dry."""
-        news = self._news()
+        news = self._news(now_ms)
         if news is None:
             return
         for position in self.fetcher.positions.values():
@@ -305,11 +304,40 @@ class ConsumerCore(ClientCore):
         self._is_missing_told = True
         raise news
 
-    @property
-    def standing_error(self) -> ClientError | None:
-        """Error that was raised and still holds: a poll that brings nothing raises it again."""
+    def standing_error(self, now_ms: int) -> ClientError | None:
+        """Return an error that was raised and still holds: a poll that brings nothing raises it."""
         for position in self.fetcher.positions.values():
             if position.error is not None:
                 return position.error
-        missing = self._missing_topic()
-        return None if missing is None else self.metadata.error_of(missing, self.now_ms)
+        missing = self._missing_topic(now_ms)
+        return None if missing is None else self.metadata.error_of(missing, now_ms)
+
+
+class ReadOffsets(OffsetQuery[dict[tuple[str, int], int]]):
+    """Offsets of partitions; raises why one of them is not told."""
+
+    def __init__(self, core: ConsumerCore, wanted: dict[tuple[str, int], int]) -> None:
+        super().__init__(core.operations, core.lookup, wanted)
+        self._core = core
+
+    def answer(self, now_ms: int) -> dict[tuple[str, int], int]:
+        found: dict[tuple[str, int], int] = {}
+        for place, answer in self.answers.items():
+            if isinstance(answer, ClientError):
+                raise answer
+            found[place] = answer.offset
+        return found
+
+    def late_error(self, now_ms: int) -> ClientError:
+        core, waited_ms = self._core, self.timeout_ms
+        for topic, partition in self.wanted:
+            leader = core.metadata.leader_of(topic, partition)
+            if leader is None:
+                reason = core.refresh.last_error
+                if reason is not None:
+                    return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
+                return core.metadata.error_of(topic, now_ms, partition)
+            failure = core.connections.failure_of(leader.leader_id)
+            if (topic, partition) not in self.answers and failure is not None:
+                return timed_out("the leader told no offset", waited_ms, failure)
+        return timed_out("the leaders did not tell their offsets", waited_ms, None)

@@ -13,7 +13,6 @@ from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError, LogTruncated
@@ -133,13 +132,11 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
                 f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
             )
         )
-        self.check.connections.put(Notice(RECORDS_READY))
 
     def _refused(self, position: PartitionPosition, code: int, now_ms: int) -> None:
         reaction = reactions.reaction_to(reactions.LOOKUP, code)
         if reaction == reactions.FAIL:
             position.fail(BrokerError(code, f"{position} cannot be checked"))
-            self.check.connections.put(Notice(RECORDS_READY))
             return
         if reaction == reactions.REFRESH:
             self.check.refresh.want(now_ms)

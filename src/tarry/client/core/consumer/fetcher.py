@@ -18,7 +18,6 @@ from tarry.client.core.consumer.epoch_check import EpochCheck
 from tarry.client.core.consumer.fetched import Fetched, Gaps
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.client.core.events import RECORDS_READY, Notice
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
@@ -134,7 +133,6 @@ class Fetcher:
             position.failures = 0
         position.high_watermark = answer.high_watermark
         position.log_start_offset = answer.log_start_offset
-        self.connections.put(Notice(RECORDS_READY))
 
     def _keep(self, position: PartitionPosition, records: Window, now_ms: int) -> None:
         gaps = Gaps(position.gap, are_usual=position.has_gaps, is_trouble=position.corrupt > 0)
@@ -199,7 +197,6 @@ class Fetcher:
                 f"seek({position.topic!r}, {position.partition}, {behind})"
             )
         )
-        self.connections.put(Notice(RECORDS_READY))
 
     def on_damaged(
         self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
@@ -226,7 +223,6 @@ class Fetcher:
             self.pause(position, now_ms)
         else:
             position.fail(BrokerError(code, f"{position} cannot be read"))
-            self.connections.put(Notice(RECORDS_READY))
 
     def _on_out_of_range(
         self, position: PartitionPosition, answer: PartitionData, now_ms: int
@@ -241,7 +237,6 @@ class Fetcher:
         valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
         if self.settings.offset_reset == RESET_NONE:
             position.fail(OffsetOutOfRange(f"{position} has no offset {offset}: {valid}"))
-            self.connections.put(Notice(RECORDS_READY))
             return
         is_earliest = self.settings.offset_reset == RESET_EARLIEST
         lost = max(answer.log_start_offset - offset, 0)
@@ -339,7 +334,6 @@ class FetchExchange(Exchange[FetchResponse]):
                 fetcher.pause(position, now_ms)
             else:
                 position.fail(error)
-                fetcher.connections.put(Notice(RECORDS_READY))
 
     def _current(self) -> list[PartitionPosition]:
         found = [self._current_at(place) for place in self._positions]

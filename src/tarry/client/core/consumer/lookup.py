@@ -7,12 +7,13 @@ an offset or an error; leaders that moved and pauses are dealt with here.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
+from tarry.client.core.operation import Operation, Operations
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError
 from tarry.link.errors import ClientError
@@ -133,30 +134,31 @@ class Lookup:
         question.retry_at_ms = now_ms + pause_ms
 
 
-class OffsetQuery:
-    """Offsets of several partitions, for the same or for different times."""
+Offsets = TypeVar("Offsets")
 
-    def __init__(self, wanted: dict[tuple[str, int], int]) -> None:
+
+class OffsetQuery(Operation[Offsets]):
+    """Offsets of several partitions, for the same or for different times; to be subclassed."""
+
+    def __init__(
+        self, operations: Operations, lookup: Lookup, wanted: dict[tuple[str, int], int]
+    ) -> None:
+        super().__init__(operations)
         self.wanted = wanted
         self.answers: dict[tuple[str, int], Answer] = {}
-        self.questions: list[Question] = []
+        self._lookup = lookup
+        self._questions = [lookup.ask(place, time, self._take) for place, time in wanted.items()]
 
-    @property
-    def is_done(self) -> bool:
-        return len(self.answers) == len(self.wanted)
-
-    def take(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
+    def _take(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
         self.answers[place] = answer
 
-    def begin(self, lookup: Lookup) -> None:
-        """Ask; partitions that do not exist are never answered."""
-        for place, timestamp in self.wanted.items():
-            self.questions.append(lookup.ask(place, timestamp, self.take))
+    def look(self, now_ms: int) -> bool:
+        return len(self.answers) == len(self.wanted)
 
-    def end(self, lookup: Lookup) -> None:
-        """Nobody waits for it any more."""
-        for question in self.questions:
-            lookup.cancel(question)
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        for question in self._questions:
+            self._lookup.cancel(question)
 
 
 class _ListOffsets(Exchange[ListOffsetsResponse]):

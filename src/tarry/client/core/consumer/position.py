@@ -101,6 +101,14 @@ class PartitionPosition:
         self.is_void = True
         self.finished = OFFSET_UNKNOWN
 
+    def give_back(self, records: list[Record]) -> None:
+        """Put records that were taken and not used in front of what is still kept."""
+        if records:
+            if not self.left_over:
+                self.left_over_end = self.position
+            self.left_over = records + self.left_over
+            self.position = records[0].offset
+
     def finish(self, offset: int) -> None:
         """The user is done with what lies before this offset."""
         if not self.is_void:

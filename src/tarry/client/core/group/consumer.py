@@ -12,28 +12,33 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
-from tarry.client.core.consumer.core import ConsumerCore, RecordGroup
+from tarry.client.core.consumer.core import ConsumerCore
+from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.committed import (
+from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
+from tarry.client.core.group.membership import STATE_NAMES, Membership
+from tarry.client.core.group.offsets.committed import (
     CommittedAnswer,
     CommittedOffsets,
-    OffsetQuestion,
 )
-from tarry.client.core.group.committer import Commit, Committer
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.events import ASSIGNED, EVENT_NAMES, LOST, REVOKED, GroupEvent
-from tarry.client.core.group.membership import STATE_NAMES, Membership
-from tarry.client.core.group.offsets import NO_OFFSET, CommittedOffset
+from tarry.client.core.group.offsets.committer import Commit, Committer
+from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
+from tarry.client.core.group.poll import Closing, Poll
 from tarry.client.core.group.topics import Topics
-from tarry.client.errors import NotSubscribed
+from tarry.client.core.operation import Operation, Operations
+from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.settings import ConsumerSettings
-from tarry.link.errors import ClientError
+from tarry.link.errors import ClientError, TimedOut
 from tarry.link.tasks import Task
 
 log = logging.getLogger("tarry.client")
 
 UNKNOWN: Final = -1
+
+# A user who polls again soon reads an answer himself, without a thread switch.
+GRACE_MS: Final = 50
 
 
 class GroupView(NamedTuple):
@@ -50,7 +55,8 @@ class GroupView(NamedTuple):
 
 
 class GroupConsumerCore(ConsumerCore):
-    """A poll is: `begin_poll`, then events and records as they come, then `end_poll`."""
+    """Polls, commits and the end are operations; what is told between them comes into force with
+    the next poll."""
 
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
@@ -63,6 +69,12 @@ class GroupConsumerCore(ConsumerCore):
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
         self._last_auto: Commit | None = None
+        # What a callback tells the user now.
+        self.told: GroupEvent | None = None
+        # A user wants the poll under way to end, or else the next; set from any thread.
+        self.is_woken = False
+        # The last poll was woken.
+        self.was_woken = False
 
     @property
     def has_group(self) -> bool:
@@ -96,7 +108,7 @@ class GroupConsumerCore(ConsumerCore):
         """Share all topics whose names the pattern finds, now and later."""
         self._require_group()
         self.topics.subscribe_pattern(pattern)
-        self.refresh.want(self.now_ms)
+        self.want_refresh()
         self.membership.want_join("the subscription changed")
 
     def unsubscribe(self) -> None:
@@ -116,8 +128,6 @@ class GroupConsumerCore(ConsumerCore):
         if self.topics.is_subscribed:
             raise NotSubscribed("this consumer is subscribed, its group assigns; unsubscribe first")
         super().assign(places)
-        if self.has_group and self.consumer_settings.auto_commit:
-            self._arm_auto_commit()
 
     def _read_only(self, places: list[Place]) -> None:
         """What the membership says is read, and nothing else."""
@@ -151,16 +161,16 @@ class GroupConsumerCore(ConsumerCore):
             position.seek(answer.offset, answer.leader_epoch)
             self.committer.committed[place] = answer.offset
 
-    @property
-    def trouble(self) -> str:
-        """Also why the group's coordinator cannot be found."""
+    def trouble(self, now_ms: int) -> str:
+        """Return also why the group's coordinator cannot be found."""
         error = self.coordinator.last_error if self.has_group else None
-        return super().trouble or (str(error) if error is not None else "")
+        return super().trouble(now_ms) or (str(error) if error is not None else "")
 
     # --- Turns
 
     def work(self, now_ms: int) -> None:
         if self.has_group:
+            self._arm_auto_commit(now_ms)
             self.committer.work(now_ms)
         super().work(now_ms)
         if self.has_group:
@@ -176,16 +186,26 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, now_ms: int) -> None:
-        """What was handed out before is finished."""
+    def begin_poll(self, records_max: int, timeout_ms: int, now_ms: int) -> Poll:
+        """Hear what the group has to say and take records; what was handed out is finished."""
+        self.check_not_told("poll")
+        self.take_back()
         self.finish_handed_out()
-        if not self.has_group:
-            return
-        self.membership.begin_poll()
-        self._look_at_auto_commit()
-        if self._is_auto_due and self.committer.is_idle:
-            self._is_auto_due = False
-            self._last_auto = self.begin_auto_commit(now_ms)
+        if self.has_group:
+            self.membership.begin_poll()
+            self._look_at_auto_commit()
+            if self._is_auto_due and self.committer.is_idle:
+                self._is_auto_due = False
+                self._last_auto = self.begin_auto_commit(now_ms)
+        return self.operations.begin(Poll(self, records_max), timeout_ms, now_ms)
+
+    def check_not_told(self, what: str) -> None:
+        """Refuse what a user does inside a callback and may not."""
+        event = self.told
+        if event is not None:
+            raise ConcurrentUse(
+                f"{what} was called inside {event.callback}, which a poll has called: return first"
+            )
 
     def _look_at_auto_commit(self) -> None:
         """Nobody waited for it, so a failure has to be told here; the next one takes it along."""
@@ -200,26 +220,28 @@ class GroupConsumerCore(ConsumerCore):
                 )
 
     def end_poll(self, now_ms: int) -> None:
+        """Let the user work on what he was given."""
+        self.was_woken, self.is_woken = self.is_woken, False
         if self.has_group:
+            # A user who is always given records at once joins between two polls.
+            self.membership.work(now_ms)
             self.membership.end_poll(now_ms)
 
-    @property
-    def has_news(self) -> bool:
-        """A poll has something to tell, to hand out or to raise."""
+    def has_news(self, now_ms: int) -> bool:
+        """Return whether a poll has something to tell, to hand out or to raise."""
         membership = self.membership
         if membership.has_event or membership.error is not None or membership.failure is not None:
             return True
-        return self.has_records
+        return self.has_records(now_ms)
 
-    @property
-    def has_records(self) -> bool:
-        may = not self.membership.is_wanted or self.membership.may_hand_out(self.now_ms)
-        return may and super().has_records
+    def has_records(self, now_ms: int) -> bool:
+        may = not self.membership.is_wanted or self.membership.may_hand_out(now_ms)
+        return may and super().has_records(now_ms)
 
-    def take(self, records_max: int) -> list[RecordGroup]:
-        if not self.has_records:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+        if not self.has_records(now_ms):
             return []
-        return super().take(records_max)
+        return super().take(records_max, now_ms)
 
     def begin_event(self) -> GroupEvent | None:
         """The next thing that the user must hear, if there is one; ended by `end_event`."""
@@ -232,8 +254,6 @@ class GroupConsumerCore(ConsumerCore):
         )  # fmt: skip
         if event.kind != REVOKED:
             self._read_only(self.membership.owned)
-        if event.kind == ASSIGNED and self.consumer_settings.auto_commit:
-            self._arm_auto_commit()
         if event.kind == LOST:
             self._is_auto_due = False
         return event
@@ -244,22 +264,20 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Commits
 
-    def _arm_auto_commit(self) -> None:
-        due_ms = self.now_ms + self.consumer_settings.auto_commit_interval_ms
-        self.tasks.schedule_earlier(self._auto_commit, due_ms)
+    def _arm_auto_commit(self, now_ms: int) -> None:
+        """Have what is read committed now and then."""
+        settings = self.consumer_settings
+        if settings.auto_commit and self.fetcher.positions and not self._auto_commit.is_armed:
+            self.tasks.schedule(self._auto_commit, now_ms + settings.auto_commit_interval_ms)
 
     def _on_auto_commit(self, now_ms: int) -> None:
         """Only marks: the next poll commits what was finished before it."""
         self._is_auto_due = True
-        if self.fetcher.positions:
-            self.tasks.schedule(
-                self._auto_commit, now_ms + self.consumer_settings.auto_commit_interval_ms
-            )
 
     def begin_auto_commit(self, now_ms: int) -> Commit:
         """Commit what is finished; nobody need wait for it."""
         commit = Commit(self.finished_offsets())
-        self.begin_commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
+        self.committer.begin(commit, self.consumer_settings.api_timeout_ms, now_ms)
         return commit
 
     def finished_offsets(self) -> dict[Place, CommittedOffset]:
@@ -285,18 +303,45 @@ class GroupConsumerCore(ConsumerCore):
         is_all = offset == position.fetch_offset and not position.buffered
         return CommittedOffset(offset, position.fetch_epoch if is_all else UNKNOWN)
 
-    def begin_commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
-        if not self.has_group:
-            raise NotSubscribed("committing needs a group.id: offsets are kept by group")
+    def begin_commit(
+        self, offsets: dict[Place, CommittedOffset] | None, timeout_ms: int, now_ms: int
+    ) -> PendingCommit:
+        """Commit these offsets; None: behind everything that was handed out."""
+        self._require_committing()
+        self.take_back()
+        commit = Commit(self.handed_out_offsets() if offsets is None else offsets)
         self.committer.begin(commit, timeout_ms, now_ms)
+        return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
 
-    def ask_committed(self, places: Sequence[Place]) -> CommittedQuery:
+    def begin_committed(
+        self, places: Sequence[Place], timeout_ms: int, now_ms: int
+    ) -> CommittedQuery:
         """Look up where the group stands, without moving there."""
+        self._require_committing()
+        query = CommittedQuery(self.operations, self.committed_offsets, places)
+        return self.operations.begin(query, timeout_ms, now_ms)
+
+    def _require_committing(self) -> None:
         if not self.has_group:
             raise NotSubscribed("committing needs a group.id: offsets are kept by group")
-        return CommittedQuery(self.committed_offsets, places)
 
-    # --- The keeper, and the end
+    # --- The end
+
+    def begin_close(
+        self, timeout_ms: int, now_ms: int, *, leave: bool | None, is_finished: bool
+    ) -> Closing:
+        """Commit what is finished (what was handed out is, or not) and leave the group.  A static
+        member leaves only if `leave` is true."""
+        self.check_not_told("close")
+        self.take_back()
+        if is_finished:
+            self.finish_handed_out()
+        closing = Closing(self, leaves=leave is not False, even_static=leave is True)
+        if self.has_group and self.consumer_settings.auto_commit:
+            closing.commit = self.begin_auto_commit(now_ms)
+        return self.operations.begin(closing, timeout_ms, now_ms)
+
+    # --- Turns while no user waits
 
     @property
     def keeper_due_ms(self) -> int | None:
@@ -308,33 +353,72 @@ class GroupConsumerCore(ConsumerCore):
         is_driven = membership.is_polled and not is_called_back
         return None if is_driven else membership.next_due_ms
 
-    def close(self) -> None:
-        self.coordinator.close()
-        super().close()
-
-    def leave(self, reason: str, *, even_static: bool) -> None:
-        self.membership.leave(reason, self.now_ms, even_static=even_static)
-
-
-class CommittedQuery:
-    """Where a group stands in several partitions."""
-
-    def __init__(self, offsets: CommittedOffsets, places: Sequence[Place]) -> None:
-        self.answers: dict[Place, CommittedAnswer] = {}
-        self._offsets = offsets
-        self._count = len(dict.fromkeys(places))
-        self._questions: list[OffsetQuestion] = [
-            offsets.ask(place, self._take) for place in dict.fromkeys(places)
-        ]
-
     @property
-    def is_done(self) -> bool:
-        return len(self.answers) == self._count
+    def unattended_due_ms(self) -> int | None:
+        due_ms = self.keeper_due_ms
+        if due_ms is None or not self.consumer_settings.has_keeper:
+            return None
+        return due_ms + GRACE_MS if self.membership.is_busy else due_ms
+
+    def needs_turns(self, now_ms: int) -> bool:
+        due_ms = self.keeper_due_ms
+        return due_ms is not None and due_ms <= now_ms
+
+    def close(self, now_ms: int) -> None:
+        self.coordinator.close()
+        super().close(now_ms)
+
+    def leave(self, reason: str, now_ms: int, *, even_static: bool) -> None:
+        self.membership.leave(reason, now_ms, even_static=even_static)
+
+
+class PendingCommit(Operation[None]):
+    """The wait for one commit, which gives up by itself in time."""
+
+    def __init__(self, operations: Operations, commit: Commit) -> None:
+        super().__init__(operations)
+        self.commit = commit
+
+    def look(self, now_ms: int) -> bool:
+        return self.commit.is_done
+
+    def answer(self, now_ms: int) -> None:
+        if self.commit.error is not None:
+            raise self.commit.error
+
+
+class CommittedQuery(Operation[dict[Place, int]]):
+    """Where a group stands in several partitions; -1 where it never committed."""
+
+    def __init__(
+        self, operations: Operations, offsets: CommittedOffsets, places: Sequence[Place]
+    ) -> None:
+        super().__init__(operations)
+        self._offsets = offsets
+        self._answers: dict[Place, CommittedAnswer] = {}
+        self._questions = {place: offsets.ask(place, self._take) for place in places}
 
     def _take(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
-        self.answers[place] = answer
+        self._answers[place] = answer
 
-    def end(self) -> None:
-        """Nobody waits for it any more."""
-        for question in self._questions:
+    def look(self, now_ms: int) -> bool:
+        return len(self._answers) == len(self._questions)
+
+    def answer(self, now_ms: int) -> dict[Place, int]:
+        found: dict[Place, int] = {}
+        for place in self._questions:
+            answer = self._answers[place]
+            if isinstance(answer, ClientError):
+                raise answer
+            found[place] = answer.offset
+        return found
+
+    def late_error(self, now_ms: int) -> ClientError:
+        reason = self._offsets.coordinator.last_error
+        because = f": {reason}" if reason is not None else ""
+        return TimedOut(f"the coordinator did not tell the committed offsets in time{because}")
+
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        for question in self._questions.values():
             self._offsets.cancel(question)

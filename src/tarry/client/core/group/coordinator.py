@@ -20,7 +20,7 @@ from tarry.client.core.metadata import Broker
 from tarry.client.errors import BrokerError
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
-from tarry.link.exchange import Decoder, Exchange, R
+from tarry.link.exchange import Exchange
 from tarry.link.link import READY, Link
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -179,29 +179,3 @@ class _FindCoordinator(Exchange[FindCoordinatorResponse]):
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self.coordinator.on_failure(error, now_ms)
-
-
-class GroupExchange(Exchange[R]):
-    """One request to the coordinator; `when_answered` or `when_failed` hears of it, once."""
-
-    def __init__(
-        self,
-        api: tuple[int, Decoder[R]],
-        timeout_ms: int,
-        build: Callable[[int], Message],
-        when_answered: Callable[[R, int], None],
-        when_failed: Callable[[ClientError, int], None],
-    ) -> None:
-        super().__init__(api[0], api[1], timeout_ms)
-        self._build = build
-        self._when_answered = when_answered
-        self._when_failed = when_failed
-
-    def build(self, version: int) -> Message:
-        return self._build(version)
-
-    def on_response(self, response: R, now_ms: int) -> None:
-        self._when_answered(response, now_ms)
-
-    def on_failure(self, error: ClientError, now_ms: int) -> None:
-        self._when_failed(error, now_ms)

@@ -17,5 +17,12 @@ EVENT_NAMES: Final = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
 
 
 class GroupEvent(NamedTuple):
+    """Partitions that came, go, or are gone."""
+
     kind: int
     places: list[Place]
+
+    @property
+    def callback(self) -> str:
+        """The name of the listener's method that tells it."""
+        return f"on_{EVENT_NAMES[self.kind]}"

@@ -7,19 +7,18 @@ after it is noticed in a tenth of a second and not in three.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
-from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.requests import heartbeat_request
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
+from tarry.link.exchange import Exchange
 from tarry.link.tasks import Task
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.heartbeat import decode_heartbeat_response
-
-HEARTBEAT: Final = (api_keys.HEARTBEAT, decode_heartbeat_response)
+from tarry.protocol.messages.heartbeat import HeartbeatResponse, decode_heartbeat_response
 
 RAMP_MS_FIRST: Final = 100
 
@@ -46,7 +45,7 @@ class Heartbeat:
         self.in_flight = False
         self.sent_ms = 0
         self._coordinator = coordinator
-        self._owner = owner
+        self.owner = owner
         self._tasks = coordinator.connections.tasks
         self._timeout_ms = min(settings.request_timeout_ms, settings.session_timeout_ms)
         self._interval_ms = settings.heartbeat_interval_ms
@@ -82,29 +81,35 @@ class Heartbeat:
             self._tasks.schedule(self._task, deadline_ms)
 
     def _on_due(self, now_ms: int) -> None:
-        if not self.is_on or self.in_flight or not self._owner.may_beat():
+        if not self.is_on or self.in_flight or not self.owner.may_beat():
             return
         self.in_flight = True
         self.sent_ms = now_ms
         self._pause_ms = min(2 * self._pause_ms, self._interval_ms)
-        who = self._owner.identity()
+        self._coordinator.send(_Beat(self, self.owner.identity(), self._timeout_ms), now_ms)
 
-        def build(version: int) -> Message:
-            return heartbeat_request(who, version)
-
-        def when_answered(response: Any, now_ms: int) -> None:
-            self._end(now_ms)
-            self._owner.on_beat(int(response.error_code), who, now_ms)
-
-        def when_failed(error: ClientError, now_ms: int) -> None:
-            self._end(now_ms)
-            self._owner.on_beat_failed(error, who, now_ms)
-
-        api = HEARTBEAT
-        exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
-        self._coordinator.send(exchange, now_ms)
-
-    def _end(self, now_ms: int) -> None:
+    def on_over(self, now_ms: int) -> None:
+        """Take note that the beat under way was answered or failed."""
         self.in_flight = False
         if self.is_on:
             self._arm(max(now_ms, self.sent_ms + self._pause_ms))
+
+
+class _Beat(Exchange[HeartbeatResponse]):
+    """One heartbeat of `who`."""
+
+    def __init__(self, heartbeat: Heartbeat, who: Identity, timeout_ms: int) -> None:
+        super().__init__(api_keys.HEARTBEAT, decode_heartbeat_response, timeout_ms)
+        self.heartbeat = heartbeat
+        self.who = who
+
+    def build(self, version: int) -> Message:
+        return heartbeat_request(self.who, version)
+
+    def on_response(self, response: HeartbeatResponse, now_ms: int) -> None:
+        self.heartbeat.on_over(now_ms)
+        self.heartbeat.owner.on_beat(int(response.error_code), self.who, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.heartbeat.on_over(now_ms)
+        self.heartbeat.owner.on_beat_failed(error, self.who, now_ms)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.requests import leave_request
 from tarry.client.settings import ConsumerSettings
+from tarry.link.errors import ClientError
+from tarry.link.exchange import Exchange
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.leave_group import decode_leave_group_response
-
-LEAVE: Final = (api_keys.LEAVE_GROUP, decode_leave_group_response)
+from tarry.protocol.messages.leave_group import LeaveGroupResponse, decode_leave_group_response
 
 
 class Leaving:
@@ -25,12 +23,21 @@ class Leaving:
 
     def send(self, who: Identity, reason: str, now_ms: int) -> None:
         self.is_answered = False
+        self._coordinator.send(_Leave(self, who, reason, self._timeout_ms), now_ms)
 
-        def build(version: int) -> Message:
-            return leave_request(who, reason, version)
 
-        def when_over(outcome: Any, now_ms: int) -> None:
-            self.is_answered = True
+class _Leave(Exchange[LeaveGroupResponse]):
+    def __init__(self, leaving: Leaving, who: Identity, reason: str, timeout_ms: int) -> None:
+        super().__init__(api_keys.LEAVE_GROUP, decode_leave_group_response, timeout_ms)
+        self.leaving = leaving
+        self.who = who
+        self.reason = reason
 
-        exchange = GroupExchange(LEAVE, self._timeout_ms, build, when_over, when_over)
-        self._coordinator.send(exchange, now_ms)
+    def build(self, version: int) -> Message:
+        return leave_request(self.who, self.reason, version)
+
+    def on_response(self, response: LeaveGroupResponse, now_ms: int) -> None:
+        self.leaving.is_answered = True
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.leaving.is_answered = True

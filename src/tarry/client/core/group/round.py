@@ -7,7 +7,6 @@ counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final, Protocol
 
 from tarry.base import errors
@@ -19,12 +18,12 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     Place,
     decode_assignment,
 )
-from tarry.client.core.group.coordinator import Coordinator, GroupExchange
+from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.topics import Topics
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
-from tarry.link.exchange import Decoder, R
+from tarry.link.exchange import Decoder, Exchange, R
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_groups import (
@@ -39,10 +38,6 @@ from tarry.protocol.messages.join_group import (
 )
 from tarry.protocol.messages.sync_group import SyncGroupResponse, decode_sync_group_response
 from tarry.wire.reader import MalformedData
-
-JOIN: Final = (api_keys.JOIN_GROUP, decode_join_group_response)
-SYNC: Final = (api_keys.SYNC_GROUP, decode_sync_group_response)
-DESCRIBE: Final = (api_keys.DESCRIBE_GROUPS, decode_describe_groups_response)
 
 # Who is refused anyway does not wait long to hear what the group has.
 DESCRIBE_MS_MAX: Final = 5_000
@@ -93,10 +88,10 @@ class Round:
         self.coordinator = coordinator
         self.topics = topics
         self.owner = owner
-        self._settings = settings
+        self.settings = settings
         waits_ms = settings.poll_interval_ms_max + SPARE_MS
         self._timeout_ms = max(waits_ms, settings.request_timeout_ms)
-        self._attempt = 0
+        self.attempt = 0
         # The members that the leader assigns to as soon as it knows their topics.
         self._members: list[GroupMember] | None = None
         self._protocol_name = ""
@@ -105,16 +100,11 @@ class Round:
 
     def abandon(self) -> None:
         """Whatever is answered from now on is about the past."""
-        self._attempt += 1
+        self.attempt += 1
         self._members = None
 
     def join(self, protocols: list[JoinGroupRequestProtocol], reason: str, now_ms: int) -> None:
-        who, settings = self.owner.identity(), self._settings
-
-        def build(version: int) -> Message:
-            return requests.join_request(who, settings, protocols, reason, version)
-
-        self._send(JOIN, build, self._on_joined, now_ms)
+        self._send(_Join(self, self._timeout_ms, protocols, reason), now_ms)
 
     def work(self, now_ms: int) -> None:
         """The leader needs to know how many partitions each topic has."""
@@ -125,28 +115,12 @@ class Round:
         counts = self.topics.take_snapshot()
         self._sync(requests.assign(self._protocol_name, members, counts), now_ms)
 
-    def _send(
-        self,
-        api: tuple[int, Decoder[R]],
-        build: Callable[[int], Message],
-        answer: Callable[[R, int], None],
-        now_ms: int,
-    ) -> None:
+    def _send(self, exchange: _RoundExchange[R], now_ms: int) -> None:
         self.abandon()
-        attempt = self._attempt
-
-        def when_answered(response: R, now_ms: int) -> None:
-            if attempt == self._attempt:
-                answer(response, now_ms)
-
-        def when_failed(error: ClientError, now_ms: int) -> None:
-            if attempt == self._attempt:
-                self.owner.on_failed(error, now_ms)
-
-        exchange = GroupExchange(api, self._timeout_ms, build, when_answered, when_failed)
+        exchange.attempt = self.attempt
         self.coordinator.send(exchange, now_ms)
 
-    def _on_joined(self, response: JoinGroupResponse, now_ms: int) -> None:
+    def on_joined(self, response: JoinGroupResponse, now_ms: int) -> None:
         owner = self.owner
         code = int(response.error_code)
         is_strange = (
@@ -168,31 +142,8 @@ class Round:
 
     def _ask_what_others_have(self, now_ms: int) -> None:
         """For the text of the refusal, which comes with or without an answer."""
-        self.abandon()
-        attempt, group_id = self._attempt, self._settings.group_id
-
-        def build(version: int) -> Message:
-            return DescribeGroupsRequest([group_id])
-
-        def refuse(now_ms: int) -> None:
-            if attempt == self._attempt:
-                self.owner.on_refused("JoinGroup", errors.INCONSISTENT_GROUP_PROTOCOL, now_ms)
-
-        def when_answered(response: DescribeGroupsResponse, now_ms: int) -> None:
-            for group in response.groups:
-                if group.error_code == errors.NONE and group.members:
-                    protocol = group.protocol_data or "none yet"
-                    count = len(group.members)
-                    noun = "member" if count == 1 else "members"
-                    self.others_have = f"{group.protocol_type} ({protocol}), {count} {noun}"
-            refuse(now_ms)
-
-        def when_failed(error: ClientError, now_ms: int) -> None:
-            refuse(now_ms)
-
-        timeout_ms = min(self._settings.request_timeout_ms, DESCRIBE_MS_MAX)
-        exchange = GroupExchange(DESCRIBE, timeout_ms, build, when_answered, when_failed)
-        self.coordinator.send(exchange, now_ms)
+        timeout_ms = min(self.settings.request_timeout_ms, DESCRIBE_MS_MAX)
+        self._send(_Describe(self, timeout_ms), now_ms)
 
     def _go_on(self, joined: Joined, response: JoinGroupResponse, now_ms: int) -> None:
         self._protocol_name = joined.protocol_name
@@ -208,21 +159,103 @@ class Round:
         self._sync({}, now_ms)
 
     def _sync(self, assignment: dict[str, list[Place]], now_ms: int) -> None:
-        who, name = self.owner.identity(), self._protocol_name
+        self._send(_Sync(self, self._timeout_ms, self._protocol_name, assignment), now_ms)
 
-        def build(version: int) -> Message:
-            return requests.sync_request(who, name, assignment, version)
-
-        self._send(SYNC, build, self._on_synced, now_ms)
-
-    def _on_synced(self, response: SyncGroupResponse, now_ms: int) -> None:
+    def on_synced(self, response: SyncGroupResponse, now_ms: int) -> None:
         if response.error_code != errors.NONE:
             self.owner.on_refused("SyncGroup", int(response.error_code), now_ms)
             return
         try:
             places = decode_assignment(response.assignment)
         except MalformedData as flaw:
-            sentence = f"the assignment that the leader of group {self._settings.group_id} made"
+            sentence = f"the assignment that the leader of group {self.settings.group_id} made"
             self.owner.on_failed(ClientError(f"{sentence} cannot be read: {flaw}"), now_ms)
             return
         self.owner.on_assignment(places, now_ms)
+
+
+class _RoundExchange(Exchange[R]):
+    """One request of a round; its end counts for nothing once the round has gone on."""
+
+    def __init__(self, api_key: int, decode: Decoder[R], of_round: Round, timeout_ms: int) -> None:
+        super().__init__(api_key, decode, timeout_ms)
+        self.round = of_round
+        self.who = of_round.owner.identity()
+        self.attempt = 0
+
+    @property
+    def is_current(self) -> bool:
+        return self.attempt == self.round.attempt
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        if self.is_current:
+            self.round.owner.on_failed(error, now_ms)
+
+
+class _Join(_RoundExchange[JoinGroupResponse]):
+    def __init__(
+        self,
+        of_round: Round,
+        timeout_ms: int,
+        protocols: list[JoinGroupRequestProtocol],
+        reason: str,
+    ) -> None:
+        super().__init__(api_keys.JOIN_GROUP, decode_join_group_response, of_round, timeout_ms)
+        self.protocols = protocols
+        self.reason = reason
+
+    def build(self, version: int) -> Message:
+        settings = self.round.settings
+        return requests.join_request(self.who, settings, self.protocols, self.reason, version)
+
+    def on_response(self, response: JoinGroupResponse, now_ms: int) -> None:
+        if self.is_current:
+            self.round.on_joined(response, now_ms)
+
+
+class _Sync(_RoundExchange[SyncGroupResponse]):
+    def __init__(
+        self,
+        of_round: Round,
+        timeout_ms: int,
+        protocol_name: str,
+        assignment: dict[str, list[Place]],
+    ) -> None:
+        super().__init__(api_keys.SYNC_GROUP, decode_sync_group_response, of_round, timeout_ms)
+        self.protocol_name = protocol_name
+        self.assignment = assignment
+
+    def build(self, version: int) -> Message:
+        return requests.sync_request(self.who, self.protocol_name, self.assignment, version)
+
+    def on_response(self, response: SyncGroupResponse, now_ms: int) -> None:
+        if self.is_current:
+            self.round.on_synced(response, now_ms)
+
+
+class _Describe(_RoundExchange[DescribeGroupsResponse]):
+    """Question what the members of a group that has no use for ours agreed on."""
+
+    def __init__(self, of_round: Round, timeout_ms: int) -> None:
+        decode = decode_describe_groups_response
+        super().__init__(api_keys.DESCRIBE_GROUPS, decode, of_round, timeout_ms)
+
+    def build(self, version: int) -> Message:
+        return DescribeGroupsRequest([self.round.settings.group_id])
+
+    def on_response(self, response: DescribeGroupsResponse, now_ms: int) -> None:
+        for group in response.groups:
+            if group.error_code == errors.NONE and group.members:
+                protocol = group.protocol_data or "none yet"
+                count = len(group.members)
+                noun = "member" if count == 1 else "members"
+                self.round.others_have = f"{group.protocol_type} ({protocol}), {count} {noun}"
+        self._refuse(now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._refuse(now_ms)
+
+    def _refuse(self, now_ms: int) -> None:
+        if self.is_current:
+            code = errors.INCONSISTENT_GROUP_PROTOCOL
+            self.round.owner.on_refused("JoinGroup", code, now_ms)

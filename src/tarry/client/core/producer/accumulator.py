@@ -10,14 +10,13 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from tarry.client.core.connections import Connections
-from tarry.client.core.events import BATCH_DONE, Notice
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError
+from tarry.link.tasks import Tasks
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import Headers
 
@@ -43,12 +42,15 @@ class Accumulator:
     """All queues of one producer, and which of them have something to send."""
 
     def __init__(
-        self, settings: ProducerSettings, connections: Connections, metadata: Metadata
+        self,
+        settings: ProducerSettings,
+        tasks: Tasks,
+        metadata: Metadata,
+        receipt_type: type[Receipt],
+        owner: object,
     ) -> None:
         self.settings = settings
         self.record_bytes_max = min(settings.request_bytes_max - HEADER_SIZE, settings.buffer_bytes)
-        # When the records that are appended now come.
-        self.now_ms = 0
         self.buffered_bytes = 0
         # Queues with batches to send, as an ordered set: those served go to the end.
         self.ready: dict[PartitionQueue, None] = {}
@@ -59,16 +61,14 @@ class Accumulator:
         self.acknowledged = 0
         # The last batch that ended ended by its deadline.
         self.has_expired = False
-        # What a face makes of it: its own kind of receipt, which knows the face by the batch.
-        self.receipt_type: type[Receipt] = Receipt
-        self.owner: object = None
+        # A face's own kind of receipt, which knows its owner by the batch.
+        self._receipt_type = receipt_type
+        self._owner = owner
         # Called with topic and partition when a batch is closed.
         self.when_closed: Callable[[str, int], None] | None = None
-        self._connections = connections
         self._metadata = metadata
-        self._tasks = connections.tasks
+        self._tasks = tasks
         self._queues: dict[tuple[str, int], PartitionQueue] = {}
-        self._has_notice = False
 
     @property
     def is_empty(self) -> bool:
@@ -97,7 +97,9 @@ class Accumulator:
         key: bytes | None,
         value: bytes | None,
         headers: Headers | None,
+        *,
         size: int,
+        now_ms: int,
     ) -> Receipt:
         """Add a record of at most `size` bytes to the open batch; a batch that it does not fit is
         closed before.  A record that is larger than a batch gets one of its own."""
@@ -105,13 +107,13 @@ class Accumulator:
             self.close(queue)
         batch = queue.open
         if batch is None:
-            batch = self._open(queue, self.now_ms)
+            batch = self._open(queue, now_ms)
         place = batch.append(timestamp, key, value, headers)
         batch.payload_bytes += size
         self.buffered_bytes += size
         if size >= self.settings.batch_bytes:
             self.close(queue)
-        return self.receipt_type(batch, place, timestamp)
+        return self._receipt_type(batch, place, timestamp)
 
     def queue(self, topic: str, partition: int) -> PartitionQueue:
         queue = self._queues.get((topic, partition))
@@ -123,7 +125,7 @@ class Accumulator:
     def _open(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
         deadline_ms = now_ms + self.settings.delivery_timeout_ms
         batch = ProducerBatch(queue.topic, queue.partition, (queue.batches_made,), deadline_ms)
-        batch.owner = self.owner
+        batch.owner = self._owner
         queue.batches_made += 1
         queue.open = batch
         self._tasks.schedule(queue.linger, now_ms + self.settings.linger_ms)
@@ -197,11 +199,11 @@ class Accumulator:
         batch.succeed(base_offset, append_time_ms)
         self.acknowledged += batch.count
         self.has_expired = False
-        self._release(batch.payload_bytes)
+        self._release(batch)
 
     def fail(self, batch: ProducerBatch, error: ClientError) -> None:
         batch.fail(error)
-        self._release(batch.payload_bytes)
+        self._release(batch)
         self.remember_failed(batch)
 
     def remember_failed(self, batch: ProducerBatch) -> None:
@@ -220,14 +222,15 @@ class Accumulator:
 
     def release_after_split(self, batch: ProducerBatch, pieces: list[ProducerBatch]) -> None:
         """What a batch that was taken apart does not hand on to its pieces."""
-        self._release(batch.payload_bytes - sum(piece.payload_bytes for piece in pieces))
+        self.buffered_bytes += sum(piece.payload_bytes for piece in pieces)
+        self._release(batch)
 
-    def _release(self, size: int) -> None:
-        """Room for others; those who wait are told once a turn."""
-        self.buffered_bytes -= size
-        if not self._has_notice:
-            self._has_notice = True
-            self._connections.put(Notice(BATCH_DONE))
-
-    def begin_turn(self) -> None:
-        self._has_notice = False
+    def _release(self, batch: ProducerBatch) -> None:
+        """Give the room of a batch back, and notice to those who wait for records of it."""
+        self.buffered_bytes -= batch.payload_bytes
+        waits, batch.waits = batch.waits, None
+        for wait in waits or ():
+            if wait.receipt.is_done:
+                wait.operations.notify(wait)
+            else:
+                wait.watch()

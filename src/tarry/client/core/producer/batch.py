@@ -9,8 +9,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
+from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import DeliveryTimedOut
-from tarry.link.errors import ClientError
+from tarry.link.errors import ClientError, TimedOut
 from tarry.records.builder import BatchBuilder, Headers
 from tarry.records.record import decode_records
 
@@ -55,6 +56,7 @@ class ProducerBatch:
         "producer_id",
         "topic",
         "unseen_failures",
+        "waits",
     )
 
     def __init__(
@@ -82,6 +84,8 @@ class ProducerBatch:
         self.pieces: list[Piece] | None = None
         # Failed records that nobody has asked the receipt of.
         self.unseen_failures = 0
+        # What waits for records of this batch, as an ordered set; None: nothing.
+        self.waits: dict[Acknowledgement, None] | None = None
 
     @property
     def size(self) -> int:
@@ -251,6 +255,39 @@ class Receipt:
         """Where the record is; -1 while that is not known, with acks=0, and for a duplicate."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
+
+
+class Acknowledgement(Operation[Receipt]):
+    """The wait for one record; its batch gives notice when it ends, or is taken apart."""
+
+    def __init__(self, operations: Operations, receipt: Receipt) -> None:
+        super().__init__(operations)
+        self.receipt = receipt
+
+    def watch(self) -> None:
+        """Wait at the batch that the record is in now."""
+        batch = self.receipt.batch
+        if batch.waits is None:
+            batch.waits = {}
+        batch.waits[self] = None
+
+    def look(self, now_ms: int) -> bool:
+        return self.receipt.is_done
+
+    def answer(self, now_ms: int) -> Receipt:
+        error = self.receipt.error
+        if error is not None:
+            raise error
+        return self.receipt
+
+    def late_error(self, now_ms: int) -> ClientError:
+        return TimedOut(f"the record was not acknowledged within {self.timeout_ms} ms")
+
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        waits = self.receipt.batch.waits
+        if waits is not None:
+            waits.pop(self, None)
 
 
 def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTimedOut:

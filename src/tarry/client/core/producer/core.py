@@ -2,32 +2,53 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.base.doors import Random
 from tarry.base.errors import NONE
 from tarry.client.core.core import ClientCore
+from tarry.client.core.operation import Operation
 from tarry.client.core.producer.accumulator import Accumulator, record_size
-from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.batch import Acknowledgement, Receipt
 from tarry.client.core.producer.identity import Identity
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.sender import Sender
-from tarry.client.errors import ClientClosed, DeliveryFailed, UnknownTopic
+from tarry.client.errors import (
+    BufferFull,
+    ClientClosed,
+    DeliveryFailed,
+    DeliveryTimedOut,
+    UnknownTopic,
+)
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError
 from tarry.records.builder import Headers
 
+# Topic, partition, timestamp, key, value and headers, as `append` takes them.
+Appended = tuple[str, int, int, bytes | None, bytes | None, Headers | None]
+
+# Turns without a user are this far apart at the least.
+NAP_MS_MIN: Final = 1
+
 
 class ProducerCore(ClientCore):
-    """`append` takes records between turns; the next turn sends what is ready.
-
-    Who calls between turns sets `now_ms` first: linger and deadlines count from then.
-    """
+    """`append` takes records between turns; the next turn sends what is ready."""
 
     what_waits = "records wait to be sent"
 
-    def __init__(self, settings: ProducerSettings, random: Random, now_ms: int) -> None:
+    def __init__(
+        self,
+        settings: ProducerSettings,
+        random: Random,
+        now_ms: int,
+        receipt_type: type[Receipt] = Receipt,
+        owner: object = None,
+    ) -> None:
+        """Make a core whose receipts are of `receipt_type` and know their `owner`."""
         super().__init__(settings, random, now_ms)
+        self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
-        self.accumulator = Accumulator(settings, self.connections, self.metadata)
+        self.accumulator = Accumulator(settings, self.tasks, self.metadata, receipt_type, owner)
         self.identity = Identity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
@@ -41,16 +62,11 @@ class ProducerCore(ClientCore):
         self.accumulator.when_closed = self.partitioner.on_batch_closed
 
     def work(self, now_ms: int) -> None:
-        self.accumulator.begin_turn()
+        # What waited for room goes out in this turn.
+        self.operations.look(now_ms)
         self.sender.work(now_ms)
 
-    def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has; 0 while that is not known, and then it is asked."""
-        known = self.metadata.topic(topic)
-        if known is None:
-            self.track(topic)
-            return 0
-        return len(known.partitions)
+    # --- Records
 
     def append(
         self,
@@ -60,6 +76,8 @@ class ProducerCore(ClientCore):
         key: bytes | None,
         value: bytes | None,
         headers: Headers | None,
+        *,
+        now_ms: int,
     ) -> Receipt | None:
         """Take a record; None: the topic is not known yet or there is no room, so wait and ask
         again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
@@ -67,7 +85,7 @@ class ProducerCore(ClientCore):
             raise self.sender.failure
         known = self.metadata.topic(topic)
         if known is None:
-            self._raise_refusal(topic)
+            self._raise_refusal(topic, now_ms)
             self.track(topic)
             return None
         size = record_size(key, value, headers)
@@ -76,7 +94,6 @@ class ProducerCore(ClientCore):
             accumulator.refuse_size(size)
         if not accumulator.has_room(size):
             return None
-        accumulator.now_ms = self.now_ms
         if partition == ANY_PARTITION:
             queue = accumulator.queue(topic, self.partitioner.choose(known, key))
             if key is None and not accumulator.fits(queue, size):
@@ -88,54 +105,90 @@ class ProducerCore(ClientCore):
         else:
             last = len(known.partitions) - 1
             raise UnknownTopic(f"topic {topic!r} has partitions 0 to {last}, not {partition}")
-        return accumulator.append(queue, timestamp, key, value, headers, size)
+        return accumulator.append(queue, timestamp, key, value, headers, size=size, now_ms=now_ms)
 
-    def _raise_refusal(self, topic: str) -> None:
+    def _raise_refusal(self, topic: str, now_ms: int) -> None:
         """Waiting does not help: brokers refuse the topic."""
         if self.metadata.refusal(topic) != NONE:
-            error = self.metadata.error_of(topic, self.now_ms)
+            error = self.metadata.error_of(topic, now_ms)
             # The next record asks again.
             self.metadata.untrack(topic)
             raise error
 
-    def hurry(self, receipt: Receipt) -> None:
-        """Somebody waits for this record: its batch lingers no longer."""
+    def begin_send(self, record: Appended, timeout_ms: int, now_ms: int) -> PendingSend:
+        """Wait until the topic is known and there is room, then append."""
+        # Room comes only from what is sent.
+        self.accumulator.close_all()
+        return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
+
+    def begin_wait(self, receipt: Receipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
+        """Wait for a record; its batch lingers no longer."""
+        acknowledgement = Acknowledgement(self.operations, receipt)
+        if not receipt.is_done:
+            self._hurry(receipt)
+            acknowledgement.watch()
+            self.operations.set_deadline(acknowledgement, timeout_ms, now_ms)
+        return acknowledgement
+
+    def _hurry(self, receipt: Receipt) -> None:
         queue = self.accumulator.queue(receipt.topic, receipt.partition)
         if queue.open is not None and queue.open is receipt.batch:
             self.accumulator.close(queue)
 
-    def begin_flush(self) -> None:
-        """Close all open batches; done when `is_flushed`."""
+    def begin_flush(self, timeout_ms: int, now_ms: int) -> Flush:
+        """Send everything now and wait for it."""
         self.accumulator.close_all()
+        return self.operations.begin(Flush(self), timeout_ms, now_ms)
 
-    @property
-    def is_flushed(self) -> bool:
-        return self.accumulator.is_empty
+    # --- Turns while no user waits
 
     @property
     def has_work(self) -> bool:
-        """Whether turns are needed now even if nobody waits."""
         return not self.accumulator.is_empty
 
     @property
-    def trouble(self) -> str:
-        """Why records do not get out at the moment; empty if nothing seems wrong."""
-        trouble = super().trouble
+    def unattended_due_ms(self) -> int | None:
+        """A user who sends on turns the core himself; a linger after his last turn he does not."""
+        nap_ms = max(self.producer_settings.linger_ms, NAP_MS_MIN)
+        return self.turned_ms + nap_ms if self.has_work else None
+
+    def needs_turns(self, now_ms: int) -> bool:
+        return self.has_work
+
+    # --- What stands in the way
+
+    def topic_error(self, topic: str, waited_ms: int, now_ms: int) -> ClientError:
+        error = super().topic_error(topic, waited_ms, now_ms)
+        if self.refresh.last_error is None:
+            # Nobody waits for it any more; the next record asks again.
+            self.metadata.untrack(topic)
+        return error
+
+    def room_error(self, topic: str, waited_ms: int, now_ms: int) -> ClientError:
+        """Return why a record found no room for so long."""
+        if self.metadata.topic(topic) is None:
+            return self.topic_error(topic, waited_ms, now_ms)
+        size = self.producer_settings.buffer_bytes
+        return BufferFull(f"buffer.memory ({size} bytes) stayed full for {waited_ms} ms")
+
+    def trouble(self, now_ms: int) -> str:
+        """Return why records do not get out at the moment; empty if nothing seems wrong."""
+        trouble = super().trouble(now_ms)
         if trouble:
             return trouble
         if self.sender.last_error is not None:
             return str(self.sender.last_error)
         for queue in self.accumulator.ready:
-            problem = self.accumulator.problem_of(queue, self.now_ms)
+            problem = self.accumulator.problem_of(queue, now_ms)
             if problem:
                 return problem
-        return self._trouble_with_topics()
+        return self._trouble_with_topics(now_ms)
 
-    def _trouble_with_topics(self) -> str:
+    def _trouble_with_topics(self, now_ms: int) -> str:
         """A topic that a send waits for, or a leader that cannot be reached."""
         for name in self.metadata.tracked:
             if self.metadata.topic(name) is None and name in self.metadata.topics:
-                return self.metadata.problem_with(name, self.now_ms)
+                return self.metadata.problem_with(name, now_ms)
         for broker_id in self.metadata.brokers:
             failure = self.connections.failure_of(broker_id)
             if failure is not None:
@@ -154,7 +207,56 @@ class ProducerCore(ClientCore):
             return None
         return DeliveryFailed(count, first or ClientError("the reason was forgotten"))
 
-    def close(self) -> None:
+    def close(self, now_ms: int) -> None:
         """What is not done fails; flush first."""
         self.sender.fail_for_good(ClientClosed("the producer was closed before it was sent"))
-        super().close()
+        super().close(now_ms)
+
+
+class PendingSend(Operation[Receipt]):
+    """The wait of one record for its topic and for room; appends it as soon as both are there."""
+
+    def __init__(self, core: ProducerCore, record: Appended) -> None:
+        super().__init__(core.operations)
+        self._core = core
+        self._record = record
+        self._receipt: Receipt | None = None
+        self._error: ClientError | None = None
+
+    def look(self, now_ms: int) -> bool:
+        if self._receipt is None and self._error is None:
+            try:
+                self._receipt = self._core.append(*self._record, now_ms=now_ms)
+            except ClientError as error:
+                self._error = error
+        return self._receipt is not None or self._error is not None
+
+    def answer(self, now_ms: int) -> Receipt:
+        if self._error is not None:
+            raise self._error
+        assert self._receipt is not None
+        return self._receipt
+
+    def late_error(self, now_ms: int) -> ClientError:
+        return self._core.room_error(self._record[0], self.timeout_ms, now_ms)
+
+
+class Flush(Operation[None]):
+    """The wait until every record is done; raises for those that failed without being asked for."""
+
+    def __init__(self, core: ProducerCore) -> None:
+        super().__init__(core.operations)
+        self._core = core
+
+    def look(self, now_ms: int) -> bool:
+        return self._core.accumulator.is_empty
+
+    def answer(self, now_ms: int) -> None:
+        failure = self._core.take_failure()
+        if failure is not None:
+            raise failure
+
+    def late_error(self, now_ms: int) -> ClientError:
+        return self._core.take_failure() or DeliveryTimedOut(
+            f"not all records were acknowledged within {self.timeout_ms} ms"
+        )

@@ -15,7 +15,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.broker.broker import Broker
-from tarry.broker.coordinator.shard import Shard
+from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.group.records import (
     NO_TIMESTAMP,
     GroupRecord,
@@ -81,14 +81,14 @@ class LogReplay:
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
         """What is wrong now."""
         sentences: list[str] = []
-        for index, shard in enumerate(broker.coordinator.shards):
-            if shard.error_code == errors.NONE:
+        for index, shard in broker.coordinator.shards.items():
+            if shard.runtime.error_code == errors.NONE:
                 sentences += self._follow(index, shard, turn)
                 self._note_ends(index, shard, turn)
         return sentences
 
-    def _follow(self, index: int, shard: Shard, turn: int) -> list[str]:
-        log = shard.partition.log
+    def _follow(self, index: int, shard: GroupShard, turn: int) -> list[str]:
+        log = shard.runtime.partition.log
         segments = [(segment.base_offset, segment.written_size) for segment in log.segments]
         replica = self._replicas.get(index)
         is_same = replica is not None and replica.log is log
@@ -96,7 +96,7 @@ class LogReplay:
             self.replays += 1
             replica = self._replicas[index] = _Replica(log)
             replica.end_offset = log.log_start_offset
-        high_watermark = shard.partition.high_watermark
+        high_watermark = shard.runtime.partition.high_watermark
         sentence = ""
         if replica.end_offset < high_watermark:
             sentence = self._read(replica, log, high_watermark, turn)
@@ -182,7 +182,7 @@ class LogReplay:
                     if record is not None:
                         yield record, found.timestamp
 
-    def _note_ends(self, index: int, shard: Shard, turn: int) -> None:
+    def _note_ends(self, index: int, shard: GroupShard, turn: int) -> None:
         is_same_life = index in self._followed
         self._followed[index] = None
         live = shard.groups.by_id
@@ -203,10 +203,10 @@ def _has_only_grown(before: list[tuple[int, int]], now: list[tuple[int, int]]) -
     return base_offset == before[-1][0] and size >= before[-1][1]
 
 
-def _differences(shard: Shard, replica: _Replica) -> list[str]:
+def _differences(shard: GroupShard, replica: _Replica) -> list[str]:
     live = shard.groups.by_id
     durable = replica.groups.by_id
-    name = shard.partition.name
+    name = shard.runtime.partition.name
     for group_id in dict.fromkeys([*live, *durable]):
         there = live.get(group_id)
         logged = durable.get(group_id)

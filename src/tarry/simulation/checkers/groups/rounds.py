@@ -10,14 +10,15 @@ from __future__ import annotations
 
 from tarry.base import errors
 from tarry.broker.broker import Broker
-from tarry.broker.coordinator.shard import Shard
-from tarry.group.state import (
+from tarry.broker.coordinator.groups.sessions import DelayedHeartbeat
+from tarry.broker.coordinator.groups.shard import GroupShard
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
     Round,
 )
+from tarry.group.state import GroupState
 
 
 class RoundChecker:
@@ -41,8 +42,8 @@ class RoundChecker:
         was_stopped = self._was_stopped
         self._before = {}
         self._was_stopped = False
-        for shard in broker.coordinator.shards:
-            if shard.error_code != errors.NONE:
+        for shard in broker.coordinator.shards.values():
+            if shard.runtime.error_code != errors.NONE:
                 continue
             for group_id, group in shard.groups.by_id.items():
                 self._before[group_id] = group.round
@@ -54,7 +55,7 @@ class RoundChecker:
                     sentence = _wrong_with_sessions(group, broker.now_ms)
                 if sentence:
                     return [f"group {group_id}: {sentence}"]
-            for group_id in shard.operations:
+            for group_id in _waiting_groups(shard):
                 if group_id not in shard.groups.by_id:
                     return [f"group {group_id} is gone, and something waits for it"]
         return []
@@ -114,20 +115,30 @@ def _wrong_with_record(group: GroupState) -> str:
     return ""
 
 
-def _wrong_with_operations(shard: Shard, group: GroupState) -> str:
+def _waiting_groups(shard: GroupShard) -> list[str]:
+    """Return the groups in which something waits."""
+    kinds = (shard.joins, shard.syncs, shard.sessions)
+    return [each.group_id for kind in kinds for each in kind.operations.values()]
+
+
+def _wrong_with_operations(shard: GroupShard, group: GroupState) -> str:
     """What waits in the purgatories is what the group waits for."""
-    operations = shard.operations.get(group.group_id)
+    group_id = group.group_id
     now = group.round
-    watched = [] if operations is None else list(operations.heartbeats)
+    watched = [
+        each.member_id
+        for each in shard.sessions.operations.values()
+        if isinstance(each, DelayedHeartbeat) and each.group_id == group_id
+    ]
     expected = [
         member_id for member_id, each in group.heartbeats.items() if each.deadline_ms is not None
     ]
     if sorted(watched) != sorted(expected):
         return f"heartbeat operations of {sorted(watched)}, and watched are {sorted(expected)}"
-    has_join = operations is not None and operations.join is not None
+    has_join = group_id in shard.joins.operations
     if has_join != (now.join_deadline_ms is not None):
         return f"join operation: {has_join}, and join deadline {now.join_deadline_ms}"
-    has_sync = operations is not None and operations.sync is not None
+    has_sync = group_id in shard.syncs.operations
     if has_sync != (now.sync_deadline_ms is not None):
         return f"sync operation: {has_sync}, and sync deadline {now.sync_deadline_ms}"
     return ""

@@ -1,0 +1,32 @@
+"""Placement of a coordinator's keys, such as group ids: Kafka's hash says in which partition.
+
+Clients never compute it, but Kafka's tools do, and a group must be found where it was written.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+# Of Java's 32-bit numbers the smallest has no positive counterpart; Kafka takes 0 for it.
+_SMALLEST = -(2**31)
+
+
+def partition_of_key(key: str, partition_count: int) -> int:
+    """Return the index, below `partition_count`, of the partition that holds this key's records."""
+    assert partition_count > 0
+    hashed = string_hash(key)
+    return 0 if hashed == _SMALLEST else abs(hashed) % partition_count
+
+
+def string_hash(text: str) -> int:
+    """Java's `String.hashCode`: over UTF-16 units, wrapped to 32 bits with a sign."""
+    # Text from the wire is UTF-8 and so holds no lone surrogates.
+    units = text.encode("utf-16-be")
+    size: i64 = len(units)
+    hashed: i64 = 0
+    position: i64 = 0
+    while position < size:
+        unit: i64 = (i64(units[position]) << 8) | i64(units[position + 1])
+        hashed = (hashed * 31 + unit) & 0xFFFF_FFFF
+        position += 2
+    return int(hashed - 0x1_0000_0000 if hashed >= 0x8000_0000 else hashed)

@@ -1,0 +1,47 @@
+"""The coordinators of a broker: by internal topic, and by the key type of FindCoordinator."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.partition.state import Partition
+from tarry.partition.topic import HostedTopic
+
+
+class Coordinators:
+    """Every coordinator is registered here, and hears here of topics and partitions."""
+
+    def __init__(self) -> None:
+        self.all: list[Coordinator[Any]] = []
+        self._by_topic: dict[str, Coordinator[Any]] = {}
+        self._by_key_type: dict[int, Coordinator[Any]] = {}
+
+    def register(self, coordinator: Coordinator[Any]) -> None:
+        """Add a coordinator."""
+        self.all.append(coordinator)
+        self._by_topic[coordinator.topic] = coordinator
+        self._by_key_type[coordinator.key_type] = coordinator
+
+    def of_key_type(self, key_type: int) -> Coordinator[Any] | None:
+        """Return the coordinator for FindCoordinator's key type, if there is one."""
+        return self._by_key_type.get(key_type)
+
+    def on_hosted(self, hosted: HostedTopic) -> None:
+        """Partitions of a topic are open: the coordinator that is kept in it loads them."""
+        coordinator = self._by_topic.get(hosted.name)
+        if coordinator is not None:
+            coordinator.on_hosted(hosted)
+
+    def on_given_up(self, hosted: HostedTopic) -> None:
+        """A topic was deleted."""
+        for coordinator in self.all:
+            coordinator.on_given_up(hosted)
+
+    def is_loading_partition(self, partition: Partition) -> bool:
+        """Whether a partition is being loaded: nothing of it may be cleaned away meanwhile."""
+        coordinator = self._by_topic.get(partition.topic)
+        if coordinator is None:
+            return False
+        shard = coordinator.shards.get(partition.index)
+        return shard is not None and shard.runtime.is_loading()

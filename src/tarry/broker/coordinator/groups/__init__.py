@@ -1,0 +1,1 @@
+"""The group coordinator: decisions about consumer groups are carried out here."""

@@ -1,0 +1,76 @@
+"""The group coordinator: consumer groups, kept in `__consumer_offsets`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.settings import Settings
+from tarry.broker.coordinator.coordinator import Coordinator
+from tarry.broker.coordinator.groups.context import GroupContext
+from tarry.broker.coordinator.groups.shard import GroupShard
+from tarry.broker.coordinator.groups.walks import ExpireOffsets, ForgetTopics
+from tarry.cluster.topic_decisions import TopicWanted
+from tarry.cluster.topic_names import OFFSETS_TOPIC
+from tarry.group.transitions import Moment
+from tarry.partition.state import Partition
+from tarry.partition.topic import HostedTopic
+from tarry.purgatory.purgatory import Purgatory
+
+# FindCoordinator's key type of groups.
+GROUP: Final = 0
+
+# What a topic's segment.bytes is at least; the broker's setting may be less, as in Kafka.
+SEGMENT_BYTES_MIN: Final = 1024 * 1024
+
+
+class GroupCoordinator(Coordinator[GroupShard]):
+    """See the module's text."""
+
+    def __init__(self, context: GroupContext) -> None:
+        super().__init__(OFFSETS_TOPIC, GROUP, context, context.cluster)
+        self.groups = context
+        self.history = context.history
+
+    def new_shard(self, partition: Partition) -> GroupShard:
+        return GroupShard(partition, self.groups)
+
+    def topic_wanted(self, settings: Settings, brokers: int) -> TopicWanted:
+        segment_bytes = max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)
+        return TopicWanted(
+            OFFSETS_TOPIC,
+            settings.offsets_topic_num_partitions,
+            min(settings.offsets_topic_replication_factor, brokers),
+            [],
+            [
+                ("cleanup.policy", "compact"),
+                ("compression.type", "producer"),
+                ("segment.bytes", str(segment_bytes)),
+            ],
+        )
+
+    def purgatories(self) -> list[Purgatory]:
+        groups = self.groups
+        return [groups.joins, groups.syncs, groups.heartbeats, groups.recorded]
+
+    def moment(self) -> Moment:
+        """Return the time of the turn, with the settings of groups."""
+        return self.groups.moment()
+
+    def find_named(self, group_id: str) -> tuple[GroupShard | None, int]:
+        """Find the shard for what only a group with a name can be asked; like `find`."""
+        if not group_id:
+            return None, errors.INVALID_GROUP_ID
+        return self.find(group_id)
+
+    def on_other_deleted(self, hosted: HostedTopic) -> None:
+        """Begin to remove the offsets of a deleted topic."""
+        if self.shards and not any(
+            isinstance(chore, ForgetTopics) and not chore.has_begun for chore in self._chores
+        ):
+            self._chores.append(ForgetTopics(self.shards, self.groups))
+
+    def expire_offsets(self) -> None:
+        """Begin to look for offsets and groups whose time is over."""
+        if not any(isinstance(chore, ExpireOffsets) for chore in self._chores):
+            self._chores.append(ExpireOffsets(self.shards, self.groups))

@@ -1,0 +1,63 @@
+"""Sessions of the members of a shard: one operation a member, whose deadline moves.
+
+Whoever hears of a member moves its deadline in place, so a heartbeat makes no operation.
+"""
+
+from __future__ import annotations
+
+from tarry.broker.coordinator.groups.context import GroupContext
+from tarry.broker.coordinator.groups.waiting import (
+    DecisionCarrier,
+    DelayedGroupOperation,
+    GroupWaiting,
+)
+from tarry.group.decision import Decision, HeartbeatWait
+from tarry.group.outcomes import decide_session_expired
+from tarry.group.state import GroupState
+
+
+class DelayedHeartbeat(DelayedGroupOperation):
+    """The session of one member, or of an id that was given out.
+
+    Watched under group and member.  It is over when the member has left, was removed or replaced.
+    """
+
+    def __init__(
+        self, waiting: GroupWaiting, group_id: str, member_id: str, deadline_ms: int
+    ) -> None:
+        super().__init__(waiting, group_id, (group_id, member_id), deadline_ms)
+        self.member_id = member_id
+
+
+class Sessions(GroupWaiting):
+    """The sessions of a shard, by group and member."""
+
+    def __init__(self, context: GroupContext, carrier: DecisionCarrier) -> None:
+        super().__init__(context.heartbeats, context, carrier)
+
+    def follow(self, group_id: str, wait: HeartbeatWait) -> None:
+        """Begin, move or end a session."""
+        key = (group_id, wait.member_id)
+        deadline_ms = wait.deadline_ms
+        if wait.ends or deadline_ms is None:
+            self.end(key)
+            return
+        operation = self.operations.get(key)
+        if operation is None:
+            self.begin(DelayedHeartbeat(self, group_id, wait.member_id, deadline_ms))
+            return
+        # It may be due at once, if the session time-out is nothing: the next turn sees to it.
+        due_ms = max(deadline_ms, self.context.turn.now_ms + 1)
+        self.context.timer.reschedule(operation, due_ms)
+
+    def expire(self, operation: DelayedGroupOperation) -> None:
+        assert isinstance(operation, DelayedHeartbeat)
+        super().expire(operation)
+        moved = self.carrier.group(operation.group_id).heartbeats.get(operation.member_id)
+        if moved is not None and moved.deadline_ms is not None:
+            # What expired before it in this turn has begun the session anew.
+            self.follow(operation.group_id, HeartbeatWait(operation.member_id, moved.deadline_ms))
+
+    def decide_expired(self, group: GroupState, operation: DelayedGroupOperation) -> Decision:
+        assert isinstance(operation, DelayedHeartbeat)
+        return decide_session_expired(group, operation.member_id, self.context.moment())

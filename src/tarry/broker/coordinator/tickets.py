@@ -1,0 +1,64 @@
+"""Tickets: requests that a coordinator answers later, each known to its state by a number.
+
+Whatever comes of such a request, it is answered once.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Generic, TypeVar
+
+from mypy_extensions import mypyc_attr
+
+from tarry.broker.request import RequestContext
+
+A = TypeVar("A")
+
+# Instead of a ticket: nobody waits for an answer.
+NO_TICKET: Final = 0
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class Asked(Generic[A]):
+    """A request whose answer comes from a coordinator's state.  A subclass knows the message."""
+
+    def __init__(self, context: RequestContext) -> None:
+        self.context = context
+
+    def answer(self, answer: A) -> None:
+        """Give the one answer."""
+        raise NotImplementedError
+
+    def time_out(self) -> None:
+        """Answer that the records did not become durable in time; only writers need this."""
+        raise NotImplementedError
+
+
+class Tickets:
+    """The requests that wait, by ticket."""
+
+    def __init__(self) -> None:
+        self._newest = NO_TICKET
+        self._asked: dict[int, Asked[Any]] = {}
+
+    def issue(self, asked: Asked[Any]) -> int:
+        """Return a number for a request that is going to be answered."""
+        self._newest += 1
+        self._asked[self._newest] = asked
+        return self._newest
+
+    def answer(self, ticket: int, answer: object) -> None:
+        """Hand an answer to the request; one that was answered already hears nothing."""
+        asked = self._asked.pop(ticket, None)
+        if asked is not None:
+            asked.answer(answer)
+
+    def time_out(self, ticket: int) -> None:
+        """Answer a request whose records did not become durable in time."""
+        asked = self._asked.pop(ticket, None)
+        if asked is not None:
+            asked.time_out()
+
+    @property
+    def waiting(self) -> int:
+        """Number of requests that wait for an answer."""
+        return len(self._asked)

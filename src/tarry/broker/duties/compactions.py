@@ -1,0 +1,259 @@
+"""Compaction in the broker: one log at a time, the dirtiest first, step by step between requests.
+
+Every `log.cleaner.backoff.ms` the compacted topics are looked through, some partitions at a time.
+Then step follows step with a tick's pause, so that requests come in between, and the next log
+without waiting as long as one is due.  What the disk refuses is tried again with the next look.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Final
+
+from tarry.base.errors import StorageError
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.duties.calendar import CalendarWatch
+from tarry.broker.flushes import Flushes
+from tarry.broker.shutdown import Shutdown
+from tarry.broker.topics import Topics
+from tarry.log.batch_walk import Flaw
+from tarry.log.compaction.cleanable import Cleanable, find_cleanable
+from tarry.log.compaction.compaction import DONE, Compaction
+from tarry.log.compaction.effort import Effort
+from tarry.partition.state import Partition
+from tarry.timer.entry import TimerEntry
+from tarry.timer.wheel import TimingWheel
+
+logger = logging.getLogger("tarry.broker")
+
+# Between two steps; a tick of the wheel.
+PAUSE_MS: Final = 1
+# The same when the broker has much else to do: compaction still gets a tenth of its time.
+PAUSE_MS_MAX: Final = 20
+# So long a clock that jumped is not asked whether a tombstone has had its time: it may be set back.
+CLOCK_DISTRUST_MS: Final = 300_000
+# Partitions looked at in one step: 2 ms.
+LOOKED_AT_MAX: Final = 200
+
+_CANNOT: Final = "%s cannot be compacted now: %s"
+
+
+class Compactions(TimerEntry):
+    """Due when there is a step to do, or when it is time to look for a dirty log again."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        timer: TimingWheel,
+        settings: Settings,
+        topics: Topics,
+        flushes: Flushes,
+        *,
+        is_loading: Callable[[Partition], bool],
+        shutdown: Shutdown,
+    ) -> None:
+        super().__init__(turn.now_ms + settings.log_cleaner_backoff_ms)
+        self._turn = turn
+        self._timer = timer
+        self._settings = settings
+        self._topics = topics
+        self._flushes = flushes
+        self._is_loading = is_loading
+        self._shutdown = shutdown
+        self.current: Compaction | None = None
+        self.current_name = ""
+        # Partitions still to be looked at, and the dirtiest one so far.
+        self._to_look_at: list[Partition] | None = None
+        self._dirtiest: tuple[Partition, Cleanable] | None = None
+        # Logs that the disk refused since the last pause: not tried again at once.
+        self._refused: dict[Partition, None] = {}
+        self._calendar = CalendarWatch(turn)
+        self._trusted_from_ms = turn.monotonic_ms()
+        timer.add(self)
+
+    def expire(self) -> None:
+        if self._shutdown.is_begun:
+            return
+        if self.current is not None:
+            self._step(self.current)
+        else:
+            self._look()
+
+    # --- Looking for the dirtiest log.
+
+    def _look(self) -> None:
+        if self._to_look_at is None:
+            compacted = [
+                partition
+                for partition in self._topics.partitions()
+                if partition.config.has_compaction and partition not in self._refused
+            ]
+            if not self._can_trust_calendar(tells=len(compacted) > 0):
+                self._again_in(self._backoff_ms())
+                return
+            self._to_look_at = compacted
+            self._dirtiest = None
+        for partition in self._to_look_at[:LOOKED_AT_MAX]:
+            self._look_at(partition)
+        del self._to_look_at[:LOOKED_AT_MAX]
+        if self._to_look_at:
+            self._again_in(PAUSE_MS)
+            return
+        self._to_look_at = None
+        if self._dirtiest is None or self._dirtiest[0].is_closed:
+            self._refused.clear()
+            self._again_in(self._backoff_ms())
+            return
+        self._begin(*self._dirtiest)
+        self._again_in(PAUSE_MS)
+
+    def _can_trust_calendar(self, *, tells: bool) -> bool:
+        """Whether the wall clock has run evenly for some time, as retention asks it to."""
+        now_ms = self._turn.monotonic_ms()
+        jump_ms = self._calendar.jump_ms()
+        if jump_ms != 0:
+            self._trusted_from_ms = now_ms + CLOCK_DISTRUST_MS
+            if tells:
+                logger.warning(
+                    "the wall clock jumped by %d s; compaction waits for %d s",
+                    jump_ms // 1000,
+                    CLOCK_DISTRUST_MS // 1000,
+                )
+        return now_ms >= self._trusted_from_ms
+
+    def _look_at(self, partition: Partition) -> None:
+        log = partition.log
+        if self._is_loading(partition):
+            # A key that it has read must not be taken back by a tombstone that it has not.
+            return
+        try:
+            cleanable = find_cleanable(
+                log, partition.high_watermark_position.segment_base_offset, self._turn.now_wall_ms
+            )
+        except Flaw as flaw:
+            log.note_flaw(flaw)
+            return
+        except StorageError as error:
+            logger.warning(_CANNOT, partition.name, error)
+            return
+        if not cleanable.is_due:
+            cleanable.maybe_ask_for_recovery_point()
+            return
+        if self._dirtiest is None or cleanable.dirty_ratio > self._dirtiest[1].dirty_ratio:
+            self._dirtiest = (partition, cleanable)
+
+    # --- One log.
+
+    def _begin(self, partition: Partition, cleanable: Cleanable) -> None:
+        log = partition.log
+        self._dirtiest = None
+        self.current_name = partition.name
+        self._refused[partition] = None
+        self.current = Compaction(
+            log,
+            cleanable.end_offset,
+            partition.producers.last_offsets(log.flushed_offset),
+            self._settings.log_cleaner_dedupe_buffer_size,
+        )
+
+    def _step(self, current: Compaction) -> None:
+        if self._must_abandon(current):
+            self._abandon(current)
+        try:
+            flush_id = current.step(Effort(), self._turn.now_wall_ms)
+        except Flaw as flaw:
+            current.log.note_flaw(flaw)
+            self._abandon(current)
+            self._again_in(PAUSE_MS)
+            return
+        except StorageError as error:
+            self._fail(current, error)
+            return
+        if flush_id == DONE:
+            self._end(current)
+        elif flush_id >= 0:
+            self._wait_for(flush_id)
+        else:
+            self._again_in(self._pause_ms())
+
+    def _on_flushed(self, flush_id: int) -> None:
+        current = self.current
+        assert current is not None
+        if self._must_abandon(current):
+            self._abandon(current)
+            self._again_in(PAUSE_MS)
+            return
+        is_swap = current.is_swap_begun
+        try:
+            next_flush_id = current.on_flushed()
+        except StorageError as error:
+            if is_swap:
+                # The new segments count, and this process cannot name them: a start can.
+                self._shutdown.fail(f"{self.current_name}: {error}; start the broker again")
+                return
+            self._fail(current, error)
+            return
+        if next_flush_id >= 0:
+            self._wait_for(next_flush_id)
+        else:
+            self._again_in(PAUSE_MS)
+
+    def _must_abandon(self, current: Compaction) -> bool:
+        log = current.log
+        if current.is_abandoned:
+            return False
+        if log.is_closed:
+            return True
+        # Also when nobody wants it any more: what is left of old values is to stay then.
+        is_for_nothing = log.flaw_offset >= 0 or not log.config.has_compaction
+        return is_for_nothing and not current.is_swap_begun
+
+    def _fail(self, current: Compaction, error: StorageError) -> None:
+        logger.warning(_CANNOT, self.current_name, error)
+        if current.is_swap_begun:
+            self._again_in(self._backoff_ms())
+            return
+        self._abandon(current)
+        self._again_in(PAUSE_MS)
+
+    def _abandon(self, current: Compaction) -> None:
+        try:
+            current.abandon()
+        except StorageError as error:
+            logger.warning(_CANNOT, self.current_name, error)
+
+    def _end(self, current: Compaction) -> None:
+        self.current = None
+        self._again_in(PAUSE_MS)
+        if current.is_abandoned:
+            return
+        # Clean now: it is due again when it is dirty again.
+        self._refused = {
+            partition: None for partition in self._refused if partition.log is not current.log
+        }
+        logger.info(
+            "%s is compacted below offset %d: %d bytes are now %d, %d records are gone%s",
+            self.current_name,
+            current.target_offset,
+            current.bytes_before,
+            current.bytes_after,
+            current.records_dropped,
+            f", {current.keyless_dropped} of them without a key" if current.keyless_dropped else "",
+        )
+
+    def _backoff_ms(self) -> int:
+        return max(self._settings.log_cleaner_backoff_ms, PAUSE_MS)
+
+    def _pause_ms(self) -> int:
+        """Longer when the step came late: then there was other work, which goes first."""
+        late_ms = self._turn.now_ms - self.deadline_ms - PAUSE_MS
+        return min(max(PAUSE_MS, 2 * late_ms), PAUSE_MS_MAX)
+
+    def _wait_for(self, flush_id: int) -> None:
+        self._flushes.then(flush_id, self._on_flushed)
+
+    def _again_in(self, delay_ms: int) -> None:
+        self.deadline_ms = self._turn.now_ms + delay_ms
+        self._timer.add(self)

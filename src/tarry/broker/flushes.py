@@ -1,0 +1,131 @@
+"""Flushes: one gathered write per touched log and turn, one flush round at a time.
+
+A round covers every log that was written since the last one; what is appended while it is under
+way shares the next (ARCHITECTURE.md, "Durability").  Beside the rounds there are single flushes,
+each with a step that follows it.  A failed round is never tried again: the
+kernel may have dropped the dirty pages, so a second success would prove nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tarry.base.disk_trouble import DiskTrouble
+from tarry.base.doors import Disk, LogFile
+from tarry.base.errors import StorageError
+from tarry.base.probe import Probe
+from tarry.broker.part import Parts
+from tarry.log.owner import LogOwner
+from tarry.partition.state import Partition
+
+
+class Flushes:
+    """The logs that were touched, that are dirty, the round and the flushes that are under way."""
+
+    def __init__(self, disk: Disk, trouble: DiskTrouble, probe: Probe) -> None:
+        self.disk = disk
+        self.trouble = trouble
+        self.probe = probe
+        self.touched: list[LogOwner] = []
+        self.dirty: dict[LogOwner, None] = {}
+        # Partitions whose ends have moved since the parts were told.
+        self._moved: list[LogOwner] = []
+        self._steps: dict[int, Callable[[int], None]] = {}
+        self.flush_id = -1
+        self.owners: list[LogOwner] = []
+        self.offsets: list[int] = []
+
+    def touch(self, owner: LogOwner) -> None:
+        """The owner's log has a tail to write in this turn."""
+        if not owner.is_touched:
+            owner.is_touched = True
+            self.touched.append(owner)
+
+    def write(self) -> None:
+        """Write every touched tail.  A write that fails concerns its own log alone."""
+        touched = self.touched
+        if not touched:
+            return
+        self.touched = []
+        for owner in touched:
+            owner.is_touched = False
+            if owner.is_closed:
+                continue
+            try:
+                owner.log.write()
+            except StorageError as error:
+                self.trouble.report(f"write to {owner.name} failed, nothing of it is kept", error)
+                owner.on_write_failed()
+                continue
+            log = owner.log
+            if (
+                owner.is_flushed_at_once
+                or log.written_end_offset - log.flushed_offset >= log.config.flush_messages
+            ):
+                self.dirty[owner] = None
+            if owner.on_written():
+                self._moved.append(owner)
+
+    def maybe_begin(self) -> None:
+        """Begin the next round unless one is under way or nothing is dirty."""
+        if self.flush_id >= 0 or not self.dirty:
+            return
+        files: list[LogFile] = []
+        directories: dict[str, None] = {}
+        owners: list[LogOwner] = []
+        offsets: list[int] = []
+        for owner in self.dirty:
+            if owner.is_closed:
+                continue
+            offsets.append(owner.log.collect_flush(files, directories))
+            owners.append(owner)
+        self.dirty = {}
+        self.owners = owners
+        self.offsets = offsets
+        self.flush_id = self.disk.begin_flush(files, list(directories))
+
+    def then(self, flush_id: int, step: Callable[[int], None]) -> None:
+        """Have `step` called with the id of a single flush when the flush has ended well."""
+        self._steps[flush_id] = step
+
+    def on_flushed(self, flush_id: int) -> None:
+        """Go on with what a flush has made durable; one that failed stops the broker."""
+        if flush_id == self.flush_id:
+            self.probe.on_flush(len(self.owners), "")
+            self._end_round()
+            return
+        step = self._steps.pop(flush_id, None)
+        if step is not None:
+            step(flush_id)
+
+    def tell_moved(self, parts: Parts) -> None:
+        """Tell the parts which partitions' ends have moved."""
+        moved = self._moved
+        if not moved:
+            return
+        self._moved = []
+        for owner in moved:
+            assert isinstance(owner, Partition)
+            parts.on_moved(owner)
+
+    def _end_round(self) -> None:
+        owners = self.owners
+        offsets = self.offsets
+        self.flush_id = -1
+        self.owners = []
+        self.offsets = []
+        for index in range(len(owners)):
+            owner = owners[index]
+            if owner.is_closed:
+                continue
+            owner.log.flushed(offsets[index])
+            if owner.on_flushed(offsets[index]):
+                self._moved.append(owner)
+
+    def has_work_left(self) -> bool:
+        """Return whether a turn without an event would write or flush something."""
+        return len(self.touched) > 0 or (self.flush_id < 0 and len(self.dirty) > 0)
+
+    def is_idle(self) -> bool:
+        """True when everything that waits for a flush has got it."""
+        return self.flush_id < 0 and not self.touched and not self.dirty

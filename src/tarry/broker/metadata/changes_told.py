@@ -1,0 +1,93 @@
+"""Lines in the log about changes of topics and settings: what changed, and who asked for it.
+
+They are worded before the change is proposed, while what was there before is still known, and
+written when it is applied.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from typing import Final
+
+from tarry.base import errors
+from tarry.base.repeated import printable
+from tarry.broker.request import RequestContext
+from tarry.cluster.records import (
+    EVERY_BROKER,
+    BrokerConfigChanged,
+    ConfigChanged,
+    MetadataRecord,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+from tarry.cluster.state import ClusterState
+
+logger = logging.getLogger("tarry.broker")
+
+# One request may make a thousand topics.
+LINES_PER_REQUEST_MAX: Final = 20
+
+
+def worded(view: ClusterState, records: list[MetadataRecord]) -> list[str]:
+    """Return what these records change, a clause each."""
+    lines = [line for one in records[:LINES_PER_REQUEST_MAX] if (line := _line(view, one))]
+    left_out = len(records) - LINES_PER_REQUEST_MAX
+    return [*lines, f"and {left_out} changes more in one request"] if left_out > 0 else lines
+
+
+def asker(context: RequestContext) -> str:
+    """The client id, which the client chose itself, and the address."""
+    client_id = context.client_id
+    name = f"client '{printable(client_id)}'" if client_id else "a client without an id"
+    return f"{name} at {context.connection.peer}"
+
+
+def tell(lines: list[str], by: str, error_code: int) -> None:
+    """Write how a change ended that somebody asked for."""
+    for line in lines:
+        if error_code == errors.NONE:
+            logger.info("%s, by %s", line, by)
+        elif error_code == errors.REQUEST_TIMED_OUT:
+            logger.warning("not confirmed in time, it may still happen: %s, by %s", line, by)
+        else:
+            logger.warning("not done, the disk refused it: %s, by %s", line, by)
+
+
+def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
+    """Each key that has another value now, with the value before."""
+    parts = []
+    for key in sorted({**before, **after}):
+        old, new = before.get(key), after.get(key)
+        if old != new:
+            was = "" if old is None else f" (was {printable(old)})"
+            parts.append(f"{key} unset{was}" if new is None else f"{key}={printable(new)}{was}")
+    return ", ".join(parts)
+
+
+def _line(view: ClusterState, record: MetadataRecord) -> str:
+    """ "" for what no user asks for by itself."""
+    if isinstance(record, TopicCreated):
+        configs = changed_text({}, record.configs)
+        with_configs = f" and {configs}" if configs else ""
+        return f"topic {record.name} created with {_count(len(record.partitions))}{with_configs}"
+    if isinstance(record, BrokerConfigChanged):
+        before = view.configs_of_broker(record.broker_id)
+        whose = "all brokers" if record.broker_id == EVERY_BROKER else f"broker {record.broker_id}"
+        return f"settings of {whose} changed: {changed_text(before, record.configs)}"
+    if not isinstance(record, TopicDeleted | PartitionsAdded | ConfigChanged):
+        return ""
+    topic = view.topic_by_id(record.topic_id)
+    assert topic is not None
+    count = len(topic.partitions)
+    if isinstance(record, TopicDeleted):
+        return f"topic {topic.name} deleted with {_count(count)}"
+    if isinstance(record, PartitionsAdded):
+        more = len(record.partitions)
+        return f"topic {topic.name} grown from {count} to {_count(count + more)}"
+    return f"settings of topic {topic.name} changed: {changed_text(topic.configs, record.configs)}"
+
+
+def _count(partitions: int) -> str:
+    return "1 partition" if partitions == 1 else f"{partitions} partitions"

@@ -1,0 +1,34 @@
+"""Route: how one API is served.  Hot."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+from tarry.broker.request import RequestContext
+from tarry.protocol.message import Message
+from tarry.wire.reader import Reader
+
+Q = TypeVar("Q", bound=Message)
+
+
+class Route(Generic[Q]):
+    """Handler, decoder and versions of one API, typed by its request.
+
+    `version_advertised_min` differs from `version_min` for Produce.
+    """
+
+    def __init__(
+        self,
+        api_key: int,
+        version_min: int,
+        version_max: int,
+        decode: Callable[[Reader, int], Q],
+        handle: Callable[[RequestContext, Q], Message | None],
+    ) -> None:
+        self.api_key = api_key
+        self.decode = decode
+        self.handle = handle
+        self.version_min = version_min
+        self.version_max = version_max
+        self.version_advertised_min = version_min

@@ -1,0 +1,112 @@
+"""HandedOut: what an iteration was given and has not yielded yet.
+
+A record is finished when the next one is asked for.  So whatever the core took for an iteration
+goes back to it, unless it was yielded, before anything else looks at the positions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.records.record import Record
+
+
+class RecordGroup(NamedTuple):
+    """Records of one partition in the order of their offsets."""
+
+    topic: str
+    partition: int
+    records: list[Record]
+
+
+class ConsumerRecord:
+    """A record with the partition it came from.  Looks its fields up when they are asked for:
+    copying all of them costs more than the one or two that a loop reads."""
+
+    __slots__ = ("_record", "partition", "topic")
+
+    def __init__(self, topic: str, partition: int, record: Record) -> None:
+        self.topic = topic
+        self.partition = partition
+        self._record = record
+
+    @property
+    def offset(self) -> int:
+        return self._record.offset
+
+    @property
+    def timestamp(self) -> int:
+        return self._record.timestamp
+
+    @property
+    def key(self) -> bytes | None:
+        return self._record.key
+
+    @property
+    def value(self) -> bytes | None:
+        return self._record.value
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        return self._record.headers
+
+    def __repr__(self) -> str:
+        return f"ConsumerRecord({self.topic} [{self.partition}] at {self.offset}, {self.value!r})"
+
+
+class HandedOut:
+    """The groups of one poll, and how far they were yielded."""
+
+    def __init__(self, groups: list[RecordGroup]) -> None:
+        self.groups = groups
+        self.group = 0
+        self.record = 0
+        # The first record that whoever reads still works on.
+        self._current = 0
+        self.is_over = False
+
+    def records(self) -> Iterator[ConsumerRecord]:
+        """Yield the records one by one, until they are given back."""
+        while self.group < len(self.groups):
+            topic, partition, records = self.groups[self.group]
+            for place, record in enumerate(records):
+                self._current = place
+                self.record = place + 1
+                yield ConsumerRecord(topic, partition, record)
+                if self.is_over:
+                    return
+            self.group += 1
+            self.record = 0
+
+    def batches(self) -> Iterator[RecordGroup]:
+        """Yield a group at a time, until they are given back."""
+        while self.group < len(self.groups):
+            group = self.groups[self.group]
+            self._current = 0
+            self.record = len(group.records)
+            yield group
+            if self.is_over:
+                return
+            self.group += 1
+            self.record = 0
+
+    def give_back(self, positions: Mapping[tuple[str, int], PartitionPosition]) -> None:
+        """Give back what was not yielded, from the last on, so that the order stays; what was
+        yielded last is not finished, what came before it is."""
+        self.is_over = True
+        for place in range(len(self.groups) - 1, -1, -1):
+            topic, partition, records = self.groups[place]
+            position = positions.get((topic, partition))
+            if position is None:
+                continue
+            if place < self.group:
+                position.finish(position.position)
+            elif place > self.group:
+                position.give_back(records)
+            else:
+                position.give_back(records[self.record :])
+                if self.record > 0:
+                    position.finish(records[self._current].offset)
+        self.groups = []

@@ -1,0 +1,159 @@
+"""CommittedOffsets: where the group stands, asked of its coordinator (OffsetFetch).
+
+All questions that wait go out as one request.  A coordinator that is still loading is asked again:
+"not known yet" is never taken for "nothing committed".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
+from tarry.client.core.group import reactions
+from tarry.client.core.group.assignment.consumer_protocol import Place
+from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.membership import Membership
+from tarry.client.core.group.offsets.requests import (
+    CommittedOffset,
+    ToldOffsets,
+    offset_fetch_request,
+    told_offsets,
+)
+from tarry.client.errors import BrokerError
+from tarry.link.errors import ClientError
+from tarry.link.exchange import Exchange
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_fetch import (
+    OffsetFetchResponse,
+    decode_offset_fetch_response,
+)
+
+CommittedAnswer = CommittedOffset | ClientError
+When = Callable[[Place, CommittedAnswer, int], None]
+
+
+class OffsetQuestion:
+    """Where the group stands in one partition; an offset of -1 is the answer "nowhere"."""
+
+    def __init__(self, place: Place, answer: When) -> None:
+        self.place = place
+        self.answer = answer
+
+
+class CommittedOffsets:
+    """The questions of one consumer; `ask` and `work` in turns."""
+
+    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
+        self.coordinator = coordinator
+        self.membership = membership
+        self._timeout_ms = timeout_ms
+        self._questions: dict[OffsetQuestion, None] = {}
+        self._is_in_flight = False
+        self._pauses = coordinator.connections.pauses()
+
+    def ask(self, place: Place, answer: When) -> OffsetQuestion:
+        """`answer` is called once, unless the question is cancelled before."""
+        question = OffsetQuestion(place, answer)
+        self._questions[question] = None
+        return question
+
+    def cancel(self, question: object) -> None:
+        """Nobody wants to know any more; quiet for what is no question of ours."""
+        if isinstance(question, OffsetQuestion):
+            self._questions.pop(question, None)
+
+    def work(self, now_ms: int) -> None:
+        if not self._questions or self._is_in_flight:
+            return
+        if not self.coordinator.is_known:
+            self.coordinator.want(now_ms)
+            return
+        if self._pauses.holds(now_ms):
+            return
+        self._is_in_flight = True
+        exchange = _OffsetFetch(self, list(self._questions), self._timeout_ms)
+        if self.membership.is_joining:
+            self.coordinator.send_aside(exchange, now_ms)
+        else:
+            self.coordinator.send(exchange, now_ms)
+
+    def on_failure(self, asked: list[OffsetQuestion], error: ClientError, now_ms: int) -> None:
+        self._is_in_flight = False
+        if error.is_retriable:
+            self._pauses.begin(now_ms)
+        else:
+            self._settle_all(asked, error, now_ms)
+
+    def on_answer(self, asked: list[OffsetQuestion], told: ToldOffsets, now_ms: int) -> None:
+        self._is_in_flight = False
+        answers, code = told.places, told.error_code
+        if code == NONE:
+            # Before version 2 an error of the group stands in each partition.
+            codes = [one for one, _ in answers.values()]
+            code = next((one for one in codes if one in reactions.GROUP), NONE)
+        if code != NONE:
+            self._on_refused(code, asked, now_ms)
+            return
+        self._pauses.failures = 0
+        for question in asked:
+            found = answers.get(question.place)
+            if question not in self._questions or found is None:
+                continue
+            self._settle_one(question, *found, now_ms)
+        if any(question in self._questions for question in asked):
+            self._pauses.begin(now_ms)
+
+    def _settle_one(
+        self, question: OffsetQuestion, code: int, committed: CommittedOffset, now_ms: int
+    ) -> None:
+        if code == NONE:
+            self._settle(question, committed, now_ms)
+        elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
+            topic, index = question.place
+            sentence = f"the committed offset of {topic} [{index}] is not told"
+            self._settle(question, BrokerError(code, sentence), now_ms)
+
+    def _on_refused(self, code: int, asked: list[OffsetQuestion], now_ms: int) -> None:
+        reaction = reactions.reaction_to(code)
+        if reaction == reactions.FIND:
+            self.coordinator.lose(f"OffsetFetch: {error_name(code)}", now_ms)
+            self._pauses.begin(now_ms)
+        elif reaction == reactions.RETRY:
+            self._pauses.begin(now_ms)
+        else:
+            sentence = f"the committed offsets of group {self.coordinator.group_id} are not told"
+            self._settle_all(asked, BrokerError(code, sentence), now_ms)
+
+    def _settle_all(
+        self, asked: list[OffsetQuestion], answer: CommittedAnswer, now_ms: int
+    ) -> None:
+        for question in asked:
+            self._settle(question, answer, now_ms)
+
+    def _settle(self, question: OffsetQuestion, answer: CommittedAnswer, now_ms: int) -> None:
+        if question in self._questions:
+            del self._questions[question]
+            question.answer(question.place, answer, now_ms)
+
+
+class _OffsetFetch(Exchange[OffsetFetchResponse]):
+    """The questions that wait, as one request."""
+
+    def __init__(
+        self, committed: CommittedOffsets, asked: list[OffsetQuestion], timeout_ms: int
+    ) -> None:
+        super().__init__(api_keys.OFFSET_FETCH, decode_offset_fetch_response, timeout_ms)
+        self.committed = committed
+        self.asked = asked
+
+    def build(self, version: int) -> Message:
+        group_id = self.committed.coordinator.group_id
+        places = [one.place for one in self.asked]
+        return offset_fetch_request(group_id, places, version, require_stable=True)
+
+    def on_response(self, response: OffsetFetchResponse, now_ms: int) -> None:
+        self.committed.on_answer(self.asked, told_offsets(response), now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.committed.on_failure(self.asked, error, now_ms)

@@ -1,0 +1,250 @@
+"""Committer: what is finished, what is committed, and what is on its way between the two.
+
+One commit is under way; what comes meanwhile waits as one, the newer offset in place of the older.
+A commit is never for a partition that is not owned.  `finished` is what the user is done with:
+everything that was handed out before he asked for more.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+
+from tarry.base import errors
+from tarry.base.errors import NONE, error_name
+from tarry.client.core.group import reactions
+from tarry.client.core.group.assignment.consumer_protocol import Place
+from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.membership import JOINING, SYNCING, Membership
+from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
+from tarry.client.errors import BrokerError, CommitFailed
+from tarry.link.errors import ClientError, TimedOut
+from tarry.link.exchange import Exchange
+from tarry.link.tasks import Task
+from tarry.protocol import api_keys
+from tarry.protocol.message import Message
+from tarry.protocol.messages.offset_commit import (
+    OffsetCommitResponse,
+    decode_offset_commit_response,
+)
+
+log = logging.getLogger("tarry.client")
+
+
+class Commit:
+    """Offsets that somebody wants committed; `error` says why they are not."""
+
+    def __init__(self, offsets: dict[Place, CommittedOffset]) -> None:
+        self.offsets = offsets
+        self.is_done = False
+        self.error: ClientError | None = None
+
+    def end(self, error: ClientError | None) -> None:
+        if not self.is_done:
+            self.is_done = True
+            self.error = error
+
+
+class Committer:
+    """The commits of one consumer."""
+
+    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
+        self.coordinator = coordinator
+        self.membership = membership
+        self.tasks = coordinator.connections.tasks
+        self.committed: dict[Place, int] = {}
+        self._timeout_ms = timeout_ms
+        self._under_way: dict[Commit, int] = {}
+        self._waiting: dict[Commit, int] = {}
+        self._is_in_flight = False
+        self._pauses = coordinator.connections.pauses()
+        self._deadline = Task(self._give_up)
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._under_way and not self._waiting
+
+    def begin(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
+        """Commit as soon as nothing else is under way."""
+        strange = self._not_owned(commit.offsets)
+        if strange:
+            names = ", ".join(f"{topic} [{index}]" for topic, index in strange)
+            sentence = f"{names} is not assigned to this member, so it cannot commit there"
+            commit.end(CommitFailed(sentence, is_retriable=False))
+            return
+        if not commit.offsets:
+            commit.end(None)
+            return
+        self._waiting[commit] = now_ms + timeout_ms
+        self.tasks.schedule_earlier(self._deadline, now_ms + timeout_ms)
+
+    def _not_owned(self, places: Iterable[Place]) -> list[Place]:
+        membership = self.membership
+        if not membership.is_wanted and not membership.owned:
+            # Partitions that the user assigned himself.
+            return []
+        if membership.generation_id < 0:
+            # Lost, although the user was not told yet: no one commits under a group's name alone.
+            return list(places)
+        return [place for place in places if place not in membership.owned]
+
+    def work(self, now_ms: int) -> None:
+        """Send what waits."""
+        if self.is_idle or self._is_in_flight:
+            return
+        if self.membership.state == SYNCING:
+            # No generation would be right until the assignment is there.
+            return
+        if not self.coordinator.is_known:
+            self.coordinator.want(now_ms)
+            return
+        if self._pauses.holds(now_ms):
+            return
+        if not self._under_way:
+            self._under_way, self._waiting = self._waiting, {}
+        self._send(now_ms)
+
+    def _in_rebalance(self) -> ClientError:
+        return CommitFailed(
+            "the group is being rebalanced; poll until it is done, then commit again what is "
+            "still assigned",
+            is_retriable=True,
+        )
+
+    def _send(self, now_ms: int) -> None:
+        offsets: dict[Place, CommittedOffset] = {}
+        for commit in self._under_way:
+            offsets.update(commit.offsets)
+        for place in self._not_owned(list(offsets)):
+            # Revoked since it was asked for: it is not ours to commit any more.
+            del offsets[place]
+        if not offsets:
+            self._end_under_way(None)
+            return
+        self._is_in_flight = True
+        exchange = _OffsetCommit(self, self.membership.identity(), offsets, self._timeout_ms)
+        if self.membership.state == JOINING:
+            # The old generation may commit until the last member has joined.
+            self.coordinator.send_aside(exchange, now_ms)
+        else:
+            self.coordinator.send(exchange, now_ms)
+
+    # --- Answers
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self._is_in_flight = False
+        if error.is_retriable:
+            self.coordinator.lose(str(error), now_ms)
+            self._pauses.begin(now_ms)
+        else:
+            self._end_under_way(error)
+
+    def on_answer(
+        self,
+        response: OffsetCommitResponse,
+        who: Identity,
+        offsets: dict[Place, CommittedOffset],
+        now_ms: int,
+    ) -> None:
+        self._is_in_flight = False
+        refused: dict[Place, int] = {}
+        for topic in response.topics:
+            for partition in topic.partitions:
+                place = (topic.name, int(partition.partition_index))
+                if partition.error_code == NONE and place in offsets:
+                    self.committed[place] = offsets[place].offset
+                elif partition.error_code != NONE:
+                    refused[place] = int(partition.error_code)
+        if not refused:
+            self._pauses.failures = 0
+            self._end_under_way(None)
+            return
+        place, code = next(iter(refused.items()))
+        self._on_refused(place, code, who, now_ms)
+
+    def _on_refused(self, place: Place, code: int, who: Identity, now_ms: int) -> None:
+        reaction = reactions.reaction_to(code)
+        if reaction == reactions.RETRY:
+            self._pauses.begin(now_ms)
+            return
+        if reaction == reactions.FIND:
+            self.coordinator.lose(f"OffsetCommit: {error_name(code)}", now_ms)
+            self._pauses.begin(now_ms)
+            return
+        is_current = who == self.membership.identity() and not self.membership.is_joining
+        self.membership.on_commit_refused(code, who, now_ms)
+        self._end_all(self._error_for(place, code, is_current=is_current))
+
+    def _error_for(self, place: Place, code: int, *, is_current: bool) -> ClientError:
+        topic, index = place
+        if code in (errors.ILLEGAL_GENERATION, errors.UNKNOWN_MEMBER_ID):
+            if not is_current:
+                return self._in_rebalance()
+            if self.membership.is_wanted:
+                return CommitFailed(
+                    f"the group has given {topic} [{index}] to another member, because this one "
+                    "was not heard of in time; records since the last commit will be read again "
+                    f"({error_name(code)})",
+                    is_retriable=False,
+                )
+            return CommitFailed(
+                f"group {self.membership.settings.group_id} has members of its own, so only "
+                f"they commit for it ({error_name(code)})",
+                is_retriable=False,
+            )
+        if code == errors.REBALANCE_IN_PROGRESS:
+            return self._in_rebalance()
+        if self.membership.failure is not None:
+            return self.membership.failure
+        return BrokerError(code, f"the offset of {topic} [{index}] was not committed")
+
+    # --- Ends
+
+    def _end_under_way(self, error: ClientError | None) -> None:
+        ended = self._under_way
+        self._under_way = {}
+        self._pauses.end()
+        for commit in ended:
+            commit.end(error)
+
+    def _end_all(self, error: ClientError) -> None:
+        self._under_way.update(self._waiting)
+        self._waiting = {}
+        self._end_under_way(error)
+
+    def _give_up(self, now_ms: int) -> None:
+        """Those whose time is up fail; one that was sent may still be done by the broker."""
+        for commits in (self._under_way, self._waiting):
+            late = [commit for commit, deadline_ms in commits.items() if deadline_ms <= now_ms]
+            for commit in late:
+                del commits[commit]
+                commit.end(TimedOut("the offsets were not committed in the time given"))
+        deadlines = [*self._under_way.values(), *self._waiting.values()]
+        if deadlines:
+            self.tasks.schedule(self._deadline, min(deadlines))
+
+
+class _OffsetCommit(Exchange[OffsetCommitResponse]):
+    """One commit of `who`."""
+
+    def __init__(
+        self,
+        committer: Committer,
+        who: Identity,
+        offsets: dict[Place, CommittedOffset],
+        timeout_ms: int,
+    ) -> None:
+        super().__init__(api_keys.OFFSET_COMMIT, decode_offset_commit_response, timeout_ms)
+        self.committer = committer
+        self.who = who
+        self.offsets = offsets
+
+    def build(self, version: int) -> Message:
+        return commit_request(self.who, self.offsets, version)
+
+    def on_response(self, response: OffsetCommitResponse, now_ms: int) -> None:
+        self.committer.on_answer(response, self.who, self.offsets, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        self.committer.on_failure(error, now_ms)

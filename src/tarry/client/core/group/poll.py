@@ -1,0 +1,136 @@
+"""Poll: what happens between a user's question for records and the answer, step by step.
+
+What the group has for the user is told first, one callback after the other, and what is revoked is
+committed before its callback.  Then come errors, then records.  What was raised before and still
+holds is raised again when nothing else came.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from tarry.client.core.consumer.handed_out import RecordGroup
+from tarry.client.core.group.events import REVOKED, GroupEvent
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.operation import Callback, Done, Operation, Wait
+
+if TYPE_CHECKING:
+    from tarry.client.core.group.consumer import GroupConsumerCore
+
+log = logging.getLogger("tarry.client")
+
+# What was raised before and still holds is raised again when nothing else came for so long.
+STANDING_MS_MAX: Final = 1_000
+
+
+class Poll(Operation[list[RecordGroup]]):
+    """One poll; `Done` brings records by partition, none if the time is up or it was woken.
+
+    It may be stepped again behind records, for more of them."""
+
+    def __init__(self, core: GroupConsumerCore, records_max: int) -> None:
+        super().__init__(core.operations)
+        # The commit before a callback, under way or the last one.
+        self.commit: Commit | None = None
+        self._core = core
+        self._records_max = records_max
+        self._event: GroupEvent | None = None
+
+    def look(self, now_ms: int) -> bool:
+        if self._event is not None:
+            return self.commit is None or self.commit.is_done
+        return self._core.is_woken or self._core.has_news(now_ms)
+
+    def step(self, now_ms: int) -> Done[list[RecordGroup]] | Callback | Wait:
+        if self.failure is not None:
+            raise self.failure
+        core = self._core
+        told = self._tell(now_ms)
+        if told is not None:
+            return told
+        error = core.membership.take_error()
+        if error is not None:
+            raise error
+        groups = core.take(self._records_max, now_ms)
+        if groups:
+            return Done(groups)
+        standing = core.standing_error(now_ms)
+        if core.is_woken:
+            return Done([])
+        if self.is_late:
+            if standing is not None:
+                raise standing
+            return Done([])
+        if standing is not None:
+            self.operations.set_deadline(self, STANDING_MS_MAX, now_ms)
+        return self.wait()
+
+    def _tell(self, now_ms: int) -> Callback | Wait | None:
+        """Return the callback that comes next, the wait for the commit before it, or None."""
+        core = self._core
+        if self._event is None:
+            self._event = core.begin_event()
+            if self._event is None:
+                return None
+            self.commit = None
+            if self._event.kind == REVOKED and core.consumer_settings.auto_commit:
+                self.commit = core.begin_auto_commit(now_ms)
+        if self.commit is not None and not self.commit.is_done:
+            return self.wait()
+        if self.commit is not None and self.commit.error is not None:
+            log.warning("the last commit failed: %s", self.commit.error)
+        core.told = self._event
+        return Callback(self._event)
+
+    def end_callback(self, now_ms: int) -> None:
+        self._event = None
+        self._core.told = None
+        self._core.end_event()
+
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        if self._event is not None:
+            self.end_callback(now_ms)
+        self._core.end_poll(now_ms)
+
+
+class Closing(Operation[None]):
+    """The end of a member: the last commit, then the leave, within its time."""
+
+    def __init__(self, core: GroupConsumerCore, *, leaves: bool, even_static: bool) -> None:
+        super().__init__(core.operations)
+        self.commit: Commit | None = None
+        self._core = core
+        self._leaves = leaves
+        self._even_static = even_static
+        self._has_left = False
+
+    def look(self, now_ms: int) -> bool:
+        if not self._has_left:
+            return self.is_late or self.commit is None or self.commit.is_done
+        return self.is_late or self._core.membership.leaving.is_answered
+
+    def step(self, now_ms: int) -> Done[None] | Wait:
+        if self.failure is not None:
+            raise self.failure
+        if not self.look(now_ms):
+            return self.wait()
+        if not self._has_left:
+            self._leave(now_ms)
+            if not self._core.membership.leaving.is_answered:
+                # One turn sends it, however late it is.
+                return self.wait()
+        if not self._core.membership.leaving.is_answered:
+            log.warning("the coordinator did not answer to the leave within %d ms", self.timeout_ms)
+        return Done(None)
+
+    def _leave(self, now_ms: int) -> None:
+        self._has_left = True
+        commit = self.commit
+        if commit is not None and not commit.is_done:
+            log.warning("the last commit failed: it took longer than %d ms", self.timeout_ms)
+        elif commit is not None and commit.error is not None:
+            log.warning("the last commit failed: %s", commit.error)
+        if self._leaves:
+            self._core.leave("the consumer was closed", now_ms, even_static=self._even_static)

@@ -1,0 +1,37 @@
+"""TopicQuery: the partitions of a topic, once metadata tells them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tarry.client.core.metadata import Metadata
+from tarry.client.core.operation import Operation, Operations
+from tarry.link.errors import ClientError
+
+# Of topic, milliseconds waited and now.
+TopicErrorOf = Callable[[str, int, int], ClientError]
+
+
+class TopicQuery(Operation[list[int]]):
+    """Raises UnknownTopic for a topic that is not there, or why no broker says so."""
+
+    def __init__(
+        self, operations: Operations, metadata: Metadata, topic: str, error_of: TopicErrorOf
+    ) -> None:
+        super().__init__(operations)
+        self.topic = topic
+        self._metadata = metadata
+        self._error_of = error_of
+
+    def look(self, now_ms: int) -> bool:
+        metadata, topic = self._metadata, self.topic
+        return metadata.topic(topic) is not None or metadata.is_missing(topic, now_ms)
+
+    def answer(self, now_ms: int) -> list[int]:
+        known = self._metadata.topic(self.topic)
+        if known is None:
+            raise self.late_error(now_ms)
+        return list(known.partitions)
+
+    def late_error(self, now_ms: int) -> ClientError:
+        return self._error_of(self.topic, self.timeout_ms, now_ms)

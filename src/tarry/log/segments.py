@@ -1,0 +1,127 @@
+"""Segments of one log in the order of their offsets, and those on their way out.
+
+Invariants: there is at least one; each begins where the one before ended, or behind that end where
+compaction took the last batches.  Hot: every read looks its segment up.
+"""
+
+from __future__ import annotations
+
+from mypy_extensions import i64
+
+from tarry.base.doors import FileRegion
+from tarry.log.segment import Segment
+
+
+class LogPosition:
+    """Where a batch begins, or where the written bytes end."""
+
+    def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
+        self.offset: i64 = offset
+        self.segment_base_offset: i64 = segment_base_offset
+        self.position: i64 = position
+
+
+class Segments:
+    """Segments that readers see, and condemned ones, whose files wait for a recovery point."""
+
+    def __init__(self, segments: list[Segment]) -> None:
+        self.kept = segments
+        # Below the log start, to be removed once a recovery point has that start.
+        self.condemned: list[Segment] = []
+
+    @property
+    def last(self) -> Segment:
+        return self.kept[-1]
+
+    def index_of(self, offset: i64) -> i64:
+        """Index of the segment that holds `offset`: the last one that begins at or before it."""
+        segments = self.kept
+        last: i64 = len(segments) - 1
+        if offset >= segments[last].base_offset:
+            return last
+        low: i64 = 0
+        high = last
+        while low < high:
+            middle = (low + high) >> 1
+            if segments[middle].base_offset <= offset:
+                low = middle + 1
+            else:
+                high = middle
+        return max(low - 1, 0)
+
+    def holding(self, offset: i64) -> Segment:
+        """Return the segment that holds `offset`."""
+        return self.kept[self.index_of(offset)]
+
+    def read(
+        self,
+        offset: i64,
+        end: LogPosition,
+        size_max: i64,
+        at_least_one: bool,
+        start: LogPosition | None,
+    ) -> FileRegion | None:
+        """Find whole batches as `Log.read` does; `Flaw` for damage."""
+        index = self.index_of(offset)
+        while True:
+            segment = self.kept[index]
+            if segment.base_offset >= end.offset:
+                return None
+            limit = limit_of(segment, end)
+            if start is not None and start.segment_base_offset == segment.base_offset:
+                begin = start.position
+            else:
+                begin = segment.find(offset, limit)
+            if begin < limit:
+                break
+            if segment.base_offset >= end.segment_base_offset:
+                return None
+            # The batches at the segment's end are gone (compaction): the next one goes on.
+            index += 1
+        stop = limit
+        if limit - begin > size_max:
+            stop = segment.boundary_before(begin, begin + size_max, limit)
+            if stop == begin:
+                if not at_least_one:
+                    return None
+                stop = segment.end_of_batch(begin, limit)
+        segment.files.used(segment)
+        return FileRegion(segment.file(), begin, stop - begin)
+
+    def replace(self, sources: list[Segment], segment: Segment) -> None:
+        """Put `segment` in the place of `sources`, which follow each other."""
+        first = self.index_of(sources[0].base_offset)
+        assert self.kept[first] is sources[0]
+        self.kept[first : first + len(sources)] = [segment]
+
+    def cut_behind(self, segment: Segment) -> list[Segment]:
+        """Make `segment` the last one; return those that followed it."""
+        kept = self.kept.index(segment) + 1
+        later = self.kept[kept:]
+        del self.kept[kept:]
+        return later
+
+    def condemn_below(self, offset: i64, stays: Segment | None) -> list[Segment]:
+        """Give up segments that end at or below `offset`, but not `stays`; return them."""
+        given_up: list[Segment] = []
+        while len(self.kept) > 1 and self.kept[1].base_offset <= offset:
+            if self.kept[0] is stays:
+                break
+            given_up.append(self.kept.pop(0))
+        self.condemned += given_up
+        return given_up
+
+    def release(self, count: i64, later: i64) -> list[Segment]:
+        """Forget the first `count` condemned ones and those from `later` on; return them closed."""
+        released = self.condemned[:count] + self.condemned[later:]
+        self.condemned = self.condemned[count:later]
+        for segment in released:
+            segment.close()
+        return released
+
+
+def limit_of(segment: Segment, end: LogPosition) -> i64:
+    """Position up to which a reader that ends at `end` may read the segment."""
+    if segment.base_offset == end.segment_base_offset:
+        return min(end.position, segment.written_size)
+    return segment.written_size
