@@ -6,7 +6,7 @@ import random
 
 from tarry.base.turn import Turn
 from tarry.log.config import LogConfig
-from tarry.log.recovery.recovery import open_log
+from tarry.log.logs import Logs
 from tarry.partition.leader import AppendResult, append_as_leader
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
@@ -17,6 +17,7 @@ from tarry.wire.reader import window_of
 NOW_MS = 5_000
 NOW_WALL_MS = 1_800_000_000_000
 LEADER = 1
+TOPIC_ID = bytes(range(16))
 EXPIRATION_MS = 1_000
 
 
@@ -57,8 +58,11 @@ class PartitionScene:
     def open(self) -> None:
         """Recover the partition from the disk and lead it."""
         producers = ProducerStates(EXPIRATION_MS)
-        log = open_log(self.disk, "orders-0", self.config, ProducerListener(producers), None, False)
-        self.partition = Partition("orders", bytes(16), 0, log, producers)
+        logs = Logs(self.disk)
+        logs.load()
+        log = logs.open("orders-0", TOPIC_ID, self.config, ProducerListener(producers))
+        logs.settle()
+        self.partition = Partition("orders", TOPIC_ID, 0, log, producers)
         self.partition.lead(LEADER, 0, [LEADER], [LEADER])
 
     def append(self, batch: bytes, *, acks: int = -1, version: int = 11) -> AppendResult:
