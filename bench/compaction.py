@@ -16,14 +16,19 @@ import random
 import shutil
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 import tarry
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
-from tarry.broker.metadata_writes import MetadataWrite
-from tarry.cluster.records import PartitionRow, TopicCreated
+from tarry.cluster.topic_decisions import (
+    TopicChange,
+    TopicIds,
+    TopicWanted,
+    decide_create_topics,
+)
 from tarry.partition.state import Partition
 from tarry.records.builder import BatchBuilder
 from tarry.runtime import clock
@@ -69,10 +74,13 @@ class Pacer:
 def make_topic(pacer: Pacer, name: str, configs: dict[str, str]) -> Partition:
     """A topic of one partition, without a client."""
     broker = pacer.broker
-    row = PartitionRow(1, 0, 0, [1], [1])
-    topic_id = name.encode().ljust(16, b".")
-    record = TopicCreated(topic_id=topic_id, name=name, partitions=[row], configs=configs)
-    broker.propose([record], MetadataWrite(broker.now_ms + 10_000))
+    decide = partial(
+        decide_create_topics,
+        wanted=[TopicWanted(name, 1, configs=list(configs.items()))],
+        settings=broker.settings,
+        ids=TopicIds(broker.random),
+    )
+    broker.store.change(TopicChange(decide))
     while name not in broker.topics:
         pacer.turn()
     return broker.topics[name].partitions[0]

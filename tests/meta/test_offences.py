@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -97,6 +98,42 @@ OFFENCES = {
         "def f(names: set[str]) -> str:\n    return names.pop()",
         "planted_set_pop.py",
     ),
+    "a write into a log": (
+        "types",
+        "partition/planted_write.py",
+        "from tarry.log.log import Log\n\n\ndef f(log: Log) -> None:\n    log.log_start_offset = 7",
+        "planted_write.py:9: error: tarry.log alone writes here",
+    ),
+    "a write into what an attribute of a log holds": (
+        "types",
+        "broker/planted_write_below.py",
+        "from tarry.log.owner import LogOwner\n\n\n"
+        "def f(owner: LogOwner) -> None:\n"
+        "    owner.log.active.written_size += 1\n"
+        "    owner.log.config.retention_ms = -1",
+        "planted_write_below.py:9: error: tarry.log alone writes here",
+    ),
+    "a list of a log that is changed": (
+        "types",
+        "cluster/planted_append.py",
+        "from tarry.log.log import Log\n\n\n"
+        "def f(log: Log) -> None:\n    log.leader_epochs.epochs.append(7)",
+        "planted_append.py:9: error: tarry.log alone writes here",
+    ),
+    "an entry of a log's list that is replaced": (
+        "types",
+        "simulation/planted_item.py",
+        "from tarry.log.log import Log\n\n\n"
+        "def f(log: Log) -> None:\n    log.leader_epochs.epochs[0] = 7",
+        "planted_item.py:9: error: tarry.log alone writes here",
+    ),
+    "a private attribute of a log, read from within its package": (
+        "types",
+        "log/planted_private.py",
+        "from tarry.log.log import Log\n\n\n"
+        "def f(log: Log) -> int:\n    return len(log._segments.kept)",
+        "planted_private.py:9: error: private to its module",
+    ),
     "a hash in a result": (
         "source",
         "log/planted_hash.py",
@@ -148,9 +185,34 @@ OFFENCES = {
 }
 
 
+# Planted module and its text, of which `types` must say nothing.
+INNOCENT = {
+    "sorted sets and dictionaries": (
+        "log/planted_order.py",
+        "def f(names: set[str], sizes: dict[str, int]) -> list[str]:\n"
+        "    return [*sorted(names), *sizes, *sizes.keys()]",
+    ),
+    "an owner of a log that writes into itself": (
+        "partition/planted_owner.py",
+        "from tarry.log.owner import LogOwner\n\n\n"
+        "class PlantedOwner(LogOwner):\n"
+        "    def f(self, offset: int) -> None:\n"
+        "        self.is_touched = True\n"
+        "        self.log.advance_log_start_offset(offset)",
+    ),
+    "a log that writes into a segment": (
+        "log/planted_writer.py",
+        "from tarry.log.log import Log\n\n\n"
+        "def f(log: Log) -> None:\n    log.active.written_size = 0",
+    ),
+}
+
+
 @pytest.fixture(scope="module")
 def planted(shared_project: Any) -> Any:
     for _, path, text, _ in OFFENCES.values():
+        shared_project.plant(path, text)
+    for path, text in INNOCENT.values():
         shared_project.plant(path, text)
     return shared_project
 
@@ -165,14 +227,11 @@ def test_a_planted_offence_is_caught_by_make_check(planted: Any, offence: str) -
     assert sentence in " ".join(output.split())
 
 
-def test_sorted_sets_and_dictionaries_are_no_offence(planted: Any) -> None:
-    """The set check would be switched off soon if it cried wolf."""
-    planted.plant(
-        "log/planted_order.py",
-        "def f(names: set[str], sizes: dict[str, int]) -> list[str]:\n"
-        "    return [*sorted(names), *sizes, *sizes.keys()]",
-    )
+@pytest.mark.parametrize("name", INNOCENT)
+def test_what_is_allowed_is_no_offence(planted: Any, name: str) -> None:
+    """A check that cried wolf would be switched off soon."""
+    path, _ = INNOCENT[name]
 
     output = planted.check("types")
 
-    assert "planted_order.py" not in output
+    assert Path(path).name not in output

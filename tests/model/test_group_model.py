@@ -14,14 +14,14 @@ from tests.support.group_scene import BOTH, RANGE, Scene, replayed
 
 from tarry.base import errors
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
-from tarry.group.decision import (
+from tarry.group.requests import (
     CommitAnswer,
     CommitPartition,
     GroupSettings,
     LeavingMember,
     SyncAnswer,
 )
-from tarry.group.state import COMPLETING_REBALANCE, EMPTY, STABLE
+from tarry.group.round import COMPLETING_REBALANCE, EMPTY, STABLE
 
 ROUNDROBIN = BOTH[1:]
 CHANGED = (("range", b"changed"),)

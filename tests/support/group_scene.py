@@ -14,22 +14,10 @@ from collections.abc import Callable
 from tarry.base import errors
 from tarry.group import offsets
 from tarry.group.appends import Append
-from tarry.group.decision import (
-    Answer,
-    CommitPartition,
-    CommitRequest,
-    Decision,
-    GroupSettings,
-    HeartbeatRequest,
-    JoinAnswer,
-    JoinRequest,
-    LeaveRequest,
-    LeavingMember,
-    Note,
-    SyncRequest,
-)
+from tarry.group.decision import Decision
 from tarry.group.joining import decide_join
 from tarry.group.membership import decide_heartbeat, decide_leave, decide_sync
+from tarry.group.notes import Note
 from tarry.group.outcomes import (
     decide_append_failed,
     decide_fresh_sessions,
@@ -41,15 +29,26 @@ from tarry.group.outcomes import (
     decide_unload,
 )
 from tarry.group.records import NO_TOPIC_ID, GroupRecord, decode_record, encode_record
-from tarry.group.state import (
+from tarry.group.requests import (
+    Answer,
+    CommitPartition,
+    CommitRequest,
+    GroupSettings,
+    HeartbeatRequest,
+    JoinAnswer,
+    JoinRequest,
+    LeaveRequest,
+    LeavingMember,
+    SyncRequest,
+)
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
-    Groups,
-    GroupState,
     Protocol,
     Round,
 )
+from tarry.group.state import Groups, GroupState
 from tarry.group.transitions import Moment
 
 WALL_MS = 1_800_000_000_000

@@ -17,7 +17,6 @@ from tarry.wire.reader import window_of
 NOW_MS = 5_000
 NOW_WALL_MS = 1_800_000_000_000
 LEADER = 1
-TOPIC_ID = bytes(range(16))
 EXPIRATION_MS = 1_000
 
 
@@ -60,9 +59,9 @@ class PartitionScene:
         producers = ProducerStates(EXPIRATION_MS)
         logs = Logs(self.disk)
         logs.load()
-        log = logs.open("orders-0", TOPIC_ID, self.config, ProducerListener(producers))
+        log = logs.open("orders-0", bytes(16), self.config, ProducerListener(producers))
         logs.settle()
-        self.partition = Partition("orders", TOPIC_ID, 0, log, producers)
+        self.partition = Partition("orders", bytes(16), 0, log, producers)
         self.partition.lead(LEADER, 0, [LEADER], [LEADER])
 
     def append(self, batch: bytes, *, acks: int = -1, version: int = 11) -> AppendResult:

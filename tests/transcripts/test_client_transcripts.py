@@ -36,11 +36,11 @@ from tests.support.client.client_coordinator import ClientCoordinator, places_te
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.group.assignment.consumer_protocol import Place, Subscription
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Answer, Callback, Done, Operation
 from tarry.client.settings import ConsumerSettings

@@ -31,28 +31,30 @@ from msgspec.structs import replace
 from tests.support.group_scene import Scene
 
 from tarry.base import errors
-from tarry.group.decision import (
-    Answer,
+from tarry.group.decision import Decision
+from tarry.group.notes import (
     AppendFailed,
     AssignmentMissing,
     BecameEmpty,
     BecameStable,
-    CommitAnswer,
-    CommitPartition,
-    Decision,
     GenerationBegan,
-    HeartbeatAnswer,
-    JoinAnswer,
-    LeaveAnswer,
-    LeavingMember,
     MemberRemoved,
     Note,
     RebalanceBegan,
     RoundChanged,
-    SyncAnswer,
 )
 from tarry.group.records import GroupMetadata, GroupRecord, OffsetCommitted
-from tarry.group.state import PHASE_NAMES, Protocol
+from tarry.group.requests import (
+    Answer,
+    CommitAnswer,
+    CommitPartition,
+    HeartbeatAnswer,
+    JoinAnswer,
+    LeaveAnswer,
+    LeavingMember,
+    SyncAnswer,
+)
+from tarry.group.round import PHASE_NAMES, Protocol
 
 FILES = sorted(Path(__file__).with_name("group").glob("*.txt"))
 REWRITES = os.environ.get("TARRY_REWRITE") == "1"

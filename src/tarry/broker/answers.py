@@ -40,6 +40,10 @@ class Answers:
         """Return whether a turn without an event would send or handle something."""
         return len(self._to_send) > 0 or len(self._to_process) > 0
 
+    def is_any_waiting(self) -> bool:
+        """Return whether a request has no answer yet, or an answer has not left."""
+        return any(connection.has_waiting() for connection in self.connections.values())
+
     # -- out
 
     def put(self, connection: Connection, slot: Slot, response: Message) -> None:

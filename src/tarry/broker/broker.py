@@ -8,7 +8,7 @@ expires.  It never blocks, starts no thread, reads no clock.  Hot: every request
 from __future__ import annotations
 
 import logging
-from typing import Any, Final
+from typing import Any
 
 from mypy_extensions import i64
 
@@ -43,29 +43,26 @@ from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.delayed.fetch import Fetches
 from tarry.broker.delayed.produce import Produces
 from tarry.broker.dispatch import handle_frame
-from tarry.broker.flush_rounds import FlushListener, FlushRounds
-from tarry.broker.metadata_reactions import MetadataReactions
-from tarry.broker.metadata_writes import METADATA_KEY, MetadataLogOwner, MetadataWrite, propose
-from tarry.broker.part import Parts, WaitingPart
-from tarry.broker.peer_watch import PeerWatch
+from tarry.broker.duties.peer_watch import PeerWatch
+from tarry.broker.duties.record_deletions import RecordDeletions
+from tarry.broker.flushes import Flushes
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.metadata.removals import Removals
+from tarry.broker.metadata.retries import Retries
+from tarry.broker.part import Parts
 from tarry.broker.recompressions import Recompressions
-from tarry.broker.record_deletions import RecordDeletions
 from tarry.broker.route import Route
-from tarry.broker.shutdown import maybe_finish_stop
+from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
-from tarry.cluster.embedded import EmbeddedStore
-from tarry.cluster.records import MetadataRecord
+from tarry.cluster.producer_ids import ProducerIds
 from tarry.cluster.state import ClusterState
+from tarry.cluster.store import MetadataStore
 from tarry.log.logs import Logs
-from tarry.log.owner import LogOwner
-from tarry.partition.state import Partition
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
-
-# A stopping broker waits so long for flushes and for peers that take their answers.  Closing their
-# connections takes the runtime a second more, and all of it is to be done in five.
-STOP_MS_MAX: Final = 3_500
 
 
 class Doors:
@@ -91,9 +88,8 @@ class Broker:
         doors: Doors,
         settings: Settings,
         logs: Logs,
-        store: EmbeddedStore,
-        now_ms: int,
-        now_wall_ms: int,
+        store: MetadataStore,
+        turn: Turn,
     ) -> None:
         self.disk: Disk = doors.disk
         self.transport: Transport = doors.transport
@@ -108,20 +104,17 @@ class Broker:
         self.frame_bytes_max: int = settings.socket_request_max_bytes
         self.connections_max_idle_ms: int = settings.connections_max_idle_ms
         self.endpoints: dict[str, tuple[str, int]] = {}
-        self.this_turn = Turn(now_ms, now_wall_ms)
+        self.this_turn = turn
         # The times of `this_turn`, for who is not handed it yet.
-        self.now_ms = now_ms
-        self.now_wall_ms = now_wall_ms
-        self._turn_due_ms = now_ms + POLL_MS_MAX
-        self.timer = TimingWheel(now_ms)
+        self.now_ms = turn.now_ms
+        self.now_wall_ms = turn.now_wall_ms
+        self._turn_due_ms = turn.now_ms + POLL_MS_MAX
+        self.timer = TimingWheel(turn.now_ms)
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
         self.topics = Topics()
         # Filled by `lifecycle`: handlers are bound to parts of this broker.
         self.routes: dict[int, Route[Any]] = {}
-        self.flushes = FlushRounds(self.disk, logs.trouble)
-        self.flush_listeners: dict[int, FlushListener] = {}
-        self.metadata_owner: LogOwner = MetadataLogOwner(self, store)
-        self.reactions = MetadataReactions(self)
+        self.flushes = Flushes(self.disk, logs.trouble, self.probe)
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
         self.coordinator = self.parts.add(
@@ -138,11 +131,29 @@ class Broker:
         )
         self.produces = self.parts.add(Produces(self.timer))
         self.fetches = self.parts.add(Fetches(self.answers))
-        self.metadata_waits = self.parts.add(WaitingPart(self.timer, "Metadata"))
-        self.is_stopping = False
-        self.is_stopped = False
-        self.stop_reason = ""
-        self.stop_deadline_ms = 0
+        self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
+        self.hosting = self._make_hosting()
+        self.changes = self.parts.add(
+            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
+        )
+        self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
+        self.producer_ids = ProducerIds(store)
+
+    def _make_hosting(self) -> Hosting:
+        retries = Retries(self.this_turn, self.timer)
+        return Hosting(
+            self.cluster,
+            self.settings,
+            self.topics,
+            self.logs,
+            self.flushes,
+            removals=Removals(self.store, self.topics, self.logs, self.flushes, retries),
+            retries=retries,
+            random=self.random,
+            listener=self.coordinators,
+            on_closed=self.record_deletions.on_start_moved,
+            fail=self.shutdown.fail,
+        )
 
     # -- the turn
 
@@ -157,19 +168,18 @@ class Broker:
                 self._process(connection)
         for event in events:
             self._handle(event)
-            if self.is_stopped:
+            if self.shutdown.is_over:
                 return
         parts.step()
         self._write()
-        if self.is_stopped:
+        if self.shutdown.is_over:
             return
         answers.send()
         parts.complete(COMPLETIONS_PER_TURN_MAX)
         for entry in self.timer.advance(self.now_ms, TIMER_MOVES_PER_TURN_MAX):
             entry.expire()
         answers.send()
-        if self.is_stopping:
-            maybe_finish_stop(self)
+        self.shutdown.maybe_finish()
         # Deadlines that this turn had no room for are overdue, but no turn was due before it.
         self._turn_due_ms = max(now_ms, min(self.next_due_ms(), now_ms + POLL_MS_MAX))
 
@@ -188,8 +198,7 @@ class Broker:
         """True if a turn without an event would do something at once."""
         return (
             self.answers.has_work_left()
-            or len(self.flushes.touched) > 0
-            or (self.flushes.flush_id < 0 and len(self.flushes.dirty) > 0)
+            or self.flushes.has_work_left()
             or self.parts.has_work_left()
         )
 
@@ -214,7 +223,7 @@ class Broker:
                 connection.feed(event.data)
                 self._process(connection)
         elif kind == FLUSHED:
-            self._on_flushed(event.flush_id, event.error)
+            self._on_flushed(event)
         elif kind == CONNECTED:
             self._on_connected(event)
         elif kind == DRAINED:
@@ -228,19 +237,19 @@ class Broker:
             if connection is not None:
                 self.answers.forget(connection)
         elif kind == STOP_REQUESTED:
-            self.request_stop()
+            self.shutdown.begin()
 
     # -- connections
 
     def _on_connected(self, event: Event) -> None:
-        if self.is_stopping:
+        if self.shutdown.is_begun:
             self.transport.close(event.connection_id)
             return
         connection = Connection(
             event.connection_id, event.listener, event.peer, self.frame_bytes_max
         )
         self.answers.connections[connection.id] = connection
-        PeerWatch(self, connection).watch()
+        PeerWatch(self.answers, connection, self.connections_max_idle_ms).watch()
 
     def _process(self, connection: Connection) -> None:
         """Handle the whole frames that have arrived, until the peer must take answers first.
@@ -249,7 +258,7 @@ class Broker:
         """
         held_max: i64 = connection.held + ANSWER_BYTES_PER_TURN_MAX
         try:
-            while not connection.is_blocked() and not self.is_stopping:
+            while not connection.is_blocked() and not self.shutdown.is_begun:
                 if connection.held >= held_max or connection.is_held:
                     break
                 if self.recompressions.is_spent():
@@ -276,78 +285,29 @@ class Broker:
     # -- logs
 
     def _write(self) -> None:
-        flushes = self.flushes
-        flushes.write()
+        self.flushes.write()
         self.parts.settle()
         try:
-            flushes.maybe_begin()
+            self.flushes.maybe_begin()
         except StorageError as error:
-            self._fail_flush(str(error))
-        self._note_moved()
+            self.shutdown.fail_flush(str(error))
+        self.flushes.tell_moved(self.parts)
 
-    def _note_moved(self) -> None:
-        moved = self.flushes.advanced
-        if not moved:
+    def _on_flushed(self, event: Event) -> None:
+        if event.error:
+            self.shutdown.fail_flush(event.error)
             return
-        self.flushes.advanced = []
-        for owner in moved:
-            assert isinstance(owner, Partition)
-            self.parts.on_moved(owner)
-
-    def _on_flushed(self, flush_id: int, error: str) -> None:
-        flushes = self.flushes
-        if error:
-            self._fail_flush(error)
-            return
-        if flush_id == flushes.flush_id:
-            self.probe.on_flush(len(flushes.owners), error)
-            flushes.end()
-            self._note_moved()
-            return
-        listener = self.flush_listeners.pop(flush_id, None)
-        if listener is not None:
-            listener.on_flushed(flush_id)
-
-    def _fail_flush(self, error: str) -> None:
-        # fsync may have dropped the pages that it could not write: trying again would prove
-        # nothing, so the broker stops and recovery decides what is there.
-        self.fail(
-            f"a flush failed ({error}); what was not flushed may be lost, so the broker "
-            "stops; check the disk and start it again"
-        )
-
-    # -- metadata
-
-    def check_metadata_later(self) -> None:
-        """What waits for metadata looks again once this turn's changes are made."""
-        self.metadata_waits.touch(METADATA_KEY)
-
-    def propose(self, records: list[MetadataRecord], write: MetadataWrite) -> None:
-        """Change the metadata; `write` completes when the records are durable and applied."""
-        propose(self, records, write)
-
-    def react(self, record: MetadataRecord) -> None:
-        """An applied record changes what this broker hosts."""
-        self.reactions.react(record)
+        self.flushes.on_flushed(event.flush_id)
+        self.flushes.tell_moved(self.parts)
 
     # -- the end
 
-    def request_stop(self) -> None:
-        """Take nothing new and answer what waits; `shutdown` then marks the clean end."""
-        if self.is_stopping:
-            return
-        self.is_stopping = True
-        self.stop_deadline_ms = self.now_ms + STOP_MS_MAX
-        self.transport.stop_listening()
-        self.parts.stop()
+    @property
+    def is_stopped(self) -> bool:
+        """Whether the last turn is over."""
+        return self.shutdown.is_over
 
-    def fail(self, reason: str) -> None:
-        """Stop at once, without the clean marker: nothing more is answered."""
-        logger.critical("%s", reason)
-        self.is_stopping = True
-        self.stop(reason)
-
-    def stop(self, reason: str) -> None:
-        """This was the last turn; "" after a clean stop."""
-        self.stop_reason = reason
-        self.is_stopped = True
+    @property
+    def stop_reason(self) -> str:
+        """Why the broker stopped; "" after a clean stop."""
+        return self.shutdown.reason

@@ -6,20 +6,33 @@ Like `shutdown` it may wait for the disk: nobody is served meanwhile.
 from __future__ import annotations
 
 import logging
+from functools import partial
+from typing import Final
 
+from tarry.base.disk_trouble import INTERVAL_MS
 from tarry.base.doors import Disk, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
+from tarry.base.turn import Turn
 from tarry.broker.broker import Broker, Doors
-from tarry.broker.housekeeping import begin_duties
+from tarry.broker.duties.compactions import Compactions
+from tarry.broker.duties.housekeeping import (
+    Counters,
+    Duty,
+    DutyByCalendar,
+    RecoveryPointRounds,
+    delete_old_segments,
+    expire_producers,
+)
 from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
 from tarry.log.logs import Logs
 from tarry.log.recovery.point_writer import RECOVERY_POINT_BYTES, RECOVERY_POINT_BYTES_LAZY
-from tarry.partition.topic import HostedTopic
 
 logger = logging.getLogger("tarry.broker")
+
+RECOVERY_POINT_INTERVAL_MS: Final = 5_000
 
 
 def start_broker(
@@ -43,27 +56,54 @@ def start_broker(
     )
     logs.trouble.directory = settings.log_directory
     logs.load()
-    store = open_store(logs, broker_id=settings.node_id, random=random, now_wall_ms=now_wall_ms)
+    turn = Turn(now_ms, now_wall_ms)
+    store = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
     take_over_changes(settings, store.state)
     doors = Doors(disk, transport, random, probe)
-    broker = Broker(doors, settings, logs, store, now_ms, now_wall_ms)
+    broker = Broker(doors, settings, logs, store, turn)
+    store.touch = broker.flushes.touch
     broker.routes.update(make_routes(broker))
     for listener in settings.open_listeners:
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
-    # Deletions that a crash interrupted come first, so that no directory has two owners.
-    for deleted in list(broker.cluster.deleted_topics.values()):
-        broker.reactions.remove_directories(deleted)
-    broker.reactions.remove_leftovers()
-    for topic in list(broker.cluster.topics.values()):
-        broker.reactions.host(topic, HostedTopic(topic.name, topic.topic_id))
-    logs.settle()
-    for partition in broker.topics.partitions():
-        partition.begin_after_recovery()
-    for hosted in broker.topics.all():
-        broker.coordinators.on_hosted(hosted)
-    begin_duties(broker)
+    broker.hosting.begin()
+    _begin_duties(broker)
     _tell_recovery(logs)
     return broker
+
+
+def _begin_duties(broker: Broker) -> None:
+    """Add every duty to the broker's timer."""
+    turn, timer, settings, topics = broker.this_turn, broker.timer, broker.settings, broker.topics
+    DutyByCalendar(
+        turn,
+        timer,
+        settings.log_retention_check_interval_ms,
+        partial(delete_old_segments, turn, topics),
+        "retention",
+    )
+    expiry_ms = settings.producer_id_expiration_check_interval_ms
+    Duty(turn, timer, expiry_ms, partial(expire_producers, turn, topics))
+    deletions = broker.record_deletions
+    rounds = RecoveryPointRounds(turn, broker.logs, broker.flushes, deletions)
+    deletions.rounds = Duty(turn, timer, RECOVERY_POINT_INTERVAL_MS, rounds.begin)
+    DutyByCalendar(
+        turn,
+        timer,
+        settings.offsets_retention_check_interval_ms,
+        broker.coordinator.expire_offsets,
+        "the expiry of offsets",
+    )
+    counters = Counters(broker.answers, broker.parts, broker.logs)
+    Duty(turn, timer, INTERVAL_MS, counters.tell)
+    Compactions(
+        turn,
+        timer,
+        settings,
+        topics,
+        broker.flushes,
+        is_loading=broker.coordinators.is_loading_partition,
+        shutdown=broker.shutdown,
+    )
 
 
 def _tell_recovery(logs: Logs) -> None:

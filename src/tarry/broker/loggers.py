@@ -12,7 +12,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.base.setting import shown
 from tarry.base.settings import Settings
-from tarry.cluster.config_changes import DELETE, SET, Change, ConfigRefusal
+from tarry.cluster.config_changes import DELETE, SET, ConfigRefusal, KeyChange
 from tarry.cluster.config_decisions import broker_named
 from tarry.cluster.records import EVERY_BROKER
 
@@ -39,7 +39,7 @@ _LEVELS: Final = {
 }
 
 
-def check(name: str, changes: list[Change], settings: Settings) -> None:
+def check(name: str, changes: list[KeyChange], settings: Settings) -> None:
     """`ConfigRefusal` unless this broker has these loggers and levels."""
     check_broker(name, settings)
     for key, operation, value in changes:
@@ -64,7 +64,7 @@ def check_broker(name: str, settings: Settings) -> None:
         raise ConfigRefusal(errors.INVALID_REQUEST, "loggers are those of one broker: name its id")
 
 
-def set_levels(changes: list[Change]) -> None:
+def set_levels(changes: list[KeyChange]) -> None:
     """What was checked counts from now on."""
     for key, operation, value in changes:
         level = logging.NOTSET if operation == DELETE else _LEVELS[value or ""]

@@ -126,10 +126,7 @@ class Parts:
 
     def has_work_left(self) -> bool:
         """Return whether any part would do something in a turn without an event."""
-        for part in self._parts:  # noqa: SIM110  (compiled without a generator)
-            if part.has_work_left():
-                return True
-        return False
+        return any(part.has_work_left() for part in self._parts)
 
     def purgatories(self) -> list[Purgatory]:
         """Return every purgatory of the broker."""

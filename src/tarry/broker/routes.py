@@ -111,7 +111,7 @@ def _of_records(broker: Broker) -> list[Route[Any]]:
         Route(api_keys.LIST_OFFSETS, 1, 10, decode_list_offsets_request,
               partial(list_offsets.handle, topics)),
         Route(api_keys.INIT_PRODUCER_ID, 0, 5, decode_init_producer_id_request,
-              partial(init_producer_id.handle, broker)),
+              partial(init_producer_id.handle, broker.producer_ids, broker.changes)),
         Route(api_keys.OFFSET_FOR_LEADER_EPOCH, 2, 4, decode_offset_for_leader_epoch_request,
               partial(offset_for_leader_epoch.handle, topics)),
         Route(api_keys.DELETE_RECORDS, 0, 2, decode_delete_records_request,
@@ -125,29 +125,31 @@ def _of_records(broker: Broker) -> list[Route[Any]]:
 
 def _of_the_cluster(broker: Broker, routes: dict[int, Route[Any]]) -> list[Route[Any]]:
     topics = broker.topics
+    changes = broker.changes
+    view = broker.cluster_view
     return [
         Route(api_keys.API_VERSIONS, 0, 4, decode_api_versions_request,
               partial(api_versions.handle, routes)),
         Route(api_keys.METADATA, 0, 13, decode_metadata_request,
-              partial(metadata.handle, broker)),
+              partial(metadata.handle, view, changes)),
         Route(api_keys.CREATE_TOPICS, 2, 7, decode_create_topics_request,
-              partial(create_topics.handle, broker)),
+              partial(create_topics.handle, changes)),
         Route(api_keys.DELETE_TOPICS, 1, 6, decode_delete_topics_request,
-              partial(delete_topics.handle, broker)),
+              partial(delete_topics.handle, changes)),
         Route(api_keys.CREATE_PARTITIONS, 0, 3, decode_create_partitions_request,
-              partial(create_partitions.handle, broker)),
+              partial(create_partitions.handle, changes)),
         Route(api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, decode_describe_topic_partitions_request,
-              partial(describe_topic_partitions.handle, broker)),
+              partial(describe_topic_partitions.handle, view, broker.settings)),
         Route(api_keys.DESCRIBE_CONFIGS, 1, 4, decode_describe_configs_request,
-              partial(describe_configs.handle, broker)),
+              partial(describe_configs.handle, view.state, broker.settings, broker.coordinator)),
         Route(api_keys.ALTER_CONFIGS, 0, 2, decode_alter_configs_request,
-              partial(alter_configs.handle, broker)),
+              partial(alter_configs.handle, changes)),
         Route(api_keys.INCREMENTAL_ALTER_CONFIGS, 0, 1, decode_incremental_alter_configs_request,
-              partial(incremental_alter_configs.handle, broker)),
+              partial(incremental_alter_configs.handle, changes)),
         Route(api_keys.LIST_CONFIG_RESOURCES, 0, 1, decode_list_config_resources_request,
-              partial(list_config_resources.handle, topics, broker.broker_id)),
+              partial(list_config_resources.handle, topics, view)),
         Route(api_keys.DESCRIBE_CLUSTER, 0, 2, decode_describe_cluster_request,
-              partial(describe_cluster.handle, broker)),
+              partial(describe_cluster.handle, view)),
     ]
 
 
@@ -156,7 +158,8 @@ def _of_groups(broker: Broker) -> list[Route[Any]]:
     groups = broker.coordinator
     return [
         Route(api_keys.FIND_COORDINATOR, 0, 6, decode_find_coordinator_request,
-              partial(find_coordinator.handle, broker)),
+              partial(find_coordinator.handle, broker.coordinators, topics, broker.changes,
+                      broker.cluster_view)),
         Route(api_keys.JOIN_GROUP, 0, 9, decode_join_group_request,
               partial(join_group.handle, groups, broker.random)),
         Route(api_keys.SYNC_GROUP, 0, 5, decode_sync_group_request,

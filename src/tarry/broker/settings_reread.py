@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from tarry.base.errors import InvalidSetting
 from tarry.base.settings import Settings
 from tarry.broker import loggers
-from tarry.broker.changes_told import changed_text
+from tarry.broker.metadata.changes_told import changed_text
 
 if TYPE_CHECKING:
     from tarry.broker.broker import Broker
@@ -34,7 +34,7 @@ def take_over(broker: Broker, fresh: Settings) -> None:
         logger.info("settings read again, from now on: %s", changed)
         if settings.logging_level != level_before:
             loggers.set_root(settings.logging_level)
-        broker.reactions.reconfigure_broker()
+        broker.hosting.reconfigure_broker()
     if waiting:
         logger.warning("settings that count only after a restart: %s", ", ".join(waiting))
     if not changed and not waiting:

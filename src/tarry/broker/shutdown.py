@@ -1,37 +1,97 @@
-"""The clean end: when everything is durable and answered, the logs are closed and marked.
+"""The end of a broker: asked for and clean, or because of a failure.
 
-Like `lifecycle` it may wait for the disk: nobody is served any more.
+Nothing new is taken from the request on; when everything is durable and answered, the logs are
+closed and marked.  That may wait for the disk, as `lifecycle` does: nobody is served any more.
+Hot.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import logging
+from typing import Final
 
 from tarry.base.errors import StorageError
+from tarry.broker.answers import Answers
+from tarry.broker.flushes import Flushes
+from tarry.broker.part import Parts
+from tarry.broker.topics import Topics
+from tarry.log.logs import Logs
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
+logger = logging.getLogger("tarry.broker")
 
-
-def maybe_finish_stop(broker: Broker) -> None:
-    """Mark the clean end once everything is durable and answered, or time is up."""
-    is_late = broker.now_ms >= broker.stop_deadline_ms
-    if not is_late and not _is_at_rest(broker):
-        return
-    if not broker.flushes.is_idle():
-        broker.stop("the disk did not finish a flush in time; the next start scans what it left")
-        return
-    for partition in broker.topics.partitions():
-        partition.producers.settle()
-    try:
-        broker.logs.close_cleanly()
-    except StorageError as error:
-        broker.stop(f"the clean end could not be written ({error}); the next start scans the logs")
-        return
-    broker.stop("")
+# A stopping broker waits so long for flushes and for peers that take their answers.  Closing their
+# connections takes the runtime a second more, and all of it is to be done in five.
+STOP_MS_MAX: Final = 3_500
 
 
-def _is_at_rest(broker: Broker) -> bool:
-    if not broker.flushes.is_idle() or broker.has_work_left():
-        return False
-    return not any(connection.has_waiting() for connection in broker.answers.connections.values())
+class Shutdown:
+    """Whether the broker stops or has stopped.  `reason` is "" after a clean end."""
+
+    def __init__(
+        self, answers: Answers, parts: Parts, flushes: Flushes, topics: Topics, logs: Logs
+    ) -> None:
+        self._answers = answers
+        self._parts = parts
+        self._flushes = flushes
+        self._topics = topics
+        self._logs = logs
+        self._deadline_ms = 0
+        self.is_begun = False
+        self.is_over = False
+        self.reason = ""
+
+    def begin(self) -> None:
+        """Take nothing new and answer what waits."""
+        if self.is_begun:
+            return
+        self.is_begun = True
+        self._deadline_ms = self._answers.turn.now_ms + STOP_MS_MAX
+        self._answers.transport.stop_listening()
+        self._parts.stop()
+
+    def fail(self, reason: str) -> None:
+        """Stop at once, without the clean marker: nothing more is answered."""
+        logger.critical("%s", reason)
+        self.is_begun = True
+        self._end(reason)
+
+    def fail_flush(self, error: str) -> None:
+        """Stop because a flush has failed.
+
+        fsync may have dropped the pages that it could not write: trying again would prove
+        nothing, so the broker stops and recovery decides what is there.
+        """
+        self.fail(
+            f"a flush failed ({error}); what was not flushed may be lost, so the broker "
+            "stops; check the disk and start it again"
+        )
+
+    def maybe_finish(self) -> None:
+        """Mark the clean end once everything is durable and answered, or time is up."""
+        if not self.is_begun:
+            return
+        is_late = self._answers.turn.now_ms >= self._deadline_ms
+        if not is_late and not self._is_at_rest():
+            return
+        if not self._flushes.is_idle():
+            self._end("the disk did not finish a flush in time; the next start scans what it left")
+            return
+        for partition in self._topics.partitions():
+            partition.producers.settle()
+        try:
+            self._logs.close_cleanly()
+        except StorageError as error:
+            self._end(
+                f"the clean end could not be written ({error}); the next start scans the logs"
+            )
+            return
+        self._end("")
+
+    def _is_at_rest(self) -> bool:
+        if not self._flushes.is_idle() or self._parts.has_work_left():
+            return False
+        return not self._answers.is_any_waiting()
+
+    def _end(self, reason: str) -> None:
+        self.reason = reason
+        self.is_over = True

@@ -45,7 +45,9 @@ class Topics:
 
     def partitions(self) -> list[Partition]:
         """Return every partition, topic by topic."""
-        return [partition for hosted in self._by_id.values() for partition in hosted.partitions]
+        return [
+            partition for hosted in self._by_id.values() for partition in hosted.partitions.values()
+        ]
 
     def add(self, hosted: HostedTopic) -> None:
         """Take up a topic, in place of an earlier one of the same name."""

@@ -15,7 +15,7 @@ from tarry.client import ClientError
 from tarry.client.core.admin.groups import GroupDescription, GroupMember
 from tarry.client.core.consumer.lookup import LATEST, FoundOffset
 from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE, Place
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.errors import BrokerError
 from tarry.client.sync.admin import Admin

@@ -60,7 +60,7 @@ if TYPE_CHECKING:
     from tarry.client.core.group.consumer import (
         GroupView as GroupView,
     )
-    from tarry.client.core.group.offsets import (
+    from tarry.client.core.group.offsets.requests import (
         CommittedOffset as CommittedOffset,
     )
     from tarry.client.core.metadata import (
@@ -152,7 +152,7 @@ MODULES: Final = {
     "tarry.client.sync.admin": ("Admin",),
     "tarry.client.core.consumer.handed_out": ("ConsumerRecord", "RecordGroup"),
     "tarry.client.core.group.consumer": ("GroupView",),
-    "tarry.client.core.group.offsets": ("CommittedOffset",),
+    "tarry.client.core.group.offsets.requests": ("CommittedOffset",),
     "tarry.client.core.consumer.lookup": (
         "EARLIEST",
         "FoundOffset",

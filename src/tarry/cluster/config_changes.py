@@ -19,7 +19,7 @@ SUBTRACT: Final = 3
 OPERATIONS: Final = (SET, DELETE, APPEND, SUBTRACT)
 
 # Key, operation, value as the client sent them.
-Change = tuple[str, int, str | None]
+KeyChange = tuple[str, int, str | None]
 
 
 class ConfigRefusal(Exception):
@@ -31,7 +31,7 @@ class ConfigRefusal(Exception):
         self.message = message
 
 
-def check_form(changes: list[Change]) -> None:
+def check_form(changes: list[KeyChange]) -> None:
     """`ConfigRefusal` for what no resource takes: a key twice, no value, no such operation."""
     seen: dict[str, None] = {}
     for key, _, _ in changes:
@@ -49,7 +49,7 @@ def check_form(changes: list[Change]) -> None:
 
 def changed_texts(
     current: Mapping[str, str],
-    changes: list[Change],
+    changes: list[KeyChange],
     rows: Mapping[str, Setting],
     text_without: Callable[[str], str],
 ) -> dict[str, str]:

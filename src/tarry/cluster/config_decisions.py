@@ -14,19 +14,19 @@ from tarry.base.setting import shown, value_text
 from tarry.base.settings import SETTINGS, Settings, why_not_dynamic
 from tarry.cluster.config_changes import (
     DELETE,
-    Change,
     ConfigRefusal,
+    KeyChange,
     changed_texts,
     check_form,
 )
 from tarry.cluster.records import EVERY_BROKER, BrokerConfigChanged, ConfigChanged, MetadataRecord
-from tarry.cluster.state import ClusterView
+from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_names import name_fault
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, checked_configs, default_value
 
 
 def decide_change_topic(
-    view: ClusterView, name: str, changes: list[Change], settings: Settings, *, is_whole: bool
+    view: ClusterState, name: str, changes: list[KeyChange], settings: Settings, *, is_whole: bool
 ) -> MetadataRecord | None:
     """Change a topic's settings; `is_whole`: what is not among the changes is unset."""
     check_form(changes)
@@ -68,9 +68,9 @@ def _check_topic_name(name: str) -> None:
 
 
 def decide_change_broker(
-    view: ClusterView,
+    view: ClusterState,
     name: str,
-    changes: list[Change],
+    changes: list[KeyChange],
     settings: Settings,
     *,
     is_whole: bool,

@@ -8,12 +8,12 @@ from collections.abc import Mapping
 from tarry.base.errors import InvalidSetting
 from tarry.base.settings import Settings
 from tarry.cluster.records import EVERY_BROKER
-from tarry.cluster.state import ClusterView
+from tarry.cluster.state import ClusterState
 
 logger = logging.getLogger("tarry.cluster")
 
 
-def take_over_changes(settings: Settings, view: ClusterView) -> None:
+def take_over_changes(settings: Settings, view: ClusterState) -> None:
     """Let count what the metadata says was changed.
 
     What was accepted once and cannot be had any more, as after a change of release, is left out

@@ -5,32 +5,34 @@ stays short by snapshots: a batch that begins with `StateReset` and says everyth
 durable, the log begins there.  A crash in between is harmless, since a replay that meets the
 batch starts anew at it, wherever it began.
 
-Invariant: `state` is the log below `applied_end_offset`, `latest` adds what is not durable yet.
+Invariant: `state` is the log below `version`, `view` adds the changes that are not durable yet.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.doors import LogFile, Random
-from tarry.base.errors import CorruptData, InvalidSetting
+from tarry.base.errors import CorruptData, InvalidSetting, StorageError
+from tarry.base.turn import Turn
+from tarry.cluster.change import Change
 from tarry.cluster.ids import id_text, random_id
-from tarry.cluster.pending import PendingState
-from tarry.cluster.producer_ids import ProducerIds
 from tarry.cluster.records import (
     BrokerRegistered,
     BrokerStartedUncleanly,
     ClusterCreated,
     MetadataRecord,
-    ProducerIdsReserved,
     StateReset,
     decode_record,
     encode_record,
 )
 from tarry.cluster.state import ClusterState
+from tarry.cluster.store import MetadataStore
 from tarry.cluster.topic_names import METADATA_TOPIC
 from tarry.log.config import LogConfig
 from tarry.log.log import Log
+from tarry.log.owner import LogOwner
 from tarry.records.batch import decode_batch_header
 from tarry.records.builder import BatchBuilder
 from tarry.records.record import decode_records
@@ -56,81 +58,134 @@ _BATCH_BYTES_MAX: Final = 1 << 30
 _LEADER_EPOCH: Final = 0
 
 
-class _PendingBatch:
-    """Records that are appended and not known to be durable."""
+# Why a change is refused.
+NOT_KEPT: Final = "the disk did not take it; nothing was changed"
 
-    __slots__ = ("base_offset", "end_offset", "records", "snapshot_bytes")
+
+class _Pending:
+    """A change, or a snapshot without one, whose batch is not known to be durable."""
+
+    __slots__ = ("base_offset", "change", "end_offset", "records", "snapshot_bytes")
 
     def __init__(self, base_offset: int, end_offset: int, records: list[MetadataRecord]) -> None:
         self.base_offset = base_offset
         self.end_offset = end_offset
         self.records = records
+        self.change: Change | None = None
         # Not 0: a snapshot of this size, of which the state has every record already.
         self.snapshot_bytes = 0
 
 
-class EmbeddedStore:
-    """Implements `MetadataStore`.  Made by `open_store`; its owner writes and flushes `log`."""
+class StoreLog(LogOwner):
+    """The store as the owner of its log, which is written and flushed like those of partitions."""
 
-    def __init__(self, log: Log, snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN) -> None:
+    def __init__(self, store: EmbeddedStore) -> None:
+        super().__init__("cluster metadata", store.log)
+        self.store = store
+
+    def on_write_failed(self) -> None:
+        self.store.drop_unwritten()
+
+    def on_flushed(self, offset: int) -> bool:
+        self.store.apply_durable(offset)
+        return False
+
+
+class EmbeddedStore(MetadataStore):
+    """A store in a log of this broker's own.  Made by `open_store`.
+
+    Whoever drives the log sets `touch`, which asks for a write and a flush of it.
+    """
+
+    def __init__(self, log: Log, turn: Turn, snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN) -> None:
+        super().__init__()
         self.log = log
+        self.owner = StoreLog(self)
+        self.touch: Callable[[LogOwner], None] = _touch_nobody
         self.snapshot_bytes_min = snapshot_bytes_min
-        self.state = ClusterState()
-        self.latest = PendingState(self.state)
-        self.producer_ids = ProducerIds()
-        self.applied_end_offset: int = log.log_start_offset
-        self._pending: list[_PendingBatch] = []
+        self.version = log.log_start_offset
+        self._turn = turn
+        self._view = self.state
+        self._pending: list[_Pending] = []
         # Size of the last snapshot, and of what was appended after it.
         self._snapshot_bytes = 0
         self._bytes_since_snapshot = 0
 
     @property
-    def has_pending(self) -> bool:
-        return len(self._pending) > 0
+    def view(self) -> ClusterState:
+        return self._view
 
-    def append(self, records: list[MetadataRecord], now_wall_ms: int) -> int:
-        self._maybe_snapshot(now_wall_ms)
-        batch = self._append_batch(records, now_wall_ms)
-        for record in records:
-            self.latest.add(record)
-        return batch.end_offset
+    def change(self, change: Change) -> None:
+        records = change.decide(self._view)
+        if records:
+            self._append_change(change, records)
+        elif self._pending:
+            # It rests on what is not durable yet: on somebody else's change.
+            end_offset = self._pending[-1].end_offset
+            waiting = _Pending(end_offset, end_offset, records)
+            waiting.change = change
+            self._pending.append(waiting)
+        else:
+            self._applied(records, change, self.version)
 
-    def flushed(self, offset: int) -> list[MetadataRecord]:
-        applied: list[MetadataRecord] = []
-        pending = self._pending
-        while pending and pending[0].end_offset <= offset:
-            batch = pending.pop(0)
-            self.applied_end_offset = batch.end_offset
-            if batch.snapshot_bytes > 0:
-                self._begin_log_at(batch.base_offset, batch.snapshot_bytes)
+    def _append_change(self, change: Change, records: list[MetadataRecord]) -> None:
+        try:
+            self._maybe_snapshot()
+            self._append_batch(records).change = change
+        except StorageError:
+            self._refused(change, NOT_KEPT)
+            return
+        self._look_ahead(records)
+        self.touch(self.owner)
+
+    def apply_durable(self, offset: int) -> None:
+        """Apply the changes below `offset`, which are durable, and tell how they ended."""
+        applied: list[_Pending] = []
+        while self._pending and self._pending[0].end_offset <= offset:
+            pending = self._pending.pop(0)
+            self.version = pending.end_offset
+            if pending.snapshot_bytes > 0:
+                self._begin_log_at(pending.base_offset, pending.snapshot_bytes)
                 continue
-            for record in batch.records:
+            for record in pending.records:
                 self.state.apply(record)
-                if isinstance(record, ProducerIdsReserved):
-                    self.producer_ids.add(record)
-            applied.extend(batch.records)
-        self._rebuild_latest()
-        return applied
+            applied.append(pending)
+        self._rebuild_view()
+        for pending in applied:
+            self._applied(pending.records, pending.change, pending.end_offset)
 
-    def on_write_failed(self) -> None:
+    def drop_unwritten(self) -> None:
+        """Refuse the changes that the last write has lost, and those that rest on them."""
         end_offset = self.log.log_end_offset
-        self._pending = [batch for batch in self._pending if batch.end_offset <= end_offset]
-        if self.producer_ids.awaited_offset > end_offset:
-            self.producer_ids.awaited_offset = -1
-        self._rebuild_latest()
+        lost = [pending for pending in self._pending if pending.end_offset > end_offset]
+        self._pending = [pending for pending in self._pending if pending.end_offset <= end_offset]
+        self._rebuild_view()
+        for pending in lost:
+            if pending.change is not None:
+                self._refused(pending.change, NOT_KEPT)
 
-    def _rebuild_latest(self) -> None:
-        self.latest.rebuild([record for batch in self._pending for record in batch.records])
+    def _rebuild_view(self) -> None:
+        self._view = self.state
+        for pending in self._pending:
+            self._look_ahead(pending.records)
 
-    def _append_batch(self, records: list[MetadataRecord], now_wall_ms: int) -> _PendingBatch:
+    def _look_ahead(self, records: list[MetadataRecord]) -> None:
+        """Let the view count records that are appended and not durable yet."""
+        if self._view is self.state and records:
+            self._view = self.state.overlay()
+        for record in records:
+            self._view.apply(record)
+
+    def _append_batch(self, records: list[MetadataRecord]) -> _Pending:
         assert records
+        now_wall_ms = self._turn.now_wall_ms
         builder = BatchBuilder()
         for record in records:
             builder.append(now_wall_ms, None, encode_record(record))
         data = builder.build()
         base_offset = self.log.append_bytes(data, _LEADER_EPOCH, now_wall_ms)
         self._bytes_since_snapshot += len(data)
-        batch = _PendingBatch(base_offset, self.log.log_end_offset, records)
+        batch = _Pending(base_offset, self.log.log_end_offset, records)
         self._pending.append(batch)
         return batch
 
@@ -142,23 +197,23 @@ class EmbeddedStore:
             self.snapshot_bytes_min, SNAPSHOT_RATIO * self._snapshot_bytes
         )
 
-    def append_snapshot(self, now_wall_ms: int) -> None:
+    def append_snapshot(self) -> None:
         """Append the whole state; when it is durable, the log begins with it."""
         assert not self._pending, "a snapshot says what is durable"
         # In a segment of its own, so that those before it can go.
         if self.log.active.size > 0:
             self.log.roll()
         size_before = self.log.size_bytes
-        batch = self._append_batch(self.state.snapshot(), now_wall_ms)
+        batch = self._append_batch(self.state.snapshot())
         batch.records = []
         batch.snapshot_bytes = self.log.size_bytes - size_before
 
-    def _maybe_snapshot(self, now_wall_ms: int) -> None:
+    def _maybe_snapshot(self) -> None:
         if self._pending or not self.is_snapshot_due():
             return
         items = len(self.state.topics) + self.state.partition_count
         if items <= SNAPSHOT_ITEMS_IN_TURN_MAX:
-            self.append_snapshot(now_wall_ms)
+            self.append_snapshot()
 
     def _begin_log_at(self, snapshot_offset: int, snapshot_bytes: int) -> None:
         self._snapshot_bytes = snapshot_bytes
@@ -182,8 +237,7 @@ class EmbeddedStore:
             assert region is not None
             data = region.file.read(region.position, region.size)
             offset = self._replay_batches(data)
-        self.applied_end_offset = offset
-        self.latest.reset()
+        self.version = offset
 
     def _replay_batches(self, data: bytes) -> int:
         position = 0
@@ -202,54 +256,52 @@ class EmbeddedStore:
             end_offset = header.last_offset + 1
         return end_offset
 
+    def commit_at_start(self, records: list[MetadataRecord]) -> None:
+        """Make records durable and apply them before the first turn, waiting for the disk."""
+        if records:
+            self._append_batch(records)
+        log = self.log
+        log.write()
+        files: list[LogFile] = []
+        directories: dict[str, None] = {}
+        offset = log.collect_flush(files, directories)
+        log.disk.flush(files, list(directories))
+        log.flushed(offset)
+        self.apply_durable(offset)
+
+
+def _touch_nobody(owner: LogOwner) -> None:
+    """Nobody drives the log before the first turn."""
+
 
 def open_store(
     logs: Logs,
     *,
     broker_id: int,
     random: Random,
-    now_wall_ms: int,
+    turn: Turn,
     snapshot_bytes_min: int = SNAPSHOT_BYTES_MIN,
 ) -> EmbeddedStore:
     """Open or make the store and make durable what a start has to record.
 
     `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
     """
-    config = LogConfig()
-    config.retention_ms = -1
-    log = logs.open(METADATA_DIRECTORY, b"", config, None)
+    log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention_ms": -1}), None)
     logs.settle()
-    store = EmbeddedStore(log, snapshot_bytes_min)
+    store = EmbeddedStore(log, turn, snapshot_bytes_min)
     store.replay()
     state = store.state
     if not state.cluster_id:
         created = ClusterCreated(cluster_id=id_text(random_id(random)))
-        _append_now(store, [created, BrokerRegistered(broker_id=broker_id)], now_wall_ms)
+        store.commit_at_start([created, BrokerRegistered(broker_id=broker_id)])
     elif broker_id not in state.broker_ids:
         raise InvalidSetting(
             f"node.id={broker_id}: the data belongs to broker {state.broker_ids[0]}; write "
             f"node.id={state.broker_ids[0]} or choose another log.dirs"
         )
     elif not logs.was_clean:
-        _append_now(store, [BrokerStartedUncleanly(broker_id=broker_id)], now_wall_ms)
+        store.commit_at_start([BrokerStartedUncleanly(broker_id=broker_id)])
     if store.is_snapshot_due():
-        store.append_snapshot(now_wall_ms)
-        _flush_now(store)
+        store.append_snapshot()
+        store.commit_at_start([])
     return store
-
-
-def _append_now(store: EmbeddedStore, records: list[MetadataRecord], now_wall_ms: int) -> None:
-    store.append(records, now_wall_ms)
-    _flush_now(store)
-
-
-def _flush_now(store: EmbeddedStore) -> None:
-    """Write, flush and apply what is appended, waiting for the disk."""
-    log = store.log
-    log.write()
-    files: list[LogFile] = []
-    directories: dict[str, None] = {}
-    offset = log.collect_flush(files, directories)
-    log.disk.flush(files, list(directories))
-    log.flushed(offset)
-    store.flushed(offset)

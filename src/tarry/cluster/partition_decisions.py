@@ -10,7 +10,7 @@ from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.setting import shown
 from tarry.cluster.records import PartitionRow, PartitionsAdded
 from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
-from tarry.cluster.state import ClusterView, TopicState
+from tarry.cluster.state import ClusterState, TopicState
 from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome
 from tarry.cluster.topic_names import is_internal
 
@@ -26,7 +26,7 @@ class GrowthWanted:
         self.assignments = assignments
 
 
-def decide_create_partitions(view: ClusterView, wanted: list[GrowthWanted]) -> TopicDecision:
+def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> TopicDecision:
     """Each topic grows or is refused on its own; a name given twice is refused once."""
     decision = TopicDecision()
     by_name: dict[str, list[GrowthWanted]] = {}
@@ -55,7 +55,7 @@ def decide_create_partitions(view: ClusterView, wanted: list[GrowthWanted]) -> T
 
 
 def _new_rows(
-    view: ClusterView, topic: TopicState, growth: GrowthWanted, partitions_left: int
+    view: ClusterState, topic: TopicState, growth: GrowthWanted, partitions_left: int
 ) -> list[PartitionRow]:
     first = len(topic.partitions)
     added = growth.count - first

@@ -7,36 +7,53 @@ not used again: ids are plentiful, 64 bits of them.
 from __future__ import annotations
 
 from tarry.base.limits import PRODUCER_IDS_PER_RESERVATION
+from tarry.cluster.change import Change
 from tarry.cluster.records import MetadataRecord, ProducerIdsReserved
-from tarry.cluster.state import ClusterView
+from tarry.cluster.state import ClusterState
+from tarry.cluster.store import MetadataStore
 
 NONE_LEFT = -1
 
 
-class ProducerIds:
-    """The ids that are reserved and not given out yet."""
+class ReserveProducerIds(Change):
+    """The reservation of the next block of ids."""
 
     def __init__(self) -> None:
+        super().__init__()
+        self.first_id = NONE_LEFT
+
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        # A block that others have reserved meanwhile, or that may be ours already, is passed over.
+        self.first_id = max(self.first_id, view.producer_id_end)
+        return [ProducerIdsReserved(first_id=self.first_id, count=PRODUCER_IDS_PER_RESERVATION)]
+
+
+class ProducerIds:
+    """The ids that this broker has reserved and not given out yet."""
+
+    def __init__(self, store: MetadataStore) -> None:
+        self._store = store
         self._next_id = 0
         self._end_id = 0
-        # End offset of the reservation under way, so that many wait for one; -1: none.
-        self.awaited_offset = -1
+        self._reservation: ReserveProducerIds | None = None
 
     def take(self) -> int:
-        """An id that nobody had before, or `NONE_LEFT`."""
+        """Return an id that nobody had before, or `NONE_LEFT`."""
+        reservation = self._reservation
+        if reservation is not None and reservation.is_ended:
+            self._reservation = None
+            if not reservation.refusal:
+                self._next_id = reservation.first_id
+                self._end_id = self._next_id + PRODUCER_IDS_PER_RESERVATION
         if self._next_id >= self._end_id:
             return NONE_LEFT
         taken = self._next_id
         self._next_id += 1
         return taken
 
-    def add(self, record: ProducerIdsReserved) -> None:
-        """A reservation has become durable."""
-        self._next_id = record.first_id
-        self._end_id = record.first_id + record.count
-        self.awaited_offset = -1
-
-
-def decide_reserve_producer_ids(view: ClusterView) -> list[MetadataRecord]:
-    """The next block of ids."""
-    return [ProducerIdsReserved(first_id=view.producer_id_end, count=PRODUCER_IDS_PER_RESERVATION)]
+    def reserve(self) -> ReserveProducerIds:
+        """Return the reservation that is under way, for many to wait for, or begin one."""
+        if self._reservation is None:
+            self._reservation = ReserveProducerIds()
+            self._store.change(self._reservation)
+        return self._reservation

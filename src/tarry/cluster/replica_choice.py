@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tarry.base import errors
-from tarry.cluster.state import ClusterView
+from tarry.cluster.state import ClusterState
 
 
 class Refusal(Exception):
@@ -15,7 +15,7 @@ class Refusal(Exception):
         self.message = message
 
 
-def check_replicas(view: ClusterView, index: int, replicas: list[int]) -> None:
+def check_replicas(view: ClusterState, index: int, replicas: list[int]) -> None:
     """`Refusal` unless these brokers can have the partition."""
     fault = ""
     if not replicas:
@@ -31,7 +31,7 @@ def check_replicas(view: ClusterView, index: int, replicas: list[int]) -> None:
         raise Refusal(errors.INVALID_REPLICA_ASSIGNMENT, fault)
 
 
-def spread_replicas(view: ClusterView, count: int, factor: int, first: int = 0) -> list[list[int]]:
+def spread_replicas(view: ClusterState, count: int, factor: int, first: int = 0) -> list[list[int]]:
     """The replicas of `count` partitions from index `first` on, in turn over the brokers."""
     brokers = view.broker_ids
     return [

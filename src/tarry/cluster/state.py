@@ -6,8 +6,12 @@ Applying a record that does not fit is a mistake of ours, not of a client: decis
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Mapping, MutableMapping
 
+import msgspec
+from msgspec.structs import replace
+
+from tarry.cluster.overlay import Overlay
 from tarry.cluster.records import (
     BrokerConfigChanged,
     BrokerRegistered,
@@ -26,182 +30,209 @@ from tarry.cluster.records import (
 from tarry.cluster.topic_names import collision_key
 
 
-class PartitionState:
-    """One partition: who leads it since when, who has it, who is in sync."""
+class TopicState(msgspec.Struct, frozen=True):
+    """A topic: its partitions by index, and the settings that differ from the broker's, as text.
 
-    __slots__ = ("index", "isr", "leader_epoch", "leader_id", "partition_epoch", "replicas")
+    A topic that changes becomes a new object, so that an overlay shares all others with the state
+    below it.
+    """
 
-    def __init__(self, index: int, row: PartitionRow) -> None:
-        self.index = index
-        self.leader_id = row.leader_id
-        self.leader_epoch = row.leader_epoch
-        self.partition_epoch = row.partition_epoch
-        self.replicas = row.replicas
-        self.isr = row.isr
-
-    def raise_leader_epoch(self) -> None:
-        self.leader_epoch += 1
-        self.partition_epoch += 1
-
-    def row(self) -> PartitionRow:
-        return PartitionRow(
-            self.leader_id, self.leader_epoch, self.partition_epoch, self.replicas, self.isr
-        )
-
-
-class TopicState:
-    """A topic: its settings are those that differ from the broker's, as text."""
-
-    __slots__ = ("configs", "name", "partitions", "topic_id")
-
-    def __init__(self, record: TopicCreated) -> None:
-        self.name = record.name
-        self.topic_id = record.topic_id
-        self.partitions = [PartitionState(i, row) for i, row in enumerate(record.partitions)]
-        self.configs = record.configs
-
-    def add_partitions(self, rows: list[PartitionRow]) -> None:
-        first = len(self.partitions)
-        self.partitions.extend(PartitionState(first + i, row) for i, row in enumerate(rows))
+    name: str
+    topic_id: bytes
+    partitions: list[PartitionRow]
+    configs: dict[str, str]
 
     def record(self) -> TopicCreated:
-        """The record that makes this topic as it is now."""
+        """Return the record that makes this topic as it is now."""
         return TopicCreated(
             topic_id=self.topic_id,
             name=self.name,
-            partitions=[partition.row() for partition in self.partitions],
+            partitions=self.partitions,
             configs=self.configs,
         )
 
 
-class DeletedTopic:
+class DeletedTopic(msgspec.Struct, frozen=True):
     """A topic whose data is still to be removed."""
 
-    __slots__ = ("name", "partition_count", "topic_id")
-
-    def __init__(self, name: str, topic_id: bytes, partition_count: int) -> None:
-        self.name = name
-        self.topic_id = topic_id
-        self.partition_count = partition_count
-
-
-class ClusterView(Protocol):
-    """What decisions ask of a state, be it the durable one or the one that is about to be."""
-
-    broker_ids: list[int]
-    producer_id_end: int
-
-    def topic(self, name: str) -> TopicState | None:
-        """The topic with this name."""
-
-    def topic_by_id(self, topic_id: bytes) -> TopicState | None:
-        """The topic with this id."""
-
-    def topic_like(self, name: str) -> str | None:
-        """The topic with this name or one that clashes with it."""
-
-    def configs_of_broker(self, broker_id: int) -> dict[str, str]:
-        """What was changed of a broker's settings while it ran; or of `EVERY_BROKER`'s."""
-
-    def is_being_deleted(self, name: str) -> bool:
-        """Whether a topic of this name was deleted and its data still bears it."""
+    name: str
+    topic_id: bytes
+    partition_count: int
 
 
 class ClusterState:
-    """The state that the applied records give."""
+    """The state that the applied records give.  Everything but `apply` only reads it."""
 
     def __init__(self) -> None:
-        self.reset()
+        self._reset()
 
-    def reset(self) -> None:
-        """As before the first record."""
-        self.cluster_id = ""
-        self.broker_ids: list[int] = []
-        self.topics: dict[str, TopicState] = {}
-        self.topics_by_id: dict[bytes, TopicState] = {}
-        self.deleted_topics: dict[bytes, DeletedTopic] = {}
-        # The first producer id that nobody was ever given.
-        self.producer_id_end = 0
-        self.partition_count = 0
-        self.broker_configs: dict[int, dict[str, str]] = {}
-        self._names_by_collision_key: dict[str, str] = {}
+    def _reset(self) -> None:
+        """Forget everything: the state before the first record."""
+        self._cluster_id = ""
+        self._broker_ids: list[int] = []
+        self._topics: MutableMapping[str, TopicState] = {}
+        self._topics_by_id: MutableMapping[bytes, TopicState] = {}
+        self._deleted_topics: MutableMapping[bytes, DeletedTopic] = {}
+        self._producer_id_end = 0
+        self._partition_count = 0
+        self._broker_configs: MutableMapping[int, dict[str, str]] = {}
+        self._names_by_collision_key: MutableMapping[str, str] = {}
+
+    def overlay(self) -> ClusterState:
+        """Return a state that begins like this one; what is applied to it changes it alone.
+
+        It is valid until the next record is applied to this state.
+        """
+        above = ClusterState()
+        above._cluster_id = self._cluster_id
+        above._broker_ids = self._broker_ids
+        above._topics = Overlay(self._topics)
+        above._topics_by_id = Overlay(self._topics_by_id)
+        above._deleted_topics = Overlay(self._deleted_topics)
+        above._producer_id_end = self._producer_id_end
+        above._partition_count = self._partition_count
+        above._broker_configs = Overlay(self._broker_configs)
+        above._names_by_collision_key = Overlay(self._names_by_collision_key)
+        return above
+
+    # -- what everybody reads
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id; "" before the first record."""
+        return self._cluster_id
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """The ids of all registered brokers, sorted."""
+        return self._broker_ids
+
+    @property
+    def topics(self) -> Mapping[str, TopicState]:
+        """The topics by name."""
+        return self._topics
+
+    @property
+    def topics_by_id(self) -> Mapping[bytes, TopicState]:
+        """The topics by id."""
+        return self._topics_by_id
+
+    @property
+    def deleted_topics(self) -> Mapping[bytes, DeletedTopic]:
+        """The topics by id of which data is still to be removed."""
+        return self._deleted_topics
+
+    @property
+    def producer_id_end(self) -> int:
+        """The first producer id that nobody was ever given."""
+        return self._producer_id_end
+
+    @property
+    def partition_count(self) -> int:
+        """The number of partitions of all topics together."""
+        return self._partition_count
+
+    @property
+    def broker_configs(self) -> Mapping[int, dict[str, str]]:
+        """The settings that were changed while a broker ran, by broker id."""
+        return self._broker_configs
 
     # -- what decisions ask
 
     def topic(self, name: str) -> TopicState | None:
-        return self.topics.get(name)
+        """Return the topic with this name, or None."""
+        return self._topics.get(name)
 
     def topic_by_id(self, topic_id: bytes) -> TopicState | None:
-        return self.topics_by_id.get(topic_id)
+        """Return the topic with this id, or None."""
+        return self._topics_by_id.get(topic_id)
 
     def topic_like(self, name: str) -> str | None:
+        """Return the name of the topic that has this name or clashes with it, or None."""
         return self._names_by_collision_key.get(collision_key(name))
 
     def configs_of_broker(self, broker_id: int) -> dict[str, str]:
-        return self.broker_configs.get(broker_id, {})
+        """Return the settings of a broker, or of `EVERY_BROKER`, that were changed while it ran."""
+        return self._broker_configs.get(broker_id, {})
 
     def is_being_deleted(self, name: str) -> bool:
-        return any(deleted.name == name for deleted in self.deleted_topics.values())
+        """Return whether a topic of this name was deleted and its data still bears the name."""
+        return any(deleted.name == name for deleted in self._deleted_topics.values())
 
     # -- change
 
     def apply(self, record: MetadataRecord) -> None:
-        """The one way in which the state changes."""
+        """Change the state by one record, which is the one way in which it changes."""
         match record:
             case TopicCreated():
                 self._create_topic(record)
             case ConfigChanged():
-                self.topics_by_id[record.topic_id].configs = record.configs
+                topic = self._topics_by_id[record.topic_id]
+                self._put(replace(topic, configs=record.configs))
             case PartitionsAdded():
-                self.topics_by_id[record.topic_id].add_partitions(record.partitions)
-                self.partition_count += len(record.partitions)
+                self._add_partitions(record)
             case BrokerConfigChanged():
-                self.broker_configs.pop(record.broker_id, None)
+                self._broker_configs.pop(record.broker_id, None)
                 if record.configs:
-                    self.broker_configs[record.broker_id] = record.configs
+                    self._broker_configs[record.broker_id] = record.configs
             case TopicDeleted():
                 self._delete_topic(record.topic_id)
             case TopicRemoved():
-                del self.deleted_topics[record.topic_id]
+                del self._deleted_topics[record.topic_id]
             case ProducerIdsReserved():
-                assert record.first_id >= self.producer_id_end
+                assert record.first_id >= self._producer_id_end
                 assert record.count >= 0
-                self.producer_id_end = record.first_id + record.count
+                self._producer_id_end = record.first_id + record.count
             case BrokerStartedUncleanly():
                 self._raise_leader_epochs()
             case BrokerRegistered():
-                assert record.broker_id not in self.broker_ids
-                self.broker_ids = sorted([*self.broker_ids, record.broker_id])
+                assert record.broker_id not in self._broker_ids
+                self._broker_ids = sorted([*self._broker_ids, record.broker_id])
             case ClusterCreated():
-                assert self.cluster_id == ""
-                self.cluster_id = record.cluster_id
+                assert self._cluster_id == ""
+                self._cluster_id = record.cluster_id
             case StateReset():
-                self.reset()
+                self._reset()
             case _:
                 raise AssertionError(f"{type(record).__name__} is not applied")
+
+    def _put(self, topic: TopicState) -> None:
+        self._topics[topic.name] = topic
+        self._topics_by_id[topic.topic_id] = topic
 
     def _create_topic(self, record: TopicCreated) -> None:
         key = collision_key(record.name)
         assert key not in self._names_by_collision_key
-        assert record.topic_id not in self.topics_by_id
-        topic = TopicState(record)
-        self.topics[topic.name] = topic
-        self.topics_by_id[topic.topic_id] = topic
-        self._names_by_collision_key[key] = topic.name
-        self.partition_count += len(topic.partitions)
+        assert record.topic_id not in self._topics_by_id
+        self._put(TopicState(record.name, record.topic_id, record.partitions, record.configs))
+        self._names_by_collision_key[key] = record.name
+        self._partition_count += len(record.partitions)
+
+    def _add_partitions(self, record: PartitionsAdded) -> None:
+        topic = self._topics_by_id[record.topic_id]
+        self._put(replace(topic, partitions=topic.partitions + record.partitions))
+        self._partition_count += len(record.partitions)
 
     def _delete_topic(self, topic_id: bytes) -> None:
-        topic = self.topics_by_id.pop(topic_id)
-        del self.topics[topic.name]
+        topic = self._topics_by_id.pop(topic_id)
+        del self._topics[topic.name]
         del self._names_by_collision_key[collision_key(topic.name)]
-        self.partition_count -= len(topic.partitions)
-        self.deleted_topics[topic_id] = DeletedTopic(topic.name, topic_id, len(topic.partitions))
+        count = len(topic.partitions)
+        self._partition_count -= count
+        self._deleted_topics[topic_id] = DeletedTopic(topic.name, topic_id, count)
 
     def _raise_leader_epochs(self) -> None:
         # With one broker it leads every partition; with more, only its own would be raised.
-        for topic in self.topics.values():
-            for partition in topic.partitions:
-                partition.raise_leader_epoch()
+        for topic in list(self._topics.values()):
+            raised = [
+                replace(
+                    partition,
+                    leader_epoch=partition.leader_epoch + 1,
+                    partition_epoch=partition.partition_epoch + 1,
+                )
+                for partition in topic.partitions
+            ]
+            self._put(replace(topic, partitions=raised))
 
     # -- a snapshot
 

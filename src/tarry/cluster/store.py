@@ -1,42 +1,68 @@
-"""The contract of metadata stores: records go in, and are applied once they are durable.
+"""The contract of metadata stores: a change goes in, and ends as an event.
 
-The embedded store keeps them in a log of this broker; a store shared by several brokers fits
-behind the same contract.
+The embedded store keeps the metadata in a log of this broker; a store that several brokers share
+fits behind the same contract.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from tarry.cluster.producer_ids import ProducerIds
+from tarry.cluster.change import Change
 from tarry.cluster.records import MetadataRecord
-from tarry.cluster.state import ClusterState, ClusterView
+from tarry.cluster.state import ClusterState
 
 
-class MetadataStore(Protocol):
-    """Decisions read `latest`; clients are answered from `state`."""
+class StoreListener(Protocol):
+    """What a store tells: how changes end, and what others have changed."""
 
-    state: ClusterState
-    producer_ids: ProducerIds
-    # Records below this offset are applied to `state`.
-    applied_end_offset: int
+    def on_applied(
+        self, version: int, records: list[MetadataRecord], change: Change | None
+    ) -> None:
+        """The records are durable and in the store's state, which has at least this version.
 
-    @property
-    def latest(self) -> ClusterView:
-        """The state as it will be once everything appended is durable."""
-
-    @property
-    def has_pending(self) -> bool:
-        """Whether `latest` is ahead of `state`."""
-
-    def append(self, records: list[MetadataRecord], now_wall_ms: int) -> int:
-        """Append the records as one; return the offset behind them.
-
-        They are all kept or none.  Raises `StorageError` if nothing can be appended any more.
+        `change` is None for what others have changed.
         """
 
-    def flushed(self, offset: int) -> list[MetadataRecord]:
-        """What is below `offset` is durable: apply it; return what was applied, in order."""
+    def on_refused(self, change: Change) -> None:
+        """Nothing of the change is kept; its `refusal` says why."""
 
-    def on_write_failed(self) -> None:
-        """What was appended since the last write is lost: nobody decides on it any more."""
+
+class MetadataStore:
+    """The base of all stores.
+
+    `state` is what is durable: clients are answered from it.  `view` is what the next change is
+    decided on, which may be ahead of it.  `version` is that of `state`, and only grows.
+    """
+
+    def __init__(self) -> None:
+        self.state = ClusterState()
+        self.version = 0
+        self.listener: StoreListener | None = None
+
+    @property
+    def view(self) -> ClusterState:
+        """The newest state that decisions may rest on."""
+        return self.state
+
+    def change(self, change: Change) -> None:
+        """Have the change decided and made durable.
+
+        It may end before this returns: when there is nothing to wait for, or nothing can be kept.
+        A change without records ends when everything that it rests on is durable.
+        """
+        raise NotImplementedError
+
+    def _applied(self, records: list[MetadataRecord], change: Change | None, version: int) -> None:
+        if change is not None:
+            assert not change.is_ended
+            change.is_ended = True
+        if self.listener is not None:
+            self.listener.on_applied(version, records, change)
+
+    def _refused(self, change: Change, reason: str) -> None:
+        assert not change.is_ended
+        change.is_ended = True
+        change.refusal = reason
+        if self.listener is not None:
+            self.listener.on_refused(change)

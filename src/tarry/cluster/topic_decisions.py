@@ -6,6 +6,7 @@ asked for, in the order of the request.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tarry.base import errors
@@ -14,10 +15,17 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.setting import shown
 from tarry.base.settings import Settings
+from tarry.cluster.change import Change, ChangeOfMany
 from tarry.cluster.ids import random_id
-from tarry.cluster.records import MetadataRecord, PartitionRow, TopicCreated, TopicDeleted
+from tarry.cluster.records import (
+    MetadataRecord,
+    PartitionRow,
+    TopicCreated,
+    TopicDeleted,
+    TopicRemoved,
+)
 from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
-from tarry.cluster.state import ClusterView
+from tarry.cluster.state import ClusterState, TopicState
 from tarry.cluster.topic_names import METADATA_TOPIC, collision_key, name_fault
 from tarry.cluster.topic_settings import checked_configs
 
@@ -73,11 +81,53 @@ class TopicDecision:
         self.outcomes: list[TopicOutcome] = []
 
 
+class TopicChange(ChangeOfMany[TopicOutcome]):
+    """Topics that one request creates, grows or deletes, each with an outcome of its own."""
+
+    def __init__(self, decide: Callable[[ClusterState], TopicDecision]) -> None:
+        super().__init__()
+        self._decide = decide
+        self._has_records = False
+        self.outcomes: list[TopicOutcome] = []
+
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        decision = self._decide(view)
+        self.outcomes = decision.outcomes
+        self._has_records = bool(decision.records)
+        return decision.records
+
+    def fail(self, error_code: int, message: str) -> None:
+        # Without records all of it rests on what others have changed.
+        for outcome in self.outcomes:
+            if outcome.error_code == errors.NONE or not self._has_records:
+                outcome.refuse(error_code, message)
+
+
 # -- creation
 
 
+class TopicIds:
+    """The ids of the topics that a change creates: drawn once, however often it is decided."""
+
+    def __init__(self, random: Random) -> None:
+        self._random = random
+        self._drawn: dict[str, bytes] = {}
+
+    def of(self, name: str, view: ClusterState) -> bytes:
+        """Return the id of the new topic with this name."""
+        topic_id = self._drawn.get(name)
+        while topic_id is None or view.topic_by_id(topic_id) is not None:
+            topic_id = random_id(self._random)
+        self._drawn[name] = topic_id
+        return topic_id
+
+    def has_made(self, topic: TopicState) -> bool:
+        """Return whether an earlier decision of the same change has created this topic."""
+        return self._drawn.get(topic.name) == topic.topic_id
+
+
 def decide_create_topics(
-    view: ClusterView, wanted: list[TopicWanted], settings: Settings, random: Random
+    view: ClusterState, wanted: list[TopicWanted], settings: Settings, ids: TopicIds
 ) -> TopicDecision:
     """Each topic is created or refused on its own; a name given twice is refused once."""
     decision = TopicDecision()
@@ -92,6 +142,12 @@ def decide_create_topics(
         if others:
             outcome.refuse(errors.INVALID_REQUEST, f"topic '{shown(name)}' is asked for twice")
             continue
+        made = view.topic(name)
+        if made is not None and ids.has_made(made):
+            # The outcome of an earlier decision was unknown, and it was done.
+            outcome.topic_id = made.topic_id
+            outcome.created = made.record()
+            continue
         try:
             _check_name(view, name, taken)
             configs = _checked_configs(topic, settings)
@@ -101,7 +157,7 @@ def decide_create_topics(
             continue
         partitions_left -= len(rows)
         taken[collision_key(name)] = name
-        outcome.topic_id = _new_topic_id(view, random)
+        outcome.topic_id = ids.of(name, view)
         outcome.created = TopicCreated(
             topic_id=outcome.topic_id, name=name, partitions=rows, configs=configs
         )
@@ -109,7 +165,7 @@ def decide_create_topics(
     return decision
 
 
-def _check_name(view: ClusterView, name: str, taken: dict[str, str]) -> None:
+def _check_name(view: ClusterState, name: str, taken: dict[str, str]) -> None:
     fault = name_fault(name)
     if fault:
         raise Refusal(errors.INVALID_TOPIC_EXCEPTION, fault)
@@ -140,7 +196,7 @@ def _checked_configs(topic: TopicWanted, settings: Settings) -> dict[str, str]:
 
 
 def _assign(
-    view: ClusterView, topic: TopicWanted, settings: Settings, partitions_left: int
+    view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int
 ) -> list[PartitionRow]:
     """The topic's partitions with their replicas."""
     if topic.assignments:
@@ -153,7 +209,7 @@ def _assign(
     return [PartitionRow(replicas[0], 0, 0, replicas, list(replicas)) for replicas in assignment]
 
 
-def _given_assignment(view: ClusterView, topic: TopicWanted) -> list[list[int]]:
+def _given_assignment(view: ClusterState, topic: TopicWanted) -> list[list[int]]:
     if topic.replication_factor != DEFAULT:
         raise Refusal(
             errors.INVALID_REQUEST, "with assignments given, the replication factor must be -1"
@@ -177,7 +233,7 @@ def _given_assignment(view: ClusterView, topic: TopicWanted) -> list[list[int]]:
 
 
 def _spread(
-    view: ClusterView, topic: TopicWanted, settings: Settings, partitions_left: int
+    view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int
 ) -> list[list[int]]:
     count = topic.partition_count
     if count == DEFAULT:
@@ -213,18 +269,11 @@ def _too_many_partitions() -> tuple[int, str]:
     )
 
 
-def _new_topic_id(view: ClusterView, random: Random) -> bytes:
-    while True:
-        topic_id = random_id(random)
-        if view.topic_by_id(topic_id) is None:
-            return topic_id
-
-
 # -- deletion
 
 
 def decide_delete_topics(
-    view: ClusterView, wanted: list[tuple[str | None, bytes | None]]
+    view: ClusterState, wanted: list[tuple[str | None, bytes | None]]
 ) -> TopicDecision:
     """Topics by name or by id; one that is named twice, in whichever way, is refused once."""
     decision = TopicDecision()
@@ -261,7 +310,9 @@ def decide_delete_topics(
     return decision
 
 
-def _meant_ids(view: ClusterView, asked: list[tuple[str | None, bytes | None]]) -> dict[bytes, int]:
+def _meant_ids(
+    view: ClusterState, asked: list[tuple[str | None, bytes | None]]
+) -> dict[bytes, int]:
     """How many entries mean each topic."""
     meant: dict[bytes, int] = {}
     for name, topic_id in asked:
@@ -271,3 +322,16 @@ def _meant_ids(view: ClusterView, asked: list[tuple[str | None, bytes | None]]) 
         if topic is not None:
             meant[topic.topic_id] = meant.get(topic.topic_id, 0) + 1
     return meant
+
+
+class RemoveTopic(Change):
+    """Nothing of a deleted topic is under its name any more, which frees the name."""
+
+    def __init__(self, topic_id: bytes) -> None:
+        super().__init__()
+        self.topic_id = topic_id
+
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        if self.topic_id not in view.deleted_topics:
+            return []
+        return [TopicRemoved(topic_id=self.topic_id)]

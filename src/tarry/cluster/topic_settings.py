@@ -59,6 +59,24 @@ _CODECS: Final[dict[Value, tuple[int, str]]] = {
 # Kafka's form of a partition's replica: its number and its broker.
 _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
 
+# Settings that a log takes as they are.
+_NUMBERS: Final = (
+    "segment.bytes",
+    "segment.ms",
+    "segment.index.bytes",
+    "index.interval.bytes",
+    "retention.ms",
+    "retention.bytes",
+    "min.compaction.lag.ms",
+    "max.compaction.lag.ms",
+    "delete.retention.ms",
+    "max.message.bytes",
+    "min.insync.replicas",
+    "message.timestamp.before.max.ms",
+    "message.timestamp.after.max.ms",
+    "flush.messages",
+)
+
 _SPELLING: Final = Spelling(key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS)
 
 
@@ -119,34 +137,20 @@ def log_config(
         assert isinstance(value, int), key
         return value
 
-    config = LogConfig()
-    config.segment_bytes = number("segment.bytes")
-    config.segment_ms = number("segment.ms")
-    config.segment_index_bytes = number("segment.index.bytes")
-    config.index_interval_bytes = number("index.interval.bytes")
-    config.retention_ms = number("retention.ms")
-    config.retention_bytes = number("retention.bytes")
+    values: dict[str, int | float] = {key.replace(".", "_"): number(key) for key in _NUMBERS}
     policies = topic_value("cleanup.policy", configs, settings)
     assert isinstance(policies, tuple)
-    config.has_deletion = "delete" in policies
-    config.has_compaction = "compact" in policies
+    values["has_deletion"] = "delete" in policies
+    values["has_compaction"] = "compact" in policies
     ratio = topic_value("min.cleanable.dirty.ratio", configs, settings)
     assert isinstance(ratio, float)
-    config.min_cleanable_dirty_ratio = ratio
-    config.min_compaction_lag_ms = number("min.compaction.lag.ms")
-    config.max_compaction_lag_ms = number("max.compaction.lag.ms")
-    config.delete_retention_ms = number("delete.retention.ms")
-    config.max_message_bytes = number("max.message.bytes")
-    config.min_insync_replicas = number("min.insync.replicas")
-    config.message_timestamp_before_max_ms = number("message.timestamp.before.max.ms")
-    config.message_timestamp_after_max_ms = number("message.timestamp.after.max.ms")
+    values["min_cleanable_dirty_ratio"] = ratio
     timestamp_type = topic_value("message.timestamp.type", configs, settings)
-    config.is_log_append_time = timestamp_type == "LogAppendTime"
-    config.flush_messages = number("flush.messages")
+    values["is_log_append_time"] = timestamp_type == "LogAppendTime"
     compression = topic_value("compression.type", configs, settings)
-    config.compression_codec, level_key = _CODECS[compression]
-    config.compression_level = number(level_key) if level_key else 0
-    jitter_ms = min(number("segment.jitter.ms"), config.segment_ms)
+    values["compression_codec"], level_key = _CODECS[compression]
+    values["compression_level"] = number(level_key) if level_key else 0
+    jitter_ms = min(number("segment.jitter.ms"), number("segment.ms"))
     if jitter_ms > 0 and random is not None:
-        config.segment_jitter_ms = random.randrange(jitter_ms)
-    return config
+        values["segment_jitter_ms"] = random.randrange(jitter_ms)
+    return LogConfig(values)

@@ -7,9 +7,9 @@ them and asks `outcomes.decide_recorded`; when they did not get into the log it 
 
 from __future__ import annotations
 
-from tarry.group.decision import CommitAnswer, DeleteAnswer, JoinAnswer
 from tarry.group.records import GroupRecord
-from tarry.group.state import Member
+from tarry.group.requests import CommitAnswer, DeleteAnswer, JoinAnswer
+from tarry.group.round import Member
 
 
 class Append:

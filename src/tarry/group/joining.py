@@ -21,25 +21,20 @@ from msgspec.structs import replace
 from tarry.base import errors
 from tarry.base.doors import Random
 from tarry.group.appends import StaticAppend
-from tarry.group.decision import (
-    PENDING_MEMBERS_MAX,
-    Decision,
-    JoinAnswer,
-    JoinRequest,
-    refused,
-)
+from tarry.group.decision import PENDING_MEMBERS_MAX, Decision, refused
 from tarry.group.membership import member_error
 from tarry.group.records import can_be_written
-from tarry.group.state import (
+from tarry.group.requests import JoinAnswer, JoinRequest
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
     Member,
     Protocol,
 )
+from tarry.group.state import GroupState
 from tarry.group.subscriptions import topics_of_subscription
 from tarry.group.transitions import Draft, Moment
 

@@ -13,28 +13,26 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.group.appends import AssignmentAppend
-from tarry.group.decision import (
-    AssignmentMissing,
-    Decision,
+from tarry.group.decision import Decision, HeartbeatWait, refused
+from tarry.group.notes import AssignmentMissing
+from tarry.group.requests import (
     HeartbeatAnswer,
     HeartbeatRequest,
-    HeartbeatWait,
     LeaveAnswer,
     LeaveRequest,
     LeavingMember,
     SyncAnswer,
     SyncRequest,
-    refused,
 )
-from tarry.group.state import (
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
     Round,
 )
+from tarry.group.state import GroupState
 from tarry.group.transitions import Draft, Moment
 
 # What a heartbeat is answered once member and generation are right.

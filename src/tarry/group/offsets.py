@@ -14,15 +14,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
-from tarry.group.decision import (
-    CommitAnswer,
-    CommitPartition,
-    CommitRequest,
-    Decision,
-    DeleteAnswer,
-    HeartbeatWait,
-    refused,
-)
+from tarry.group.decision import Decision, HeartbeatWait, refused
 from tarry.group.membership import member_error
 from tarry.group.records import (
     NO_TIMESTAMP,
@@ -33,15 +25,21 @@ from tarry.group.records import (
     OffsetTombstone,
     can_be_written,
 )
-from tarry.group.state import (
+from tarry.group.requests import (
+    CommitAnswer,
+    CommitPartition,
+    CommitRequest,
+    DeleteAnswer,
+)
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     CONSUMER_PROTOCOL_TYPE,
     DEAD,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
 )
+from tarry.group.state import GroupState
 from tarry.group.subscriptions import is_subscribed, subscribed_topics
 from tarry.group.transitions import Draft, Moment
 

@@ -20,22 +20,17 @@ from tarry.group.appends import (
     StaticAppend,
     TombstonesAppend,
 )
-from tarry.group.decision import (
-    AppendFailed,
-    BecameStable,
-    Decision,
-    HeartbeatWait,
-    JoinAnswer,
-    SyncAnswer,
-)
-from tarry.group.state import (
+from tarry.group.decision import Decision, HeartbeatWait
+from tarry.group.notes import AppendFailed, BecameStable
+from tarry.group.requests import JoinAnswer, SyncAnswer
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     DEAD,
     STABLE,
-    GroupState,
     Member,
     Round,
 )
+from tarry.group.state import GroupState
 from tarry.group.transitions import Draft, Moment
 
 # What a client is told of an error of the log: Kafka's table, and one code of its older

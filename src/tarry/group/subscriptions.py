@@ -6,7 +6,7 @@ later versions add.  That beginning is the same in every version.
 
 from __future__ import annotations
 
-from tarry.group.state import CONSUMER_PROTOCOL_TYPE, Round
+from tarry.group.round import CONSUMER_PROTOCOL_TYPE, Round
 from tarry.wire.reader import MalformedData, Reader
 
 # A topic takes at least its length.

@@ -22,32 +22,32 @@ from msgspec.structs import replace
 
 from tarry.base import errors
 from tarry.group.appends import Append, EmptyAppend
-from tarry.group.decision import (
-    NEW_MEMBER_JOIN_TIMEOUT_MS,
+from tarry.group.decision import NEW_MEMBER_JOIN_TIMEOUT_MS, Decision, HeartbeatWait
+from tarry.group.notes import (
     BecameEmpty,
-    Decision,
     GenerationBegan,
-    GroupSettings,
-    HeartbeatWait,
-    JoinAnswer,
-    JoinedMember,
     MemberRemoved,
     RebalanceBegan,
     RoundChanged,
-    SyncAnswer,
 )
 from tarry.group.records import GroupMetadata, MemberRow
-from tarry.group.state import (
+from tarry.group.requests import (
+    GroupSettings,
+    JoinAnswer,
+    JoinedMember,
+    SyncAnswer,
+)
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
     LEGAL_BEFORE,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
     Member,
     Protocol,
 )
+from tarry.group.state import GroupState
 
 # A join phase that nobody came to goes on for so long at least: with a rebalance time-out of 0 it
 # would end, and go on, without end at the same moment.

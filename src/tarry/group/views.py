@@ -9,7 +9,8 @@ from typing import Final
 
 import msgspec
 
-from tarry.group.state import PHASE_NAMES, STABLE, Groups, GroupState
+from tarry.group.round import PHASE_NAMES, STABLE
+from tarry.group.state import Groups, GroupState
 
 # The one type of group there is here, as ListGroups names it (KIP-848 has others).
 GROUP_TYPE: Final = "classic"

@@ -29,17 +29,15 @@ class LinkSettings(NamedTuple):
 
 
 class Links:
-    """Links to brokers by id; `put` takes what they ask for, in order."""
+    """Links to brokers by id; `take_outputs` gives what they ask for, in order."""
 
-    def __init__(
-        self, settings: LinkSettings, tasks: Tasks, random: Random, put: Callable[[Output], None]
-    ) -> None:
+    def __init__(self, settings: LinkSettings, tasks: Tasks, random: Random) -> None:
         self.settings = settings
         self.tasks = tasks
         self.random = random
-        self.put = put
         # Called when a connection is lost: what is known of the cluster may be stale then.
         self.when_lost: Callable[[int], None] | None = None
+        self._outputs: list[Output] = []
         self._by_broker: dict[int, Link] = {}
         self._by_id: dict[int, Link] = {}
         self._last_id = 0
@@ -106,6 +104,14 @@ class Links:
         return Pauses(self.tasks, self.retry_pause_ms)
 
     # --- What links need
+
+    def put(self, output: Output) -> None:
+        self._outputs.append(output)
+
+    def take_outputs(self) -> list[Output]:
+        outputs = self._outputs
+        self._outputs = []
+        return outputs
 
     def origin_of(self, link: Link) -> str:
         """Return where the address of a broker came from, for the text of an error."""

@@ -1,11 +1,12 @@
 """What a topic's settings say about its log, with Kafka's defaults.
 
 A plain object, one per log, changed in place when a topic is altered.  Attributes are Kafka's topic
-keys with underscores; who parses and checks them is `cluster/topic_settings`.
+keys with underscores; `cluster/topic_settings` parses and checks them.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 INT64_MAX: Final = (1 << 63) - 1
@@ -15,10 +16,20 @@ DAY_MS: Final = 24 * 60 * 60 * 1000
 AS_PRODUCED: Final = -1
 
 
-class LogConfig:
-    """Settings of one log.  -1 means without limit, as in Kafka."""
+NAMES: Final = (
+    *("segment_bytes", "segment_ms", "segment_jitter_ms", "segment_index_bytes"),
+    *("index_interval_bytes", "retention_ms", "retention_bytes", "has_deletion", "has_compaction"),
+    *("min_cleanable_dirty_ratio", "min_compaction_lag_ms", "max_compaction_lag_ms"),
+    *("delete_retention_ms", "max_message_bytes", "min_insync_replicas", "is_log_append_time"),
+    *("compression_codec", "compression_level", "flush_messages"),
+    *("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"),
+)
 
-    def __init__(self) -> None:
+
+class LogConfig:
+    """Settings of one log: defaults, and `values` by attribute.  -1 means without limit."""
+
+    def __init__(self, values: Mapping[str, int | float] | None = None) -> None:
         self.segment_bytes = 1 << 30
         self.segment_ms = 7 * DAY_MS
         self.segment_jitter_ms = 0
@@ -43,26 +54,13 @@ class LogConfig:
         self.message_timestamp_before_max_ms = INT64_MAX
         self.message_timestamp_after_max_ms = 60 * 60 * 1000
 
+        self._take(values or {})
+
     def take_over(self, other: LogConfig) -> None:
-        """Become like another one: segments and whoever else holds this object see it at once."""
-        self.segment_bytes = other.segment_bytes
-        self.segment_ms = other.segment_ms
-        self.segment_jitter_ms = other.segment_jitter_ms
-        self.segment_index_bytes = other.segment_index_bytes
-        self.index_interval_bytes = other.index_interval_bytes
-        self.retention_ms = other.retention_ms
-        self.retention_bytes = other.retention_bytes
-        self.has_deletion = other.has_deletion
-        self.has_compaction = other.has_compaction
-        self.min_cleanable_dirty_ratio = other.min_cleanable_dirty_ratio
-        self.min_compaction_lag_ms = other.min_compaction_lag_ms
-        self.max_compaction_lag_ms = other.max_compaction_lag_ms
-        self.delete_retention_ms = other.delete_retention_ms
-        self.max_message_bytes = other.max_message_bytes
-        self.min_insync_replicas = other.min_insync_replicas
-        self.is_log_append_time = other.is_log_append_time
-        self.compression_codec = other.compression_codec
-        self.compression_level = other.compression_level
-        self.flush_messages = other.flush_messages
-        self.message_timestamp_before_max_ms = other.message_timestamp_before_max_ms
-        self.message_timestamp_after_max_ms = other.message_timestamp_after_max_ms
+        """Become like `other`: segments and whoever else holds this object see it at once."""
+        self._take({name: getattr(other, name) for name in NAMES})
+
+    def _take(self, values: Mapping[str, int | float]) -> None:
+        for name, value in values.items():
+            assert name in NAMES, name
+            setattr(self, name, value)

@@ -59,11 +59,14 @@ class HandDriver:
 
     def perform(
         self,
-        begin: Callable[[Any, int], Operation[Answer]],
+        begin: Callable[[int, int], Operation[Answer]],
+        timeout: float | None,
+        default_ms: int,
         call_back: Callable[[Callback], None] | None = None,
         tell: Callable[[str | None], None] | None = None,
     ) -> Answer:
-        operation = begin(self.core, self.cluster.now_ms)
+        timeout_ms = default_ms if timeout is None else int(timeout * 1000)
+        operation = begin(timeout_ms, self.cluster.now_ms)
         hear = None if call_back is None else lambda event: call_back(Callback(event))
         try:
             return perform(self.cluster, operation, hear, tell)

@@ -15,7 +15,7 @@ from tarry.broker.coordinator.groups.shard import GroupShard
 from tarry.broker.coordinator.loader import Loader
 from tarry.group import joining, membership, offsets, outcomes
 from tarry.group.appends import Append, AssignmentAppend, OffsetsAppend, TombstonesAppend
-from tarry.group.decision import CommitRequest, Decision, HeartbeatWait
+from tarry.group.decision import Decision, HeartbeatWait
 from tarry.group.loading import Loading
 from tarry.group.records import (
     NO_TIMESTAMP,
@@ -23,7 +23,9 @@ from tarry.group.records import (
     OffsetCommitted,
     OffsetTombstone,
 )
-from tarry.group.state import GroupState, Heartbeat, Round
+from tarry.group.requests import CommitRequest
+from tarry.group.round import Round
+from tarry.group.state import GroupState, Heartbeat
 from tarry.group.transitions import Draft, Moment
 from tarry.log.compaction.batch import KeepRules
 from tarry.log.compaction.key_map import KeyMap

@@ -22,8 +22,10 @@ from tests.support.broker.admin_user import (
     operator,
 )
 from tests.support.broker.broker_user import ORDERS, a_batch, records_in
+from tests.support.metadata_stores import GivenChange
 
 from tarry.base import errors
+from tarry.cluster.records import BrokerConfigChanged
 from tarry.protocol import api_keys
 from tarry.simulation.by_hand import START_WALL_MS
 
@@ -381,9 +383,8 @@ def test_a_stored_setting_that_cannot_be_had_any_more_does_not_hinder_a_start(
 ) -> None:
     someone.set(BROKER, "1", message_max_bytes="100")
     configs = someone.hand.broker.cluster.broker_configs[1]
-    someone.hand.broker.store.state.broker_configs[1] = {**configs, "gone.key": "1"}
-    someone.hand.broker.store.append_snapshot(START_WALL_MS)
-    someone.hand.broker.flushes.touch(someone.hand.broker.metadata_owner)
+    stored = BrokerConfigChanged(broker_id=1, configs={**configs, "gone.key": "1"})
+    someone.hand.broker.store.change(GivenChange(stored))
     someone.hand.settle()
 
     someone.hand.crash()

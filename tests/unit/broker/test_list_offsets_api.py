@@ -132,7 +132,7 @@ def test_after_an_unclean_stop_every_leader_epoch_has_grown_by_one(hand: BrokerB
         epochs = [
             partition.leader_epoch
             for name in ("orders", "wide")
-            for partition in hand.broker.topics[name].partitions
+            for partition in hand.broker.topics[name].partitions.values()
         ]
         assert epochs == [epoch] * 4
 

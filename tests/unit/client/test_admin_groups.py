@@ -11,7 +11,7 @@ from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.client.core.admin.groups import GroupDescription
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.errors import BrokerError
 from tarry.client.sync.admin import Admin
 from tarry.link.errors import ClientError, TimedOut, UnsupportedVersion

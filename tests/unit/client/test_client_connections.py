@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from typing import Any
 
 import pytest
 from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
-from tarry.base import errors
 from tarry.client.core.admin.calls import ApiVersions, DescribeCluster, TopicList
 from tarry.client.core.admin.core import AdminCore
 from tarry.client.errors import ClientClosed
@@ -17,8 +15,6 @@ from tarry.link.errand import Call
 from tarry.link.errors import TimedOut, UnsupportedVersion
 from tarry.link.events import Address
 from tarry.protocol import api_keys
-from tarry.protocol.frames import encode_response
-from tarry.protocol.messages.api_versions import ApiVersion, ApiVersionsResponse
 
 SERVERS = "10.0.0.1:9092"
 
@@ -35,16 +31,6 @@ def ask(cluster: ScriptedCluster, call: Call, timeout_ms: int = 10_000) -> Call:
     return call
 
 
-def test_the_newest_version_that_both_sides_know_is_spoken() -> None:
-    cluster = ScriptedCluster()
-    cluster.ranges[api_keys.METADATA] = (0, 9)
-    admin(cluster)
-
-    ask(cluster, TopicList(None))
-
-    assert cluster.requests(api_keys.METADATA)[0].version == 9
-
-
 def test_a_client_names_itself_and_its_software() -> None:
     cluster = ScriptedCluster()
     admin(cluster, client_id="tester")
@@ -56,18 +42,6 @@ def test_a_client_names_itself_and_its_software() -> None:
     assert first.request.client_software_name == "tarry"
 
 
-def test_an_api_without_a_common_version_is_refused_with_both_ranges() -> None:
-    cluster = ScriptedCluster()
-    cluster.ranges[api_keys.METADATA] = (99, 120)
-    admin(cluster)
-
-    call = ask(cluster, TopicList(None))
-
-    assert isinstance(call.error, UnsupportedVersion)
-    assert "99 to 120" in str(call.error)
-    assert "0 to 13" in str(call.error)
-
-
 def test_an_api_that_the_broker_lacks_is_refused_by_name() -> None:
     cluster = ScriptedCluster()
     del cluster.ranges[api_keys.DESCRIBE_CLUSTER]
@@ -77,37 +51,6 @@ def test_an_api_that_the_broker_lacks_is_refused_by_name() -> None:
 
     assert isinstance(call.error, UnsupportedVersion)
     assert "DescribeCluster" in str(call.error)
-
-
-def test_a_broker_that_lacks_our_version_of_api_versions_is_asked_in_its_own() -> None:
-    cluster = ScriptedCluster()
-
-    def too_new(cluster: ScriptedCluster, seen: Seen) -> bytes:
-        answer = ApiVersionsResponse(errors.UNSUPPORTED_VERSION, [ApiVersion(18, 0, 2)])
-        chunks = encode_response(api_keys.API_VERSIONS, 0, seen.correlation_id, answer)
-        return b"".join(bytes(chunk) for chunk in chunks)
-
-    cluster.script(api_keys.API_VERSIONS, too_new)
-    admin(cluster)
-
-    call = ask(cluster, TopicList(None))
-
-    assert call.error is None
-    assert [one.version for one in cluster.requests(api_keys.API_VERSIONS)] == [4, 2]
-
-
-def test_a_refused_connection_is_tried_again_after_pauses_that_double() -> None:
-    cluster = ScriptedCluster()
-    cluster.refused[cluster.brokers[1]] = "connection refused"
-    admin(cluster)
-
-    ask(cluster, TopicList(None), timeout_ms=5_000)
-
-    times = [time_ms for time_ms, _ in cluster.connects]
-    gaps = [later - earlier for earlier, later in pairwise(times)]
-    assert 40 <= gaps[0] <= 130
-    assert gaps[-1] >= 800
-    assert all(gap <= 2_500 for gap in gaps)
 
 
 def test_an_unreachable_cluster_is_told_with_address_and_reason() -> None:
@@ -151,17 +94,6 @@ def test_a_name_that_is_not_known_is_told() -> None:
     call = ask(cluster, TopicList(None), timeout_ms=1_000)
 
     assert "nowhere:9092: unknown name" in str(call.error)
-
-
-def test_an_address_that_swallows_connections_is_given_up() -> None:
-    cluster = ScriptedCluster()
-    cluster.refused[cluster.brokers[1]] = SILENCE
-    admin(cluster, socket_connection_setup_timeout_ms=300)
-
-    call = ask(cluster, TopicList(None), timeout_ms=2_000)
-
-    assert "took no connection within 300 ms" in str(call.error)
-    assert cluster.closes
 
 
 def test_a_request_without_an_answer_closes_its_connection() -> None:
@@ -215,18 +147,6 @@ def test_a_peer_that_speaks_something_else_is_named(garbage: bytes, word: str) -
     call = ask(cluster, TopicList(None), timeout_ms=1_000)
 
     assert f"the peer answers in {word}" in str(call.error)
-
-
-def test_a_throttled_connection_pauses_before_its_next_request() -> None:
-    cluster = ScriptedCluster()
-    cluster.throttle_ms = 700
-    admin(cluster)
-
-    ask(cluster, TopicList(None))
-    ask(cluster, TopicList(None))
-
-    first, second = cluster.requests(api_keys.METADATA)
-    assert second.now_ms - first.now_ms >= 700
 
 
 def test_a_bootstrap_server_that_turns_out_to_be_a_broker_keeps_its_connection() -> None:

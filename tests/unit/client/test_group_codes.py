@@ -12,10 +12,10 @@ import pytest
 from tests.support.client.group_member import PLACE, GroupScene
 
 from tarry.base import errors
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.events import LOST
 from tarry.client.core.group.membership import FAILED, STABLE
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.errors import BrokerError, CommitFailed, GroupFailed
 from tarry.protocol import api_keys
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import random
 
+import pytest
+
 from tarry.cluster.ids import id_text, random_id
-from tarry.cluster.pending import PendingState
 from tarry.cluster.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
@@ -43,7 +44,7 @@ def test_a_created_topic_is_found_by_name_and_by_id():
     state = state_of(topic("orders", ORDERS, 3))
 
     assert state.topic("orders") is state.topic_by_id(ORDERS)
-    assert [partition.index for partition in state.topics["orders"].partitions] == [0, 1, 2]
+    assert len(state.topics["orders"].partitions) == 3
     assert state.partition_count == 3
 
 
@@ -98,12 +99,7 @@ def test_a_topic_grows_behind_the_partitions_that_it_has():
     )
 
     partitions = state.topics["orders"].partitions
-    assert [(each.index, each.leader_epoch) for each in partitions] == [
-        (0, 1),
-        (1, 1),
-        (2, 0),
-        (3, 0),
-    ]
+    assert [each.leader_epoch for each in partitions] == [1, 1, 0, 0]
     assert state.partition_count == 4
 
 
@@ -147,49 +143,72 @@ def test_a_snapshot_says_everything_whatever_came_before():
     assert other.producer_id_end == 1000
 
 
-def test_what_is_pending_counts_for_decisions_and_not_for_the_state():
+def test_what_an_overlay_applies_counts_there_and_not_below():
     state = state_of(topic("orders", ORDERS))
-    pending = PendingState(state)
+    above = state.overlay()
 
-    pending.add(topic("a.b", BILLS))
-    pending.add(TopicDeleted(topic_id=ORDERS))
-    pending.add(ConfigChanged(topic_id=BILLS, configs={"a": "1"}))
+    above.apply(topic("a.b", BILLS))
+    above.apply(TopicDeleted(topic_id=ORDERS))
+    above.apply(ConfigChanged(topic_id=BILLS, configs={"a": "1"}))
 
-    created = pending.topic("a.b")
+    created = above.topic("a.b")
     assert created is not None
     assert created.configs == {"a": "1"}
-    assert pending.topic_like("a_b") == "a.b"
-    assert pending.topic("orders") is None
-    assert pending.topic_by_id(ORDERS) is None
-    assert pending.is_being_deleted("orders")
+    assert above.topic_like("a_b") == "a.b"
+    assert above.topic("orders") is None
+    assert above.topic_by_id(ORDERS) is None
+    assert above.is_being_deleted("orders")
     assert state.topic("a.b") is None
     assert state.topic("orders") is not None
 
 
-def test_growth_and_settings_that_are_pending_do_not_touch_the_state():
+def test_growth_and_settings_in_an_overlay_do_not_touch_the_state_below():
     state = state_of(topic("orders", ORDERS), BrokerConfigChanged(broker_id=1, configs={"a": "1"}))
-    pending = PendingState(state)
+    above = state.overlay()
 
     for _ in range(2):
-        pending.add(PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])]))
-    pending.add(BrokerConfigChanged(broker_id=1, configs={}))
+        above.apply(PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])]))
+    above.apply(BrokerConfigChanged(broker_id=1, configs={}))
 
-    grown = pending.topic("orders")
-    assert grown is not None
-    assert len(grown.partitions) == 3
-    assert pending.configs_of_broker(1) == {}
+    assert len(above.topics["orders"].partitions) == 3
+    assert above.configs_of_broker(1) == {}
     assert len(state.topics["orders"].partitions) == 1
     assert state.configs_of_broker(1) == {"a": "1"}
 
 
-def test_what_was_dropped_is_not_pending_any_more():
+def test_every_record_gives_in_an_overlay_what_it_gives_in_a_state():
+    records: list[MetadataRecord] = [
+        ClusterCreated(cluster_id="c"),
+        BrokerRegistered(broker_id=1),
+        topic("a.b", ORDERS, 2),
+        PartitionsAdded(topic_id=ORDERS, partitions=[PartitionRow(1, 0, 0, [1], [1])]),
+        BrokerStartedUncleanly(broker_id=1),
+        TopicDeleted(topic_id=ORDERS),
+        topic("a_b", BILLS, 3),
+        TopicRemoved(topic_id=ORDERS),
+        ProducerIdsReserved(first_id=0, count=1000),
+        BrokerConfigChanged(broker_id=1, configs={"a": "1"}),
+        ConfigChanged(topic_id=BILLS, configs={"a": "1"}),
+    ]
+
+    for split in range(len(records) + 1):
+        above = state_of(*records[:split]).overlay()
+        for record in records[split:]:
+            above.apply(record)
+
+        assert above.snapshot() == state_of(*records).snapshot()
+        assert above.partition_count == 3
+
+
+def test_nothing_but_apply_changes_a_state():
     state = state_of(topic("orders", ORDERS))
-    pending = PendingState(state)
-    pending.add(TopicDeleted(topic_id=ORDERS))
 
-    pending.rebuild([])
-
-    assert pending.topic("orders") is state.topics["orders"]
+    with pytest.raises(AttributeError):
+        state.topics = {}  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        state.topics["orders"].configs = {}  # type: ignore[misc]
+    with pytest.raises(AttributeError):
+        state.topics["orders"].partitions[0].leader_epoch = 7  # type: ignore[misc]
 
 
 def test_a_random_id_is_no_option_and_no_reserved_id():

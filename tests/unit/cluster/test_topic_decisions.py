@@ -12,6 +12,7 @@ from tarry.cluster.records import BrokerRegistered, MetadataRecord, TopicCreated
 from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import (
     TopicDecision,
+    TopicIds,
     TopicOutcome,
     TopicWanted,
     decide_create_topics,
@@ -31,7 +32,9 @@ def cluster(*topics: str, brokers: int = 1) -> ClusterState:
 def create(
     state: ClusterState, *wanted: TopicWanted, settings: dict[str, str] | None = None
 ) -> TopicDecision:
-    return decide_create_topics(state, list(wanted), Settings(settings or {}), random.Random(1))
+    return decide_create_topics(
+        state, list(wanted), Settings(settings or {}), TopicIds(random.Random(1))
+    )
 
 
 def only(decision: TopicDecision) -> TopicOutcome:

@@ -10,9 +10,10 @@ from tests.support.group_scene import RANGE, Scene
 
 from tarry.base import errors
 from tarry.group import decision
-from tarry.group.decision import JoinAnswer, LeavingMember, MemberRemoved
 from tarry.group.joining import random_uuid
-from tarry.group.state import COMPLETING_REBALANCE, EMPTY, STABLE
+from tarry.group.notes import MemberRemoved
+from tarry.group.requests import JoinAnswer, LeavingMember
+from tarry.group.round import COMPLETING_REBALANCE, EMPTY, STABLE
 
 
 def test_an_empty_group_id_is_refused() -> None:

@@ -6,24 +6,22 @@ import pytest
 from tests.support.group_scene import BOTH, RANGE, WALL_MS, Scene
 
 from tarry.base import errors
-from tarry.group.decision import (
-    AppendFailed,
-    AssignmentMissing,
-    BecameStable,
+from tarry.group.notes import AppendFailed, AssignmentMissing, BecameStable
+from tarry.group.outcomes import decide_load
+from tarry.group.records import GroupMetadata, MemberRow
+from tarry.group.requests import (
     CommitAnswer,
     JoinAnswer,
     LeavingMember,
     SyncAnswer,
 )
-from tarry.group.outcomes import decide_load
-from tarry.group.records import GroupMetadata, MemberRow
-from tarry.group.state import (
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
 )
+from tarry.group.state import GroupState
 
 
 def two_who_joined() -> tuple[Scene, str, str]:

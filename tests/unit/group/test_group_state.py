@@ -8,7 +8,7 @@ import pytest
 from tests.support.group_scene import RANGE, Scene
 
 from tarry.group.records import GroupTombstone, OffsetCommitted, OffsetTombstone
-from tarry.group.state import (
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     DEAD,
     EMPTY,
@@ -16,9 +16,8 @@ from tarry.group.state import (
     PHASE_NAMES,
     PREPARING_REBALANCE,
     STABLE,
-    Groups,
-    GroupState,
 )
+from tarry.group.state import Groups, GroupState
 from tarry.group.subscriptions import topics_of_subscription
 from tarry.group.transitions import Draft
 

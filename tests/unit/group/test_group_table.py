@@ -18,9 +18,9 @@ from msgspec.structs import replace
 from tests.support.group_scene import BOTH, WALL_MS, Scene
 
 from tarry.base import errors
-from tarry.group.decision import LeaveAnswer, LeavingMember
 from tarry.group.records import GroupMetadata, MemberRow, OffsetCommitted, encode_record
-from tarry.group.state import DEAD, PHASE_NAMES
+from tarry.group.requests import LeaveAnswer, LeavingMember
+from tarry.group.round import DEAD, PHASE_NAMES
 
 STATES = ["Unknown", "Empty", "Preparing", "Completing", "Stable", "Dead"]
 SHORT = {

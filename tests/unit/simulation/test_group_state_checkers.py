@@ -8,7 +8,8 @@ from tarry.base import errors
 from tarry.group.appends import TombstonesAppend
 from tarry.group.decision import Decision
 from tarry.group.records import GroupTombstone, OffsetTombstone
-from tarry.group.state import COMPLETING_REBALANCE, STABLE, GroupState, Heartbeat, Member
+from tarry.group.round import COMPLETING_REBALANCE, STABLE, Member
+from tarry.group.state import GroupState, Heartbeat
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest

@@ -6,9 +6,8 @@ IncrementalAlterConfigs.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tarry.broker.config_writes import ConfigOutcome, change_configs
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.config_changes import ConfigChange, ConfigOutcome, change_configs
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import SET
 from tarry.protocol.message import Message
@@ -18,11 +17,10 @@ from tarry.protocol.messages.alter_configs import (
     AlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
-
-def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest) -> Message | None:
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: AlterConfigsRequest
+) -> Message | None:
     """Replace what can be replaced; with `validate_only` say only what would be."""
     outcomes = [
         ConfigOutcome(
@@ -32,9 +30,8 @@ def handle(broker: Broker, context: RequestContext, request: AlterConfigsRequest
         )
         for resource in request.resources
     ]
-    return change_configs(
-        broker, context, outcomes, _response, is_whole=True, validate_only=request.validate_only
-    )
+    change = ConfigChange(outcomes, changes.settings, is_whole=True)
+    return change_configs(changes, context, change, _response, validate_only=request.validate_only)
 
 
 def _response(outcomes: list[ConfigOutcome]) -> Message:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from functools import partial
 
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.broker.topic_writes import TopicWrite, change_topics
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.topic_decisions import TopicOutcome
+from tarry.cluster.topic_decisions import TopicChange, TopicOutcome
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -16,18 +16,16 @@ from tarry.protocol.messages.create_partitions import (
     CreatePartitionsTopicResult,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 
 def handle(
-    broker: Broker, context: RequestContext, request: CreatePartitionsRequest
+    changes: MetadataChanges, context: RequestContext, request: CreatePartitionsRequest
 ) -> Message | None:
     """Let grow what can grow; with `validate_only` say only what would."""
     wanted = [_wanted(topic) for topic in request.topics]
-    decision = decide_create_partitions(broker.store.latest, wanted)
-    write = TopicWrite(context, decision, _response, request.timeout_ms)
-    return change_topics(broker, write, validate_only=request.validate_only)
+    change = TopicChange(partial(decide_create_partitions, wanted=wanted))
+    return changes.ask_for_many(
+        context, change, _response, request.timeout_ms, validate_only=request.validate_only
+    )
 
 
 def _wanted(topic: CreatePartitionsTopic) -> GrowthWanted:

@@ -6,14 +6,14 @@ Every topic of a request has an answer of its own; those that can be created are
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.settings import Settings
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.broker.topic_writes import TopicWrite, change_topics
 from tarry.cluster.config_entries import topic_entries
-from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted, decide_create_topics
+from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -23,23 +23,21 @@ from tarry.protocol.messages.create_topics import (
     CreateTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-525: from here on the answer tells partitions, replicas and settings.
 VERSION_OF_DETAILS: Final = 5
 
 
-def handle(broker: Broker, context: RequestContext, request: CreateTopicsRequest) -> Message | None:
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: CreateTopicsRequest
+) -> Message | None:
     """Create what can be created; with `validate_only` say only what would be."""
-    wanted = [_wanted(topic) for topic in request.topics]
-    decision = decide_create_topics(broker.store.latest, wanted, broker.settings, broker.random)
-    for outcome in decision.outcomes:
-        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
-            context.report(f"invalid topic name: {outcome.message}")
-    respond = partial(_response, broker.settings, context)
-    write = TopicWrite(context, decision, respond, request.timeout_ms)
-    return change_topics(broker, write, validate_only=request.validate_only)
+    return changes.ask_for_many(
+        context,
+        changes.creation([_wanted(topic) for topic in request.topics]),
+        partial(_response, changes.settings, context),
+        request.timeout_ms,
+        validate_only=request.validate_only,
+    )
 
 
 def _wanted(topic: CreatableTopic) -> TopicWanted:
@@ -55,6 +53,9 @@ def _wanted(topic: CreatableTopic) -> TopicWanted:
 def _response(
     settings: Settings, context: RequestContext, outcomes: list[TopicOutcome]
 ) -> CreateTopicsResponse:
+    for outcome in outcomes:
+        if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
+            context.report(f"invalid topic name: {outcome.message}")
     return CreateTopicsResponse(
         topics=[_result(settings, context, outcome) for outcome in outcomes]
     )

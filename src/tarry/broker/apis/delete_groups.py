@@ -6,8 +6,8 @@ from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import Answer
 from tarry.group.offsets import decide_delete_group
+from tarry.group.requests import Answer
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import (
     DeletableGroupResult,

@@ -11,7 +11,7 @@ from tarry.broker.delayed.delete_records import (
     Deletion,
     DeletionStatus,
 )
-from tarry.broker.record_deletions import RecordDeletions
+from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.cluster.topic_names import is_internal

@@ -6,12 +6,13 @@ create a topic of the same name at once.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import Final
 
 from tarry.base import errors
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.broker.topic_writes import TopicWrite, change_topics
-from tarry.cluster.topic_decisions import TopicOutcome, decide_delete_topics
+from tarry.cluster.topic_decisions import TopicChange, TopicOutcome, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -19,35 +20,25 @@ from tarry.protocol.messages.delete_topics import (
     DeleteTopicsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 VERSION_OF_TOPIC_IDS: Final = 6
 # Older clients do not know TOPIC_DELETION_DISABLED.
 VERSION_OF_DELETION_DISABLED: Final = 3
 
 
-class DeleteTopicsWrite(TopicWrite):
-    """Waits until the topics are deleted and their data is away as well."""
-
-    def try_complete(self) -> bool:
-        store = self.store
-        if store is not None and store.applied_end_offset >= self.required_offset:
-            deleted = store.state.deleted_topics
-            if any(outcome.topic_id in deleted for outcome in self.decision.outcomes):
-                return False
-        return super().try_complete()
-
-
-def handle(broker: Broker, context: RequestContext, request: DeleteTopicsRequest) -> Message | None:
+def handle(
+    changes: MetadataChanges, context: RequestContext, request: DeleteTopicsRequest
+) -> Message | None:
     """Delete what can be deleted."""
     wanted = _wanted(request, context.api_version)
-    if not broker.settings.delete_topic_enable:
+    if not changes.settings.delete_topic_enable:
         return _disabled(wanted, context.api_version)
-    decision = decide_delete_topics(broker.store.latest, wanted)
-    return change_topics(
-        broker, DeleteTopicsWrite(context, decision, _response, request.timeout_ms)
-    )
+    change = TopicChange(partial(decide_delete_topics, wanted=wanted))
+    state = changes.store.state
+
+    def is_data_away() -> bool:
+        return not any(outcome.topic_id in state.deleted_topics for outcome in change.outcomes)
+
+    return changes.ask_for_many(context, change, _response, request.timeout_ms, until=is_data_away)
 
 
 def _wanted(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import CLUSTER_OPERATIONS, address_for
+from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, ClusterView
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_cluster import (
@@ -14,18 +14,15 @@ from tarry.protocol.messages.describe_cluster import (
     DescribeClusterResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # KIP-919: whom the client means to ask.
 ENDPOINT_BROKER: Final = 1
 ENDPOINT_CONTROLLER: Final = 2
 
 
 def handle(
-    broker: Broker, context: RequestContext, request: DescribeClusterRequest
+    view: ClusterView, context: RequestContext, request: DescribeClusterRequest
 ) -> Message | None:
-    """This broker is the whole cluster, and controls it."""
+    """Tell who belongs to the cluster."""
     if request.endpoint_type == ENDPOINT_CONTROLLER:
         return DescribeClusterResponse(
             error_code=errors.MISMATCHED_ENDPOINT_TYPE,
@@ -36,15 +33,15 @@ def handle(
             error_code=errors.UNSUPPORTED_ENDPOINT_TYPE,
             error_message=f"there is no endpoint type {request.endpoint_type}",
         )
-    host, port = address_for(broker, context)
     # Fenced brokers, which version 2 may ask for, there are none.
     response = DescribeClusterResponse(
-        cluster_id=broker.cluster.cluster_id,
-        controller_id=broker.broker_id,
+        cluster_id=view.state.cluster_id,
+        controller_id=view.controller_id,
         brokers=[
             DescribeClusterBroker(
-                broker_id=broker.broker_id, host=host, port=port, rack=broker.settings.broker_rack
+                broker_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
             )
+            for each in view.brokers(context.connection.listener)
         ],
     )
     if request.include_cluster_authorized_operations:

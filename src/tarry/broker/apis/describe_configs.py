@@ -4,18 +4,18 @@ come from; of a group, Kafka's defaults and what its coordinator remembers.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
+from tarry.base.settings import Settings
 from tarry.broker import loggers
-from tarry.broker.config_writes import (
+from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.coordinator.groups.memory import note_entries
+from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
     RESOURCE_GROUP,
     RESOURCE_TOPIC,
 )
-from tarry.broker.coordinator.groups.memory import note_entries
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import ConfigRefusal
 from tarry.cluster.config_decisions import broker_named
@@ -29,6 +29,7 @@ from tarry.cluster.config_entries import (
     topic_entries,
 )
 from tarry.cluster.records import EVERY_BROKER
+from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_names import name_fault
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_configs import (
@@ -40,12 +41,13 @@ from tarry.protocol.messages.describe_configs import (
     DescribeConfigsSynonym,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 
 def handle(
-    broker: Broker, context: RequestContext, request: DescribeConfigsRequest
+    state: ClusterState,
+    settings: Settings,
+    groups: GroupCoordinator,
+    context: RequestContext,
+    request: DescribeConfigsRequest,
 ) -> Message | None:
     """Answer every resource on its own, one that is named again only once."""
     response = DescribeConfigsResponse()
@@ -57,7 +59,10 @@ def handle(
             resource_type=resource.resource_type, resource_name=resource.resource_name
         )
         try:
-            entries = _entries(broker, resource.resource_type, resource.resource_name)
+            if resource.resource_type == RESOURCE_GROUP:
+                entries = _group(groups, resource.resource_name)
+            else:
+                entries = _entries(state, settings, resource)
         except ConfigRefusal as refusal:
             result.error_code = refusal.error_code
             result.error_message = refusal.message
@@ -68,21 +73,20 @@ def handle(
     return response
 
 
-def _entries(broker: Broker, resource_type: int, name: str) -> list[ConfigEntry]:
-    """All settings of the resource; `ConfigRefusal` if there is none."""
+def _entries(
+    state: ClusterState, settings: Settings, resource: DescribeConfigsResource
+) -> list[ConfigEntry]:
+    """Return all settings of the resource; `ConfigRefusal` if there is none."""
+    resource_type, name = resource.resource_type, resource.resource_name
     if resource_type == RESOURCE_TOPIC:
-        return _topic(broker, name)
+        return _topic(state, settings, name)
     if resource_type == RESOURCE_BROKER:
-        if broker_named(name, broker.settings) == EVERY_BROKER:
-            return cluster_entries(broker.cluster.configs_of_broker(EVERY_BROKER))
-        return broker_entries(broker.settings)
+        if broker_named(name, settings) == EVERY_BROKER:
+            return cluster_entries(state.configs_of_broker(EVERY_BROKER))
+        return broker_entries(settings)
     if resource_type == RESOURCE_BROKER_LOGGER:
-        loggers.check_broker(name, broker.settings)
+        loggers.check_broker(name, settings)
         return logger_entries(loggers.levels())
-    if resource_type == RESOURCE_GROUP:
-        if not name:
-            raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
-        return group_entries(note_entries(broker.coordinator, name))
     if resource_type == RESOURCE_CLIENT_METRICS:
         if not name:
             raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics must be named")
@@ -90,14 +94,20 @@ def _entries(broker: Broker, resource_type: int, name: str) -> list[ConfigEntry]
     raise ConfigRefusal(errors.INVALID_REQUEST, f"there is no resource type {resource_type}")
 
 
-def _topic(broker: Broker, name: str) -> list[ConfigEntry]:
+def _group(groups: GroupCoordinator, name: str) -> list[ConfigEntry]:
+    if not name:
+        raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
+    return group_entries(note_entries(groups, name))
+
+
+def _topic(state: ClusterState, settings: Settings, name: str) -> list[ConfigEntry]:
     fault = name_fault(name)
     if fault:
         raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
-    topic = broker.cluster.topic(name)
+    topic = state.topic(name)
     if topic is None:
         raise ConfigRefusal(errors.UNKNOWN_TOPIC_OR_PARTITION, f"there is no topic '{name}'")
-    return topic_entries(topic.configs, broker.settings)
+    return topic_entries(topic.configs, settings)
 
 
 def _asked(

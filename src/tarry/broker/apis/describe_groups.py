@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
+from tarry.broker.metadata.cluster_view import GROUP_OPERATIONS, OPERATIONS_NOT_ASKED
 from tarry.broker.request import RequestContext
 from tarry.group.views import described
 from tarry.protocol.message import Message

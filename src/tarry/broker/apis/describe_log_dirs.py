@@ -42,7 +42,7 @@ def handle(
 
 
 def _all(topics: Topics) -> dict[str, dict[int, None]]:
-    return {name: dict.fromkeys(range(len(topics[name].partitions))) for name in topics.names()}
+    return {name: dict.fromkeys(topics[name].partitions) for name in topics.names()}
 
 
 def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None:

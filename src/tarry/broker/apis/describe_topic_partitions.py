@@ -5,12 +5,11 @@ An answer holds a limited number of partitions; `next_cursor` says where the nex
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from tarry.base import errors
-from tarry.broker.cluster_answers import TOPIC_OPERATIONS, offline_replicas
+from tarry.base.settings import Settings
+from tarry.broker.metadata.cluster_view import TOPIC_OPERATIONS, ClusterView
 from tarry.broker.request import RequestContext
-from tarry.cluster.state import PartitionState, TopicState
+from tarry.cluster.state import TopicState
 from tarry.cluster.topic_names import is_internal, name_fault
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_topic_partitions import (
@@ -21,12 +20,12 @@ from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 
 def handle(
-    broker: Broker, context: RequestContext, request: DescribeTopicPartitionsRequest
+    view: ClusterView,
+    settings: Settings,
+    context: RequestContext,
+    request: DescribeTopicPartitionsRequest,
 ) -> Message | None:
     """The topics asked for, or all of them, from the cursor on."""
     asked = {topic.name: None for topic in request.topics}
@@ -37,15 +36,15 @@ def handle(
         return DescribeTopicPartitionsResponse(
             topics=[_refused(name, errors.INVALID_REQUEST) for name in asked]
         )
-    names = sorted(asked or broker.cluster.topics)
+    names = sorted(asked or view.state.topics)
     if cursor is not None:
         names = [name for name in names if name >= cursor.topic_name]
-    limit = min(request.response_partition_limit, broker.settings.max_request_partition_size_limit)
-    return _page(broker, names, cursor, max(limit, 1))
+    limit = min(request.response_partition_limit, settings.max_request_partition_size_limit)
+    return _page(view, names, cursor, max(limit, 1))
 
 
 def _page(
-    broker: Broker, names: list[str], cursor: Cursor | None, left: int
+    view: ClusterView, names: list[str], cursor: Cursor | None, left: int
 ) -> DescribeTopicPartitionsResponse:
     """At most `left` partitions of these topics."""
     response = DescribeTopicPartitionsResponse()
@@ -53,17 +52,16 @@ def _page(
         if left == 0:
             response.next_cursor = Cursor(topic_name=name, partition_index=0)
             break
-        topic = broker.cluster.topic(name)
+        topic = view.state.topic(name)
         if topic is None:
             response.topics.append(_refused(name, _error_of(name)))
             continue
         start = 0
         if cursor is not None and cursor.topic_name == name:
             start = cursor.partition_index
-        partitions = topic.partitions[start : start + left]
-        left -= len(partitions)
-        response.topics.append(_described(broker, topic, partitions))
-        end = start + len(partitions)
+        end = max(start, min(start + left, len(topic.partitions)))
+        left -= end - start
+        response.topics.append(_described(view, topic, range(start, end)))
         if end < len(topic.partitions):
             response.next_cursor = Cursor(topic_name=name, partition_index=end)
             break
@@ -83,7 +81,7 @@ def _refused(name: str, error_code: int) -> DescribeTopicPartitionsResponseTopic
 
 
 def _described(
-    broker: Broker, topic: TopicState, partitions: list[PartitionState]
+    view: ClusterView, topic: TopicState, indexes: range
 ) -> DescribeTopicPartitionsResponseTopic:
     return DescribeTopicPartitionsResponseTopic(
         name=topic.name,
@@ -91,17 +89,19 @@ def _described(
         is_internal=is_internal(topic.name),
         partitions=[
             DescribeTopicPartitionsResponsePartition(
-                partition_index=partition.index,
-                leader_id=partition.leader_id,
-                leader_epoch=partition.leader_epoch,
-                replica_nodes=partition.replicas,
-                isr_nodes=partition.isr,
-                offline_replicas=offline_replicas(broker, topic.name, partition.index),
+                partition_index=index,
+                leader_id=row.leader_id,
+                leader_epoch=row.leader_epoch,
+                replica_nodes=row.replicas,
+                isr_nodes=row.isr,
+                offline_replicas=view.offline_replicas(topic.name, index),
                 # Eligible leader replicas are those that left the in-sync ones: none has.
                 eligible_leader_replicas=[],
                 last_known_elr=[],
             )
-            for partition in partitions
+            for index, row in zip(
+                indexes, topic.partitions[indexes.start : indexes.stop], strict=True
+            )
         ],
         topic_authorized_operations=TOPIC_OPERATIONS,
     )

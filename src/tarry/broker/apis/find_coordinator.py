@@ -6,23 +6,21 @@ end the client's question at once, and clients differ: see `_refusal_code`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import address_for
 from tarry.broker.coordinator.coordinator import Coordinator
-from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
+from tarry.broker.coordinator.coordinators import Coordinators
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.request import RequestContext
-from tarry.cluster.topic_decisions import decide_create_topics
+from tarry.broker.topics import Topics
 from tarry.protocol.message import Message
 from tarry.protocol.messages import find_coordinator as messages
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
     FindCoordinatorResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 TRANSACTION: Final = 1
 SHARE: Final = 2
@@ -37,60 +35,41 @@ _REFUSALS: Final[dict[int, str]] = {
 }
 
 
-class InternalTopicWrite(MetadataWrite):
-    """Waits until the internal topic is there, then answers."""
-
-    def __init__(
-        self, broker: Broker, context: RequestContext, request: FindCoordinatorRequest
-    ) -> None:
-        super().__init__(context.now_ms + CREATE_TIMEOUT_MS)
-        self.broker = broker
-        self.context = context
-        self.request = request
-
-    def on_complete(self) -> None:
-        self.tell_changes()
-        self.context.respond(_response(self.broker, self.context, self.request))
-
-
 def handle(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    coordinators: Coordinators,
+    topics: Topics,
+    changes: MetadataChanges,
+    view: ClusterView,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
 ) -> Message | None:
-    """Answer with this broker, once the topic that keeps the groups is there."""
-    coordinator = broker.coordinators.of_key_type(request.key_type)
-    if coordinator is None or coordinator.topic in broker.topics:
-        return _response(broker, context, request)
-    write = InternalTopicWrite(broker, context, request)
-    context.operation = write
-    create_internal_topic(broker, context, coordinator, write)
+    """Answer with this broker, once the topic that keeps the coordinator is there."""
+    coordinator = coordinators.of_key_type(request.key_type)
+    if coordinator is None or coordinator.topic in topics:
+        return _response(coordinator, view, context, request)
+
+    def answer(error_code: int, sentence: str) -> Message:
+        return _response(coordinator, view, context, request)
+
+    wanted = coordinator.topic_wanted(changes.settings, len(view.broker_ids))
+    changes.ask(context, changes.creation([wanted]), answer, CREATE_TIMEOUT_MS)
     return None
 
 
-def create_internal_topic(
-    broker: Broker,
-    context: RequestContext,
-    coordinator: Coordinator[Any],
-    write: MetadataWrite,
-) -> None:
-    """Make the topic that keeps a coordinator; if it is being made already, wait for that."""
-    settings = broker.settings
-    wanted = coordinator.topic_wanted(settings, len(broker.store.latest.broker_ids))
-    decision = decide_create_topics(broker.store.latest, [wanted], settings, broker.random)
-    write.note_changes(broker.store.latest, context, decision.records)
-    propose_or_wait(broker, decision.records, write)
-
-
 def _response(
-    broker: Broker, context: RequestContext, request: FindCoordinatorRequest
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    context: RequestContext,
+    request: FindCoordinatorRequest,
 ) -> FindCoordinatorResponse:
     if context.api_version >= VERSION_OF_BATCHES:
         return FindCoordinatorResponse(
             coordinators=[
-                _coordinator(broker, context, key, request.key_type)
+                _coordinator(coordinator, view, context, key, request.key_type)
                 for key in request.coordinator_keys
             ]
         )
-    found = _coordinator(broker, context, request.key, request.key_type)
+    found = _coordinator(coordinator, view, context, request.key, request.key_type)
     return FindCoordinatorResponse(
         error_code=found.error_code,
         error_message=found.error_message,
@@ -101,9 +80,12 @@ def _response(
 
 
 def _coordinator(
-    broker: Broker, context: RequestContext, key: str, key_type: int
+    coordinator: Coordinator[Any] | None,
+    view: ClusterView,
+    context: RequestContext,
+    key: str,
+    key_type: int,
 ) -> messages.Coordinator:
-    coordinator = broker.coordinators.of_key_type(key_type)
     if coordinator is None:
         sentence = _REFUSALS.get(
             key_type, f"there is no coordinator of type {key_type}; 0 is that of groups"
@@ -113,16 +95,18 @@ def _coordinator(
             "transactions" if key_type == TRANSACTION else "",
         )
         return _none(key, _refusal_code(context, key_type), sentence)
-    if coordinator.shard_of(key) is None:
+    shard = coordinator.shard_of(key)
+    if shard is None:
         return _none(
             key,
             errors.COORDINATOR_NOT_AVAILABLE,
             f"{coordinator.topic} is not there yet; ask again, and see the broker's log if it "
             "stays so",
         )
-    host, port = address_for(broker, context)
+    leader_id = shard.runtime.partition.leader_id
+    found = view.endpoint(leader_id, context.connection.listener)
     return messages.Coordinator(
-        key=key, node_id=broker.broker_id, host=host, port=port, error_code=errors.NONE
+        key=key, node_id=found.broker_id, host=found.host, port=found.port, error_code=errors.NONE
     )
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.request import RequestContext
-from tarry.group.decision import HeartbeatRequest
 from tarry.group.membership import decide_heartbeat
+from tarry.group.requests import HeartbeatRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages import heartbeat
 

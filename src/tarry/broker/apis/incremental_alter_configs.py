@@ -5,9 +5,8 @@ Every resource is changed as a whole or not at all, and has an answer of its own
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from tarry.broker.config_writes import ConfigOutcome, change_configs
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.config_changes import ConfigChange, ConfigOutcome, change_configs
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (
@@ -16,12 +15,9 @@ from tarry.protocol.messages.incremental_alter_configs import (
     IncrementalAlterConfigsResponse,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 
 def handle(
-    broker: Broker, context: RequestContext, request: IncrementalAlterConfigsRequest
+    changes: MetadataChanges, context: RequestContext, request: IncrementalAlterConfigsRequest
 ) -> Message | None:
     """Change what can be changed; with `validate_only` say only what would be."""
     outcomes = [
@@ -32,9 +28,8 @@ def handle(
         )
         for resource in request.resources
     ]
-    return change_configs(
-        broker, context, outcomes, _response, is_whole=False, validate_only=request.validate_only
-    )
+    change = ConfigChange(outcomes, changes.settings, is_whole=False)
+    return change_configs(changes, context, change, _response, validate_only=request.validate_only)
 
 
 def _response(outcomes: list[ConfigOutcome]) -> Message:

@@ -7,20 +7,17 @@ is what Apache Kafka does, and a producer that bumps its epoch (KIP-360) does it
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.metadata_writes import MetadataWrite, wait_until_applied
+from tarry.broker.metadata.changes import Asked, MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.producer_ids import NONE_LEFT, decide_reserve_producer_ids
+from tarry.cluster.producer_ids import NONE_LEFT, ProducerIds
 from tarry.protocol.message import Message
 from tarry.protocol.messages.init_producer_id import (
     InitProducerIdRequest,
     InitProducerIdResponse,
 )
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # The request has no time-out that concerns us.  Past this the client is told to try again.
 RESERVATION_MS_MAX: Final = 5_000
@@ -28,26 +25,11 @@ RESERVATION_MS_MAX: Final = 5_000
 NO_EPOCH: Final = -1
 
 
-class ReserveProducerIds(MetadataWrite):
-    """Waits until ids are reserved, then tries again to take one."""
-
-    def __init__(self, broker: Broker, context: RequestContext, deadline_ms: int) -> None:
-        super().__init__(deadline_ms)
-        self.broker = broker
-        self.context = context
-
-    def on_complete(self) -> None:
-        if self.error_code != errors.NONE:
-            # A code that every client takes for "ask again".
-            self.context.respond(_refusal(errors.COORDINATOR_LOAD_IN_PROGRESS))
-            return
-        response = _take(self.broker, self.context, self.deadline_ms)
-        if response is not None:
-            self.context.respond(response)
-
-
 def handle(
-    broker: Broker, context: RequestContext, request: InitProducerIdRequest
+    ids: ProducerIds,
+    changes: MetadataChanges,
+    context: RequestContext,
+    request: InitProducerIdRequest,
 ) -> Message | None:
     """Give out an id, at once if one is left of those reserved."""
     if request.transactional_id is not None:
@@ -60,25 +42,24 @@ def handle(
         return _refusal(errors.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if (request.producer_id == NONE_LEFT) != (request.producer_epoch == NO_EPOCH):
         return _refusal(errors.INVALID_REQUEST)
-    return _take(broker, context, broker.now_ms + RESERVATION_MS_MAX)
+    return _take(ids, changes, context, context.now_ms + RESERVATION_MS_MAX)
 
 
 def _take(
-    broker: Broker, context: RequestContext, deadline_ms: int
+    ids: ProducerIds, changes: MetadataChanges, context: RequestContext, deadline_ms: int
 ) -> InitProducerIdResponse | None:
-    """The answer, or None while ids are being reserved."""
-    ids = broker.store.producer_ids
+    """Return the answer, or None while ids are being reserved."""
     producer_id = ids.take()
     if producer_id != NONE_LEFT:
         return InitProducerIdResponse(producer_id=producer_id, producer_epoch=0)
-    write = ReserveProducerIds(broker, context, deadline_ms)
-    context.operation = write
-    if ids.awaited_offset >= 0:
-        wait_until_applied(broker, ids.awaited_offset, write)
-        return None
-    broker.propose(decide_reserve_producer_ids(broker.store.latest), write)
-    if not write.is_completed:
-        ids.awaited_offset = write.required_offset
+
+    def answer(error_code: int, sentence: str) -> InitProducerIdResponse | None:
+        if error_code != errors.NONE:
+            # A code that every client takes for "ask again".
+            return _refusal(errors.COORDINATOR_LOAD_IN_PROGRESS)
+        return _take(ids, changes, context, deadline_ms)
+
+    changes.wait(Asked(context, ids.reserve(), answer), deadline_ms)
     return None
 
 

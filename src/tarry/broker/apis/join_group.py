@@ -8,8 +8,8 @@ from tarry.base.doors import Random
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import JoinAnswer, JoinRequest, kept_reason
 from tarry.group.joining import decide_join
+from tarry.group.requests import JoinAnswer, JoinRequest, kept_reason
 from tarry.protocol.message import Message
 from tarry.protocol.messages.join_group import (
     JoinGroupRequest,

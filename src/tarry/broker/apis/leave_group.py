@@ -8,8 +8,13 @@ from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import LeaveAnswer, LeaveRequest, LeavingMember, kept_reason
 from tarry.group.membership import decide_leave
+from tarry.group.requests import (
+    LeaveAnswer,
+    LeaveRequest,
+    LeavingMember,
+    kept_reason,
+)
 from tarry.protocol.message import Message
 from tarry.protocol.messages.leave_group import (
     LeaveGroupRequest,

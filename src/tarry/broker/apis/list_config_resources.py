@@ -9,7 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.config_writes import (
+from tarry.broker.metadata.cluster_view import ClusterView
+from tarry.broker.metadata.config_changes import (
     RESOURCE_BROKER,
     RESOURCE_BROKER_LOGGER,
     RESOURCE_CLIENT_METRICS,
@@ -37,7 +38,10 @@ TYPES: Final = (
 
 
 def handle(
-    topics: Topics, broker_id: int, context: RequestContext, request: ListConfigResourcesRequest
+    topics: Topics,
+    view: ClusterView,
+    context: RequestContext,
+    request: ListConfigResourcesRequest,
 ) -> Message | None:
     """List what is of the types asked for; no type means every one."""
     asked = request.resource_types or list(TYPES)
@@ -50,14 +54,14 @@ def handle(
             ConfigResource(name, each)
             for each in TYPES
             if each in asked
-            for name in _names(topics, broker_id, each)
+            for name in _names(topics, view, each)
         ]
     )
 
 
-def _names(topics: Topics, broker_id: int, resource_type: int) -> list[str]:
+def _names(topics: Topics, view: ClusterView, resource_type: int) -> list[str]:
     if resource_type in (RESOURCE_BROKER_LOGGER, RESOURCE_BROKER):
-        return [str(broker_id)]
+        return [str(broker_id) for broker_id in view.broker_ids]
     if resource_type == RESOURCE_TOPIC:
         return topics.names()
     return []

@@ -6,19 +6,15 @@ consent; the answer then waits until it is there, so that the client need not as
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
-from tarry.broker.cluster_answers import (
-    CLUSTER_OPERATIONS,
-    TOPIC_OPERATIONS,
-    address_for,
-    offline_replicas,
-)
-from tarry.broker.metadata_writes import MetadataWrite, propose_or_wait
+from tarry.broker.metadata.changes import MetadataChanges
+from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, TOPIC_OPERATIONS, ClusterView
 from tarry.broker.request import RequestContext
-from tarry.cluster.state import PartitionState, TopicState
-from tarry.cluster.topic_decisions import TopicWanted, decide_create_topics
+from tarry.cluster.records import PartitionRow
+from tarry.cluster.state import ClusterState, TopicState
+from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted
 from tarry.cluster.topic_names import is_internal, name_fault
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.metadata import (
@@ -30,9 +26,6 @@ from tarry.protocol.messages.metadata import (
     MetadataResponseTopic,
 )
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-
 # Before this version there is no null, and an empty list asks for all topics.
 VERSION_OF_NULL_TOPICS: Final = 1
 # Versions 10 and 11 have a topic id in the request, but it was not to be used (KIP-516).
@@ -42,42 +35,34 @@ VERSION_OF_TOPIC_IDS: Final = 12
 CREATION_MS_MAX: Final = 5_000
 
 
-class CreatedByMetadata(MetadataWrite):
-    """Waits until the topics that a client asked for are made, then answers."""
-
-    def __init__(self, broker: Broker, context: RequestContext, request: MetadataRequest) -> None:
-        super().__init__(broker.now_ms + CREATION_MS_MAX)
-        self.broker = broker
-        self.context = context
-        self.request = request
-        # Topics that cannot be made, and why.
-        self.refused: dict[str, int] = {}
-
-    def on_complete(self) -> None:
-        self.tell_changes()
-        self.context.respond(_answer(self.broker, self.context, self.request, self.refused))
-
-
-def handle(broker: Broker, context: RequestContext, request: MetadataRequest) -> Message | None:
+def handle(
+    view: ClusterView, changes: MetadataChanges, context: RequestContext, request: MetadataRequest
+) -> Message | None:
     """Answer at once, or when the topics to be made are there."""
     if request.topics is not None and not _is_well_formed(request.topics, context.api_version):
         return _malformed(request.topics)
-    missing = _missing(broker, request) if request.allow_auto_topic_creation else []
-    if not missing or not broker.settings.auto_create_topics_enable:
-        return _answer(broker, context, request, {})
-    view = broker.store.latest
-    decision = decide_create_topics(
-        view, [TopicWanted(name) for name in missing], broker.settings, broker.random
-    )
-    write = CreatedByMetadata(broker, context, request)
-    for outcome in decision.outcomes:
-        # One that is there already for decisions is about to be: it is waited for.
-        if outcome.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS):
-            write.refused[outcome.name or ""] = outcome.error_code
-    context.operation = write
-    write.note_changes(view, context, decision.records)
-    propose_or_wait(broker, decision.records, write)
+    missing = _missing(view.state, request) if request.allow_auto_topic_creation else []
+    if not missing or not changes.settings.auto_create_topics_enable:
+        return _answer(view, context, request, {})
+    change = changes.creation([TopicWanted(name) for name in missing])
+
+    def answer(error_code: int, sentence: str) -> Message:
+        return _answer(view, context, request, _refused(change.outcomes))
+
+    changes.ask(context, change, answer, CREATION_MS_MAX)
     return None
+
+
+def _refused(outcomes: list[TopicOutcome]) -> dict[str, int]:
+    """Return the topics that cannot be made, and why.
+
+    One that is there already for decisions is about to be: it is waited for.
+    """
+    return {
+        outcome.name or "": outcome.error_code
+        for outcome in outcomes
+        if outcome.error_code not in (errors.NONE, errors.TOPIC_ALREADY_EXISTS)
+    }
 
 
 def _is_well_formed(topics: list[MetadataRequestTopic], api_version: int) -> bool:
@@ -98,8 +83,8 @@ def _malformed(topics: list[MetadataRequestTopic]) -> MetadataResponse:
     )
 
 
-def _missing(broker: Broker, request: MetadataRequest) -> list[str]:
-    """Topics asked for by a possible name that are not there."""
+def _missing(state: ClusterState, request: MetadataRequest) -> list[str]:
+    """Return the topics asked for by a possible name that are not there."""
     names = {
         topic.name: None
         for topic in request.topics or []
@@ -108,7 +93,7 @@ def _missing(broker: Broker, request: MetadataRequest) -> list[str]:
     return [
         name
         for name in names
-        if broker.cluster.topic(name) is None and not name_fault(name) and not is_internal(name)
+        if state.topic(name) is None and not name_fault(name) and not is_internal(name)
     ]
 
 
@@ -116,18 +101,18 @@ def _missing(broker: Broker, request: MetadataRequest) -> list[str]:
 
 
 def _answer(
-    broker: Broker, context: RequestContext, request: MetadataRequest, refused: dict[str, int]
+    view: ClusterView, context: RequestContext, request: MetadataRequest, refused: dict[str, int]
 ) -> MetadataResponse:
-    host, port = address_for(broker, context)
     response = MetadataResponse(
         brokers=[
             MetadataResponseBroker(
-                node_id=broker.broker_id, host=host, port=port, rack=broker.settings.broker_rack
+                node_id=each.broker_id, host=each.host, port=each.port, rack=each.rack
             )
+            for each in view.brokers(context.connection.listener)
         ],
-        cluster_id=broker.cluster.cluster_id,
-        controller_id=broker.broker_id,
-        topics=_topics(broker, context, request, refused),
+        cluster_id=view.state.cluster_id,
+        controller_id=view.controller_id,
+        topics=_topics(view, context, request, refused),
     )
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = CLUSTER_OPERATIONS
@@ -139,40 +124,40 @@ def _answer(
 
 
 def _topics(
-    broker: Broker, context: RequestContext, request: MetadataRequest, refused: dict[str, int]
+    view: ClusterView, context: RequestContext, request: MetadataRequest, refused: dict[str, int]
 ) -> list[MetadataResponseTopic]:
-    cluster = broker.cluster
+    cluster = view.state
     asked = request.topics
     if asked is None or (not asked and context.api_version < VERSION_OF_NULL_TOPICS):
-        return [_described(broker, cluster.topics[name]) for name in sorted(cluster.topics)]
+        return [_described(view, cluster.topics[name]) for name in sorted(cluster.topics)]
     topics: dict[tuple[str | None, bytes], MetadataResponseTopic] = {}
     for each in asked:
         name = each.name if each.topic_id == ZERO_UUID else None
         key = (name, each.topic_id)
         if key not in topics:
-            topics[key] = _topic(broker, context, name, each.topic_id, refused)
+            topics[key] = _topic(view, context, name, each.topic_id, refused)
     return list(topics.values())
 
 
 def _topic(
-    broker: Broker,
+    view: ClusterView,
     context: RequestContext,
     name: str | None,
     topic_id: bytes,
     refused: dict[str, int],
 ) -> MetadataResponseTopic:
     if name is None:
-        topic = broker.cluster.topic_by_id(topic_id)
+        topic = view.state.topic_by_id(topic_id)
         error_code = errors.UNKNOWN_TOPIC_ID
     else:
-        topic = broker.cluster.topic(name)
+        topic = view.state.topic(name)
         error_code = refused.get(name, errors.UNKNOWN_TOPIC_OR_PARTITION)
         fault = name_fault(name)
         if fault:
             error_code = errors.INVALID_TOPIC_EXCEPTION
             context.report(f"invalid topic name: {fault}")
     if topic is not None:
-        return _described(broker, topic)
+        return _described(view, topic)
     return MetadataResponseTopic(
         error_code=error_code,
         name=name,
@@ -181,21 +166,25 @@ def _topic(
     )
 
 
-def _described(broker: Broker, topic: TopicState) -> MetadataResponseTopic:
+def _described(view: ClusterView, topic: TopicState) -> MetadataResponseTopic:
     return MetadataResponseTopic(
         name=topic.name,
         topic_id=topic.topic_id,
         is_internal=is_internal(topic.name),
-        partitions=[_partition(broker, topic.name, partition) for partition in topic.partitions],
+        partitions=[
+            _partition(view, topic.name, index, row) for index, row in enumerate(topic.partitions)
+        ],
     )
 
 
-def _partition(broker: Broker, topic: str, partition: PartitionState) -> MetadataResponsePartition:
+def _partition(
+    view: ClusterView, topic: str, index: int, row: PartitionRow
+) -> MetadataResponsePartition:
     return MetadataResponsePartition(
-        partition_index=partition.index,
-        leader_id=partition.leader_id,
-        leader_epoch=partition.leader_epoch,
-        replica_nodes=partition.replicas,
-        isr_nodes=partition.isr,
-        offline_replicas=offline_replicas(broker, topic, partition.index),
+        partition_index=index,
+        leader_id=row.leader_id,
+        leader_epoch=row.leader_epoch,
+        replica_nodes=row.replicas,
+        isr_nodes=row.isr,
+        offline_replicas=view.offline_replicas(topic, index),
     )

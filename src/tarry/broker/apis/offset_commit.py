@@ -9,9 +9,9 @@ from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
-from tarry.group.decision import CommitAnswer, CommitPartition, CommitRequest
 from tarry.group.offsets import decide_commit
 from tarry.group.records import NO_TOPIC_ID
+from tarry.group.requests import CommitAnswer, CommitPartition, CommitRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequest,

@@ -7,8 +7,8 @@ from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
-from tarry.group.decision import CommitPartition, DeleteAnswer
 from tarry.group.offsets import decide_delete_offsets
+from tarry.group.requests import CommitPartition, DeleteAnswer
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_delete import (
     OffsetDeleteRequest,

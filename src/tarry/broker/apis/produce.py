@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produces, ProduceStatus
-from tarry.broker.flush_rounds import FlushRounds
+from tarry.broker.flushes import Flushes
 from tarry.broker.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
@@ -49,7 +49,7 @@ class ProduceHandler:
         self,
         topics: Topics,
         turn: Turn,
-        flushes: FlushRounds,
+        flushes: Flushes,
         produces: Produces,
         recompressions: Recompressions,
     ) -> None:

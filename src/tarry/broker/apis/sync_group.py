@@ -8,8 +8,8 @@ from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.request import RequestContext
-from tarry.group.decision import SyncAnswer, SyncRequest
 from tarry.group.membership import decide_sync
+from tarry.group.requests import SyncAnswer, SyncRequest
 from tarry.protocol.message import Message
 from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 

@@ -83,7 +83,7 @@ class Coordinator(Part, Generic[S]):
 
     def on_hosted(self, hosted: HostedTopic) -> None:
         """Load the partitions of the topic that are new here."""
-        for partition in hosted.partitions:
+        for partition in hosted.partitions.values():
             if partition.index not in self.shards:
                 self.load(partition)
 
@@ -112,7 +112,7 @@ class Coordinator(Part, Generic[S]):
         if hosted.name != self.topic:
             self.on_other_deleted(hosted)
             return
-        for partition in hosted.partitions:
+        for partition in hosted.partitions.values():
             self.unload(partition)
 
     def on_other_deleted(self, hosted: HostedTopic) -> None:

@@ -21,7 +21,7 @@ from tarry.base import errors
 from tarry.base.turn import Turn
 from tarry.broker.coordinator.recorded import DelayedRecorded, PendingAppend
 from tarry.broker.coordinator.tickets import NO_TICKET, Tickets
-from tarry.broker.flush_rounds import FlushRounds
+from tarry.broker.flushes import Flushes
 from tarry.partition.leader import append_own
 from tarry.partition.state import Partition
 from tarry.purgatory.purgatory import Purgatory
@@ -48,7 +48,7 @@ class ShardContext:
         self,
         content: str,
         turn: Turn,
-        flushes: FlushRounds,
+        flushes: Flushes,
         recorded: Purgatory,
         recorded_timeout_ms: int,
         logger: logging.Logger,

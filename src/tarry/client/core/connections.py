@@ -8,29 +8,23 @@ from __future__ import annotations
 from tarry.base.doors import Random
 from tarry.client.settings import ClientSettings
 from tarry.link.errors import ClientError
-from tarry.link.events import Address, Output
+from tarry.link.events import Address
 from tarry.link.link import READY, Link
 from tarry.link.links import Links
 from tarry.link.tasks import Tasks
 
 
 class Connections(Links):
-    """All links of one core, and what they ask of the face."""
+    """All links of one core."""
 
     def __init__(self, settings: ClientSettings, tasks: Tasks, random: Random) -> None:
-        self._outputs: list[Output] = []
-        super().__init__(settings.link, tasks, random, self._outputs.append)
+        super().__init__(settings.link, tasks, random)
         self._bootstrap = [
             Link(self, -1 - place, address)
             for place, address in enumerate(settings.bootstrap_servers)
         ]
         # Clients that start together begin at different servers.
         self._bootstrap_next = random.randrange(len(self._bootstrap))
-
-    def take_outputs(self) -> list[Output]:
-        outputs = list(self._outputs)
-        self._outputs.clear()
-        return outputs
 
     # --- Whom to ask
 

@@ -22,13 +22,14 @@ import re
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, Unpack
 
 from tarry.client.core.arguments import check_pattern, names_of, offsets_of, places_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
-from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
-from tarry.client.core.group.offsets import CommittedOffset
+from tarry.client.core.group.consumer import GroupView
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import Callback
 from tarry.client.core.outgoing import check_topic
 from tarry.client.errors import ConcurrentUse, NotSubscribed
@@ -133,12 +134,12 @@ class Consumer(PlacesReader):
         that was handed out.  Raises CommitFailed when the partition is not ours any more, or, with
         `is_retriable`, when that is being decided."""
         offsets = None if what is None else _offsets_of(what)
-        self._perform(GroupConsumerCore.begin_commit, offsets, timeout)
+        self._wait_for(partial(self._core.begin_commit, offsets), timeout)
 
     def committed(self, places: Iterable[Place], timeout: float | None = None) -> dict[Place, int]:
         """Where the group goes on in each partition; -1 where it never committed."""
         wanted = places_of("committed", places)
-        return self._perform(GroupConsumerCore.begin_committed, wanted, timeout)
+        return self._wait_for(partial(self._core.begin_committed, wanted), timeout)
 
     # --- Records
 
@@ -148,13 +149,9 @@ class Consumer(PlacesReader):
         What was handed out before is finished now.  Raises what stands in the way: an offset out
         of range, a corrupt batch, a group that refuses this member, what a callback raised.
         """
-        records_max = max_records or self.settings.poll_records_max
-        timeout_ms = int(timeout * 1000)
+        begin = partial(self._core.begin_poll, max_records or self.settings.poll_records_max)
         with self._exclusive:
-            groups = self._driver.perform(
-                lambda core, now_ms: core.begin_poll(records_max, timeout_ms, now_ms),
-                self._call_back,
-            )
+            groups = self._driver.perform(begin, timeout, 0, self._call_back)
             if groups:
                 # The next fetch leaves before these records are worked on.
                 self._driver.nudge()
@@ -213,15 +210,11 @@ class Consumer(PlacesReader):
         if driver.is_closed:
             return
         self._core.check_not_told("close")
-        limit_ms = self.settings.close_timeout_ms if timeout is None else int(timeout * 1000)
+        begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
         try:
             if not driver.is_forked:
                 with self._exclusive:
-                    driver.perform(
-                        lambda core, now_ms: core.begin_close(
-                            limit_ms, now_ms, leave=leave, is_finished=is_finished
-                        )
-                    )
+                    driver.perform(begin, timeout, self.settings.close_timeout_ms)
         except ConcurrentUse:
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")

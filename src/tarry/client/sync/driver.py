@@ -33,6 +33,9 @@ Core = TypeVar("Core", bound=ClientCore)
 # Told why the cluster cannot be reached, "" if nothing seems wrong, None when a wait is over.
 Tell = Callable[[str | None], None]
 
+# Begins an operation of the core, given its timeout and the time.
+Begin = Callable[[int, int], Operation[Answer]]
+
 
 class Driver(Generic[Core]):
     """The sockets, the clock, the threads and the turns of one core."""
@@ -84,15 +87,19 @@ class Driver(Generic[Core]):
 
     def perform(
         self,
-        begin: Callable[[Core, int], Operation[Answer]],
+        begin: Begin[Answer],
+        timeout: float | None,
+        default_ms: int,
         call_back: Callable[[Callback], None] | None = None,
         tell: Tell | None = None,
     ) -> Answer:
         """Begin an operation and take its steps to the end; returns the answer, raises why there
-        is none.  `tell` is called again and again while it waits."""
+        is none.  `timeout` is in seconds; without one it is `default_ms`.  `tell` is called again
+        and again while it waits."""
+        timeout_ms = default_ms if timeout is None else int(timeout * 1000)
         self.check_usable()
         with self.lock:
-            operation = begin(self.core, monotonic_ms())
+            operation = begin(timeout_ms, monotonic_ms())
         try:
             while True:
                 with self.lock:

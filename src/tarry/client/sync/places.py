@@ -5,23 +5,22 @@ The part of a consumer that needs no group: metadata, seeking, pausing, offsets 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from random import SystemRandom
-from typing import TypeVar
 
 from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.core.operation import Answer, Operation
+from tarry.client.core.operation import Answer
 from tarry.client.core.outgoing import check_timestamp, check_topic
 from tarry.client.settings import ConsumerSettings
 from tarry.client.sync.clock import monotonic_ms
-from tarry.client.sync.driver import Driver, Tell
+from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 
-Asked = TypeVar("Asked")
 Place = tuple[str, int]
 
 
@@ -45,7 +44,7 @@ class PlacesReader:
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
         """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         check_topic(topic)
-        return self._perform(GroupConsumerCore.begin_topic_query, topic, timeout)
+        return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
 
     def assign(self, places: Iterable[Place]) -> None:
         """Read these partitions, and no others: those that were read already go on, others begin
@@ -139,7 +138,7 @@ class PlacesReader:
         return self._offsets(dict(times), timeout)
 
     def _offsets(self, wanted: dict[Place, int], timeout: float | None) -> dict[Place, int]:
-        return self._perform(GroupConsumerCore.begin_offsets, wanted, timeout)
+        return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     @property
     def trouble(self) -> str:
@@ -162,14 +161,7 @@ class PlacesReader:
                 self._core.take_back()
                 yield self._core
 
-    def _perform(
-        self,
-        begin: Callable[[GroupConsumerCore, Asked, int, int], Operation[Answer]],
-        asked: Asked,
-        timeout: float | None,
-    ) -> Answer:
-        timeout_ms = self.settings.api_timeout_ms if timeout is None else int(timeout * 1000)
+    def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
+        limit_ms = self.settings.api_timeout_ms
         with self._exclusive:
-            return self._driver.perform(
-                lambda core, now_ms: begin(core, asked, timeout_ms, now_ms), tell=self.on_wait
-            )
+            return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)

@@ -54,8 +54,8 @@ class Receipt(batch.Receipt):
         driver = self.owner
         assert isinstance(driver, Driver)
         if not self.is_done:
-            timeout_ms = _timeout_ms(driver, timeout)
-            driver.perform(lambda core, now_ms: core.begin_wait(self, timeout_ms, now_ms))
+            limit_ms = driver.core.producer_settings.delivery_timeout_ms
+            driver.perform(partial(driver.core.begin_wait, self), timeout, limit_ms)
             return self
         with driver.lock:
             error = self.error
@@ -129,7 +129,8 @@ class Producer:
                 driver.background.look()
         if receipt is None:
             record = (topic, place, timestamp, key, value, pairs)
-            receipt = driver.perform(lambda core, now_ms: core.begin_send(record, now_ms))
+            limit_ms = self.settings.block_ms_max
+            receipt = driver.perform(partial(core.begin_send, record), None, limit_ms)
         elif is_due:
             driver.nudge()
         assert isinstance(receipt, Receipt)
@@ -138,13 +139,9 @@ class Producer:
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
         """How many partitions a topic has; waits for metadata.  Raises UnknownTopic."""
         check_topic(topic)
-        timeout_ms = self.settings.block_ms_max if timeout is None else int(timeout * 1000)
-        return len(
-            self._driver.perform(
-                lambda core, now_ms: core.begin_topic_query(topic, timeout_ms, now_ms),
-                tell=self.on_wait,
-            )
-        )
+        begin = partial(self._core.begin_topic_query, topic)
+        limit_ms = self.settings.block_ms_max
+        return len(self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait))
 
     @property
     def trouble(self) -> str:
@@ -174,15 +171,16 @@ class Producer:
         """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
         `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
         are not done."""
-        _flush(self._driver, _timeout_ms(self._driver, timeout))
+        limit_ms = self.settings.delivery_timeout_ms
+        self._driver.perform(self._core.begin_flush, timeout, limit_ms)
 
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
         if not self._driver.is_closed:
-            limit_ms = self.settings.close_timeout_ms if timeout is None else int(timeout * 1000)
+            limit_ms = self.settings.close_timeout_ms
             try:
-                _flush(self._driver, limit_ms)
+                self._driver.perform(self._core.begin_flush, timeout, limit_ms)
             finally:
                 self.abort()
 
@@ -224,21 +222,11 @@ class Producer:
                 driver.close()
 
 
-def _timeout_ms(driver: Driver[ProducerCore], timeout: float | None) -> int:
-    if timeout is None:
-        return driver.core.producer_settings.delivery_timeout_ms
-    return int(timeout * 1000)
-
-
-def _flush(driver: Driver[ProducerCore], timeout_ms: int) -> None:
-    driver.perform(lambda core, now_ms: core.begin_flush(timeout_ms, now_ms))
-
-
 def _close_at_exit(driver: Driver[ProducerCore]) -> None:
     if not driver.is_closed and not driver.is_forked:
         if not driver.background.is_abandoned:
             warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
         try:
-            _flush(driver, driver.settings.close_timeout_ms)
+            driver.perform(driver.core.begin_flush, None, driver.settings.close_timeout_ms)
         finally:
             driver.close()

@@ -6,11 +6,12 @@ from random import Random
 from typing import Final
 
 from tarry.broker.broker import Broker
+from tarry.cluster.embedded import EmbeddedStore
+from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers import check_history
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
 from tarry.simulation.clients.topic_admin import TopicAdmin
-from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import add_damages, draw_faults, without_loss_of_power
 from tarry.simulation.records.collector import RecordCollector
 from tarry.simulation.records.operator import Operator
@@ -41,7 +42,7 @@ class RecordsWorkload(Workload):
         self._operators: list[Operator] = []
         self._pipeliners: list[Pipeliner] = []
 
-    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
+    def prepare(self, context: RunContext, node: BrokerNode) -> None:
         self._context = context
         context.codecs = self._scenario.codecs
         self._admin = TopicAdmin(
@@ -73,6 +74,7 @@ class RecordsWorkload(Workload):
     def on_life_begins(self, broker: Broker) -> None:
         if self.duration_ms % 2 == 0:
             # Metadata of a few topics is small: a snapshot after every few changes.
+            assert isinstance(broker.store, EmbeddedStore)
             broker.store.snapshot_bytes_min = _SNAPSHOT_BYTES
 
     def clients(self) -> list[SimulatedClient]:

@@ -10,9 +10,9 @@ from tarry.base.settings import Settings
 from tarry.base.turn import Turn
 from tarry.broker.coordinator.groups.history import History
 from tarry.broker.coordinator.runtime import ShardContext
-from tarry.broker.flush_rounds import FlushRounds
+from tarry.broker.flushes import Flushes
 from tarry.cluster.state import ClusterState
-from tarry.group.decision import GroupSettings
+from tarry.group.requests import GroupSettings
 from tarry.group.transitions import Moment
 from tarry.purgatory.purgatory import Purgatory
 from tarry.timer.wheel import TimingWheel
@@ -27,7 +27,7 @@ class GroupContext(ShardContext):
         self,
         turn: Turn,
         timer: TimingWheel,
-        flushes: FlushRounds,
+        flushes: Flushes,
         settings: Settings,
         probe: Probe,
         cluster: ClusterState,

@@ -14,7 +14,7 @@ import msgspec
 from tarry.base.errors import error_name
 from tarry.base.probe import Probe
 from tarry.base.turn import Turn
-from tarry.group.decision import (
+from tarry.group.notes import (
     AppendFailed,
     AssignmentMissing,
     BecameEmpty,

@@ -14,7 +14,7 @@ import msgspec
 
 from tarry.base import errors
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
-from tarry.group.decision import Note
+from tarry.group.notes import Note
 
 SINCE_KEY: Final = "tarry.notes.since.ms"
 NOTE_KEY: Final = "tarry.note."

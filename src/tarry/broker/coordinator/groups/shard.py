@@ -15,7 +15,7 @@ from tarry.broker.coordinator.groups.waiting import DecisionCarrier
 from tarry.broker.coordinator.runtime import ShardLoad, ShardState
 from tarry.broker.coordinator.tickets import NO_TICKET
 from tarry.group.appends import Append, OffsetsAppend, TombstonesAppend
-from tarry.group.decision import Decision, JoinAnswer, SyncAnswer
+from tarry.group.decision import Decision
 from tarry.group.outcomes import (
     decide_append_failed,
     decide_fresh_sessions,
@@ -23,6 +23,7 @@ from tarry.group.outcomes import (
     decide_unload,
 )
 from tarry.group.records import GroupRecord, encode_record
+from tarry.group.requests import JoinAnswer, SyncAnswer
 from tarry.group.state import Groups, GroupState
 from tarry.partition.state import Partition
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from tarry.base.doors import Random
+from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.settings import ClientSettings
-from tarry.link.errand import A, Call, Errand, Steps
+from tarry.link.errand import A, Errand, Steps
 from tarry.link.errors import ClientError, TimedOut
 
 
@@ -19,6 +19,7 @@ class AdminCore(ClientCore):
 
     def __init__(self, settings: ClientSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
+        self.requests = AdminRequests(self.connections)
         self.lookup = Lookup(self.connections, self.metadata, self.refresh)
 
     def begin_errand(self, steps: Steps[A], timeout_ms: int, now_ms: int) -> ErrandOperation[A]:
@@ -64,14 +65,3 @@ class ErrandOperation(Operation[A]):
 
     def answer(self, now_ms: int) -> A:
         return self._errand.take()
-
-
-# Any: what comes out belongs to the class of the call.
-def one_call(call: Call[Any, Any]) -> Steps[Any]:
-    """Return the steps of an errand of one call, whose result may be an error."""
-    yield [call]
-    if call.error is not None:
-        raise call.error
-    if isinstance(call.result, ClientError):
-        raise call.result
-    return call.result

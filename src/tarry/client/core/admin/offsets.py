@@ -18,7 +18,7 @@ from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
 from tarry.client.core.group.identity import Identity
-from tarry.client.core.group.offsets import (
+from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
     CommittedOffset,
     commit_request,

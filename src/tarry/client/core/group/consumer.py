@@ -16,15 +16,15 @@ from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.committed import (
-    CommittedAnswer,
-    CommittedOffsets,
-)
-from tarry.client.core.group.committer import Commit, Committer
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
-from tarry.client.core.group.offsets import NO_OFFSET, CommittedOffset
+from tarry.client.core.group.offsets.committed import (
+    CommittedAnswer,
+    CommittedOffsets,
+)
+from tarry.client.core.group.offsets.committer import Commit, Committer
+from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.poll import Closing, Poll
 from tarry.client.core.group.topics import Topics
 from tarry.client.core.operation import Operation, Operations
@@ -223,6 +223,8 @@ class GroupConsumerCore(ConsumerCore):
         """Let the user work on what he was given."""
         self.was_woken, self.is_woken = self.is_woken, False
         if self.has_group:
+            # A user who is always given records at once joins between two polls.
+            self.membership.work(now_ms)
             self.membership.end_poll(now_ms)
 
     def has_news(self, now_ms: int) -> bool:

@@ -11,8 +11,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from tarry.client.core.consumer.handed_out import RecordGroup
-from tarry.client.core.group.committer import Commit
 from tarry.client.core.group.events import REVOKED, GroupEvent
+from tarry.client.core.group.offsets.committer import Commit
 from tarry.client.core.operation import Callback, Done, Operation, Wait
 
 if TYPE_CHECKING:

@@ -115,11 +115,10 @@ class ProducerCore(ClientCore):
             self.metadata.untrack(topic)
             raise error
 
-    def begin_send(self, record: Appended, now_ms: int) -> PendingSend:
-        """Wait until the topic is known and there is room, `max.block.ms` at most, then append."""
+    def begin_send(self, record: Appended, timeout_ms: int, now_ms: int) -> PendingSend:
+        """Wait until the topic is known and there is room, then append."""
         # Room comes only from what is sent.
         self.accumulator.close_all()
-        timeout_ms = self.producer_settings.block_ms_max
         return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
 
     def begin_wait(self, receipt: Receipt, timeout_ms: int, now_ms: int) -> Acknowledgement:

@@ -12,13 +12,13 @@ from tarry.base import errors
 from tarry.broker.broker import Broker
 from tarry.broker.coordinator.groups.sessions import DelayedHeartbeat
 from tarry.broker.coordinator.groups.shard import GroupShard
-from tarry.group.state import (
+from tarry.group.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
-    GroupState,
     Round,
 )
+from tarry.group.state import GroupState
 
 
 class RoundChecker:

@@ -5,14 +5,12 @@ One timer entry a connection, moved only when it is due, so that a request costs
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base.limits import FRAME_AGE_MS_MAX
+from tarry.broker.answers import Answers
+from tarry.broker.connection import Connection
 from tarry.timer.entry import TimerEntry
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
-    from tarry.broker.connection import Connection
 
 NEVER_MS: Final = 1 << 60
 # A peer whose idle time is over while a request of its own waits is looked at again so much later.
@@ -22,24 +20,26 @@ LOOK_AGAIN_MS: Final = 1_000
 class PeerWatch(TimerEntry):
     """Due when the connection's unfinished frame is too old or its idle time is over."""
 
-    def __init__(self, broker: Broker, connection: Connection) -> None:
+    def __init__(self, answers: Answers, connection: Connection, idle_ms: int) -> None:
         super().__init__(0)
-        self.broker = broker
+        self.answers = answers
         self.connection = connection
+        self.idle_ms = idle_ms
 
     def watch(self) -> None:
         """Begin."""
         self.connection.watch = self
-        self.connection.active_ms = self.broker.now_ms
+        self.connection.active_ms = self.answers.turn.now_ms
         self._add()
 
     def expire(self) -> None:
-        broker = self.broker
+        answers = self.answers
         connection = self.connection
+        now_ms = answers.turn.now_ms
         if connection.is_closed:
             return
-        if not connection.is_reading_paused and connection.is_frame_late(broker.now_ms):
-            broker.answers.close(
+        if not connection.is_reading_paused and connection.is_frame_late(now_ms):
+            answers.close(
                 connection,
                 f"a frame was not whole {FRAME_AGE_MS_MAX // 1000} s after its first byte",
             )
@@ -48,24 +48,24 @@ class PeerWatch(TimerEntry):
         is_at_work = connection.has_unanswered() or (
             connection.has_unhandled() and not connection.is_blocked()
         )
-        if broker.now_ms >= self._idle_due_ms() and not is_at_work:
+        if now_ms >= self._idle_due_ms() and not is_at_work:
             if connection.has_waiting():
-                broker.answers.close(
+                answers.close(
                     connection, "it took no answers for longer than connections.max.idle.ms"
                 )
             else:
-                broker.answers.let_go(connection, "idle for longer than connections.max.idle.ms")
+                answers.let_go(connection, "idle for longer than connections.max.idle.ms")
             return
         self._add()
 
     def _idle_due_ms(self) -> int:
-        idle_ms = self.broker.connections_max_idle_ms
+        idle_ms = self.idle_ms
         return NEVER_MS if idle_ms < 0 else self.connection.active_ms + idle_ms
 
     def _add(self) -> None:
         # At most a frame's age ahead, so that a frame that begins meanwhile is judged in time.
         # While nothing is read its age does not count; it begins anew when reading goes on.
-        now_ms = self.broker.now_ms
+        now_ms = self.answers.turn.now_ms
         connection = self.connection
         begun_ms = now_ms if connection.is_reading_paused else connection.frame_begun_ms
         due_ms = now_ms + FRAME_AGE_MS_MAX if begun_ms < 0 else begun_ms + FRAME_AGE_MS_MAX
@@ -73,4 +73,4 @@ class PeerWatch(TimerEntry):
         if idle_due_ms <= now_ms:
             idle_due_ms = now_ms + LOOK_AGAIN_MS
         self.deadline_ms = max(min(due_ms, idle_due_ms), now_ms + 1)
-        self.broker.timer.add(self)
+        self.answers.timer.add(self)

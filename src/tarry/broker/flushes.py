@@ -1,38 +1,36 @@
-"""Flush rounds: one gathered write per touched log and turn, one flush round at a time.
+"""Flushes: one gathered write per touched log and turn, one flush round at a time.
 
 A round covers every log that was written since the last one; what is appended while it is under
-way shares the next (ARCHITECTURE.md, "Durability").  A failed round is never tried again: the
+way shares the next (ARCHITECTURE.md, "Durability").  Beside the rounds there are single flushes,
+each with a step that follows it.  A failed round is never tried again: the
 kernel may have dropped the dirty pages, so a second success would prove nothing.
 """
 
 from __future__ import annotations
 
-from mypy_extensions import mypyc_attr
+from collections.abc import Callable
 
 from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk, LogFile
 from tarry.base.errors import StorageError
+from tarry.base.probe import Probe
+from tarry.broker.part import Parts
 from tarry.log.owner import LogOwner
+from tarry.partition.state import Partition
 
 
-@mypyc_attr(allow_interpreted_subclasses=True)
-class FlushListener:
-    """Is told that a flush of its own, outside the rounds, is durable."""
+class Flushes:
+    """The logs that were touched, that are dirty, the round and the flushes that are under way."""
 
-    def on_flushed(self, flush_id: int) -> None:
-        """The flush with this id has ended well; one that failed stops the broker."""
-
-
-class FlushRounds:
-    """The logs that were touched, that are dirty, and the round that is under way."""
-
-    def __init__(self, disk: Disk, trouble: DiskTrouble) -> None:
+    def __init__(self, disk: Disk, trouble: DiskTrouble, probe: Probe) -> None:
         self.disk = disk
         self.trouble = trouble
+        self.probe = probe
         self.touched: list[LogOwner] = []
         self.dirty: dict[LogOwner, None] = {}
-        # Owners whose watchers should be checked in this turn.
-        self.advanced: list[LogOwner] = []
+        # Partitions whose ends have moved since the parts were told.
+        self._moved: list[LogOwner] = []
+        self._steps: dict[int, Callable[[int], None]] = {}
         self.flush_id = -1
         self.owners: list[LogOwner] = []
         self.offsets: list[int] = []
@@ -66,7 +64,7 @@ class FlushRounds:
             ):
                 self.dirty[owner] = None
             if owner.on_written():
-                self.advanced.append(owner)
+                self._moved.append(owner)
 
     def maybe_begin(self) -> None:
         """Begin the next round unless one is under way or nothing is dirty."""
@@ -86,8 +84,31 @@ class FlushRounds:
         self.offsets = offsets
         self.flush_id = self.disk.begin_flush(files, list(directories))
 
-    def end(self) -> None:
-        """The round is durable: tell its owners."""
+    def then(self, flush_id: int, step: Callable[[int], None]) -> None:
+        """Have `step` called with the id of a single flush when the flush has ended well."""
+        self._steps[flush_id] = step
+
+    def on_flushed(self, flush_id: int) -> None:
+        """Go on with what a flush has made durable; one that failed stops the broker."""
+        if flush_id == self.flush_id:
+            self.probe.on_flush(len(self.owners), "")
+            self._end_round()
+            return
+        step = self._steps.pop(flush_id, None)
+        if step is not None:
+            step(flush_id)
+
+    def tell_moved(self, parts: Parts) -> None:
+        """Tell the parts which partitions' ends have moved."""
+        moved = self._moved
+        if not moved:
+            return
+        self._moved = []
+        for owner in moved:
+            assert isinstance(owner, Partition)
+            parts.on_moved(owner)
+
+    def _end_round(self) -> None:
         owners = self.owners
         offsets = self.offsets
         self.flush_id = -1
@@ -99,7 +120,11 @@ class FlushRounds:
                 continue
             owner.log.flushed(offsets[index])
             if owner.on_flushed(offsets[index]):
-                self.advanced.append(owner)
+                self._moved.append(owner)
+
+    def has_work_left(self) -> bool:
+        """Return whether a turn without an event would write or flush something."""
+        return len(self.touched) > 0 or (self.flush_id < 0 and len(self.dirty) > 0)
 
     def is_idle(self) -> bool:
         """True when everything that waits for a flush has got it."""

@@ -8,20 +8,23 @@ without waiting as long as one is due.  What the disk refuses is tried again wit
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import Final
 
 from tarry.base.errors import StorageError
-from tarry.broker.calendar import CalendarWatch
-from tarry.broker.flush_rounds import FlushListener
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.duties.calendar import CalendarWatch
+from tarry.broker.flushes import Flushes
+from tarry.broker.shutdown import Shutdown
+from tarry.broker.topics import Topics
 from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import Cleanable, find_cleanable
 from tarry.log.compaction.compaction import DONE, Compaction
 from tarry.log.compaction.effort import Effort
 from tarry.partition.state import Partition
 from tarry.timer.entry import TimerEntry
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
+from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
 
@@ -40,9 +43,25 @@ _CANNOT: Final = "%s cannot be compacted now: %s"
 class Compactions(TimerEntry):
     """Due when there is a step to do, or when it is time to look for a dirty log again."""
 
-    def __init__(self, broker: Broker) -> None:
-        super().__init__(broker.now_ms + broker.settings.log_cleaner_backoff_ms)
-        self.broker = broker
+    def __init__(
+        self,
+        turn: Turn,
+        timer: TimingWheel,
+        settings: Settings,
+        topics: Topics,
+        flushes: Flushes,
+        *,
+        is_loading: Callable[[Partition], bool],
+        shutdown: Shutdown,
+    ) -> None:
+        super().__init__(turn.now_ms + settings.log_cleaner_backoff_ms)
+        self._turn = turn
+        self._timer = timer
+        self._settings = settings
+        self._topics = topics
+        self._flushes = flushes
+        self._is_loading = is_loading
+        self._shutdown = shutdown
         self.current: Compaction | None = None
         self.current_name = ""
         # Partitions still to be looked at, and the dirtiest one so far.
@@ -50,12 +69,12 @@ class Compactions(TimerEntry):
         self._dirtiest: tuple[Partition, Cleanable] | None = None
         # Logs that the disk refused since the last pause: not tried again at once.
         self._refused: dict[Partition, None] = {}
-        self._calendar = CalendarWatch(broker)
-        self._trusted_from_ms = self._calendar.monotonic_ms()
-        broker.timer.add(self)
+        self._calendar = CalendarWatch(turn)
+        self._trusted_from_ms = turn.monotonic_ms()
+        timer.add(self)
 
     def expire(self) -> None:
-        if self.broker.is_stopping:
+        if self._shutdown.is_begun:
             return
         if self.current is not None:
             self._step(self.current)
@@ -68,7 +87,7 @@ class Compactions(TimerEntry):
         if self._to_look_at is None:
             compacted = [
                 partition
-                for partition in self.broker.topics.partitions()
+                for partition in self._topics.partitions()
                 if partition.config.has_compaction and partition not in self._refused
             ]
             if not self._can_trust_calendar(tells=len(compacted) > 0):
@@ -92,7 +111,7 @@ class Compactions(TimerEntry):
 
     def _can_trust_calendar(self, *, tells: bool) -> bool:
         """Whether the wall clock has run evenly for some time, as retention asks it to."""
-        now_ms = self._calendar.monotonic_ms()
+        now_ms = self._turn.monotonic_ms()
         jump_ms = self._calendar.jump_ms()
         if jump_ms != 0:
             self._trusted_from_ms = now_ms + CLOCK_DISTRUST_MS
@@ -106,12 +125,12 @@ class Compactions(TimerEntry):
 
     def _look_at(self, partition: Partition) -> None:
         log = partition.log
-        if self.broker.coordinators.is_loading_partition(partition):
+        if self._is_loading(partition):
             # A key that it has read must not be taken back by a tombstone that it has not.
             return
         try:
             cleanable = find_cleanable(
-                log, partition.high_watermark_position.segment_base_offset, self.broker.now_wall_ms
+                log, partition.high_watermark_position.segment_base_offset, self._turn.now_wall_ms
             )
         except Flaw as flaw:
             log.note_flaw(flaw)
@@ -136,14 +155,14 @@ class Compactions(TimerEntry):
             log,
             cleanable.end_offset,
             partition.producers.last_offsets(log.flushed_offset),
-            self.broker.settings.log_cleaner_dedupe_buffer_size,
+            self._settings.log_cleaner_dedupe_buffer_size,
         )
 
     def _step(self, current: Compaction) -> None:
         if self._must_abandon(current):
             self._abandon(current)
         try:
-            flush_id = current.step(Effort(), self.broker.now_wall_ms)
+            flush_id = current.step(Effort(), self._turn.now_wall_ms)
         except Flaw as flaw:
             current.log.note_flaw(flaw)
             self._abandon(current)
@@ -159,8 +178,7 @@ class Compactions(TimerEntry):
         else:
             self._again_in(self._pause_ms())
 
-    def on_flushed(self) -> None:
-        """What the compaction waited for is durable."""
+    def _on_flushed(self, flush_id: int) -> None:
         current = self.current
         assert current is not None
         if self._must_abandon(current):
@@ -169,16 +187,16 @@ class Compactions(TimerEntry):
             return
         is_swap = current.is_swap_begun
         try:
-            flush_id = current.on_flushed()
+            next_flush_id = current.on_flushed()
         except StorageError as error:
             if is_swap:
                 # The new segments count, and this process cannot name them: a start can.
-                self.broker.fail(f"{self.current_name}: {error}; start the broker again")
+                self._shutdown.fail(f"{self.current_name}: {error}; start the broker again")
                 return
             self._fail(current, error)
             return
-        if flush_id >= 0:
-            self._wait_for(flush_id)
+        if next_flush_id >= 0:
+            self._wait_for(next_flush_id)
         else:
             self._again_in(PAUSE_MS)
 
@@ -226,26 +244,16 @@ class Compactions(TimerEntry):
         )
 
     def _backoff_ms(self) -> int:
-        return max(self.broker.settings.log_cleaner_backoff_ms, PAUSE_MS)
+        return max(self._settings.log_cleaner_backoff_ms, PAUSE_MS)
 
     def _pause_ms(self) -> int:
         """Longer when the step came late: then there was other work, which goes first."""
-        late_ms = self.broker.now_ms - self.deadline_ms - PAUSE_MS
+        late_ms = self._turn.now_ms - self.deadline_ms - PAUSE_MS
         return min(max(PAUSE_MS, 2 * late_ms), PAUSE_MS_MAX)
 
     def _wait_for(self, flush_id: int) -> None:
-        self.broker.flush_listeners[flush_id] = CompactionFlush(self)
+        self._flushes.then(flush_id, self._on_flushed)
 
     def _again_in(self, delay_ms: int) -> None:
-        self.deadline_ms = self.broker.now_ms + delay_ms
-        self.broker.timer.add(self)
-
-
-class CompactionFlush(FlushListener):
-    """A flush that a compaction waits for."""
-
-    def __init__(self, compactions: Compactions) -> None:
-        self.compactions = compactions
-
-    def on_flushed(self, flush_id: int) -> None:
-        self.compactions.on_flushed()
+        self.deadline_ms = self._turn.now_ms + delay_ms
+        self._timer.add(self)

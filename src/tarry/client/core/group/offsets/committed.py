@@ -13,7 +13,7 @@ from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.membership import Membership
-from tarry.client.core.group.offsets import (
+from tarry.client.core.group.offsets.requests import (
     CommittedOffset,
     ToldOffsets,
     offset_fetch_request,

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
+from tarry.base.turn import Turn
 
 # The wall clock moved so much more or less than the monotonic one: it was set.
 CLOCK_JUMP_MS: Final = 3_600_000
@@ -14,19 +13,15 @@ CLOCK_JUMP_MS: Final = 3_600_000
 class CalendarWatch:
     """Compares the two clocks each time it is asked."""
 
-    def __init__(self, broker: Broker) -> None:
-        self.broker = broker
-        self._checked_ms = self.monotonic_ms()
-        self._checked_wall_ms = broker.now_wall_ms
-
-    def monotonic_ms(self) -> int:
-        """The monotonic clock, with what the process slept through."""
-        return self.broker.this_turn.monotonic_ms()
+    def __init__(self, turn: Turn) -> None:
+        self._turn = turn
+        self._checked_ms = turn.monotonic_ms()
+        self._checked_wall_ms = turn.now_wall_ms
 
     def jump_ms(self) -> int:
         """By how much the wall clock was set since the last time; 0 if it ran on."""
-        now_ms = self.monotonic_ms()
-        now_wall_ms = self.broker.now_wall_ms
+        now_ms = self._turn.monotonic_ms()
+        now_wall_ms = self._turn.now_wall_ms
         jump_ms = (now_wall_ms - self._checked_wall_ms) - (now_ms - self._checked_ms)
         self._checked_ms = now_ms
         self._checked_wall_ms = now_wall_ms

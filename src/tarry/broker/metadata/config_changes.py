@@ -8,20 +8,21 @@ start.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.limits import RESOURCES_PER_REQUEST_MAX
-from tarry.broker import changes_told, loggers
-from tarry.broker.metadata_writes import MetadataWrite, failure_sentence, propose_or_wait
+from tarry.base.settings import Settings
+from tarry.broker import loggers
+from tarry.broker.metadata import changes_told
+from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.config_changes import DELETE, Change, ConfigRefusal, check_form
+from tarry.cluster.change import ChangeOfMany
+from tarry.cluster.config_changes import DELETE, ConfigRefusal, KeyChange, check_form
 from tarry.cluster.config_decisions import decide_change_broker, decide_change_topic
 from tarry.cluster.records import MetadataRecord
+from tarry.cluster.state import ClusterState
 from tarry.protocol.message import Message
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 # Kafka's types of resources with settings.
 RESOURCE_TOPIC: Final = 2
@@ -33,13 +34,15 @@ RESOURCE_GROUP: Final = 32
 # Kafka's default for a metadata change that says no time-out of its own.
 WRITE_TIMEOUT_MS: Final = 30_000
 
+_DECISIONS: Final = {RESOURCE_TOPIC: decide_change_topic, RESOURCE_BROKER: decide_change_broker}
+
 
 class ConfigOutcome:
     """What becomes of one resource of a request; `record` if its settings are to change."""
 
     __slots__ = ("changes", "error_code", "message", "name", "record", "resource_type")
 
-    def __init__(self, resource_type: int, name: str, changes: list[Change]) -> None:
+    def __init__(self, resource_type: int, name: str, changes: list[KeyChange]) -> None:
         self.resource_type = resource_type
         self.name = name
         self.changes = changes
@@ -48,55 +51,61 @@ class ConfigOutcome:
         self.record: MetadataRecord | None = None
 
     def refuse(self, error_code: int, message: str) -> None:
+        """Leave the resource as it is, and say why."""
         self.error_code = error_code
         self.message = message
         self.record = None
 
 
-Respond = Callable[[list[ConfigOutcome]], Message]
-
-
-class ConfigWrite(MetadataWrite):
-    """Waits until the new settings count, then answers."""
+class ConfigChange(ChangeOfMany[ConfigOutcome]):
+    """The settings of one request's resources; what does not rest on metadata is checked before."""
 
     def __init__(
-        self, context: RequestContext, outcomes: list[ConfigOutcome], respond: Respond
+        self, outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool
     ) -> None:
-        super().__init__(context.now_ms + WRITE_TIMEOUT_MS)
-        self.context = context
+        super().__init__()
         self.outcomes = outcomes
-        self.make_response = respond
+        self._settings = settings
+        self._is_whole = is_whole
+        _check(outcomes, settings, is_whole=is_whole)
+        self._to_decide = [
+            outcome
+            for outcome in outcomes
+            if outcome.error_code == errors.NONE and outcome.resource_type in _DECISIONS
+        ]
 
-    def on_complete(self) -> None:
-        self.tell_changes()
-        if self.error_code != errors.NONE:
-            for outcome in self.outcomes:
-                if outcome.record is not None:
-                    outcome.refuse(self.error_code, failure_sentence(self.error_code))
-        self.context.respond(self.make_response(self.outcomes))
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        for outcome in self._to_decide:
+            outcome.error_code, outcome.message = errors.NONE, None
+            decide = _DECISIONS[outcome.resource_type]
+            try:
+                outcome.record = decide(
+                    view, outcome.name, outcome.changes, self._settings, is_whole=self._is_whole
+                )
+            except ConfigRefusal as refusal:
+                outcome.refuse(refusal.error_code, refusal.message)
+        return [outcome.record for outcome in self._to_decide if outcome.record is not None]
+
+    def fail(self, error_code: int, message: str) -> None:
+        for outcome in self.outcomes:
+            if outcome.record is not None:
+                outcome.refuse(error_code, message)
 
 
 def change_configs(
-    broker: Broker,
+    changes: MetadataChanges,
     context: RequestContext,
-    outcomes: list[ConfigOutcome],
-    respond: Respond,
+    change: ConfigChange,
+    respond: Callable[[list[ConfigOutcome]], Message],
     *,
-    is_whole: bool,
     validate_only: bool,
 ) -> Message | None:
-    """Decide on every resource, make durable what can be done, and answer then."""
-    _decide(broker, outcomes, is_whole=is_whole)
+    """Set the levels of loggers, have the rest made durable, and answer then."""
     if not validate_only:
-        _set_levels(context, outcomes)
-    records = [outcome.record for outcome in outcomes if outcome.record is not None]
-    if validate_only or (not records and not broker.store.has_pending):
-        return respond(outcomes)
-    write = ConfigWrite(context, outcomes, respond)
-    context.operation = write
-    write.note_changes(broker.store.latest, context, records)
-    propose_or_wait(broker, records, write)
-    return None
+        _set_levels(context, change.outcomes)
+    return changes.ask_for_many(
+        context, change, respond, WRITE_TIMEOUT_MS, validate_only=validate_only
+    )
 
 
 def _set_levels(context: RequestContext, outcomes: list[ConfigOutcome]) -> None:
@@ -109,7 +118,8 @@ def _set_levels(context: RequestContext, outcomes: list[ConfigOutcome]) -> None:
             changes_told.tell(lines, changes_told.asker(context), errors.NONE)
 
 
-def _decide(broker: Broker, outcomes: list[ConfigOutcome], *, is_whole: bool) -> None:
+def _check(outcomes: list[ConfigOutcome], settings: Settings, *, is_whole: bool) -> None:
+    """Refuse what cannot be, whatever the metadata say."""
     if len(outcomes) > RESOURCES_PER_REQUEST_MAX:
         for outcome in outcomes:
             outcome.refuse(
@@ -126,19 +136,14 @@ def _decide(broker: Broker, outcomes: list[ConfigOutcome], *, is_whole: bool) ->
             outcome.refuse(errors.INVALID_REQUEST, "this resource is named twice")
             continue
         try:
-            outcome.record = _record(broker, outcome, is_whole=is_whole)
+            _check_resource(outcome, settings, is_whole=is_whole)
         except ConfigRefusal as refusal:
             outcome.refuse(refusal.error_code, refusal.message)
 
 
-def _record(broker: Broker, outcome: ConfigOutcome, *, is_whole: bool) -> MetadataRecord | None:
-    view, settings = broker.store.latest, broker.settings
+def _check_resource(outcome: ConfigOutcome, settings: Settings, *, is_whole: bool) -> None:
     name, changes = outcome.name, outcome.changes
     kind = outcome.resource_type
-    if kind == RESOURCE_TOPIC:
-        return decide_change_topic(view, name, changes, settings, is_whole=is_whole)
-    if kind == RESOURCE_BROKER:
-        return decide_change_broker(view, name, changes, settings, is_whole=is_whole)
     if kind == RESOURCE_BROKER_LOGGER and not is_whole:
         check_form(changes)
         loggers.check(name, changes, settings)
@@ -146,14 +151,13 @@ def _record(broker: Broker, outcome: ConfigOutcome, *, is_whole: bool) -> Metada
         _refuse_all(name, changes, "client metrics", "client metrics are not collected")
     elif kind == RESOURCE_GROUP:
         _refuse_all(name, changes, "a group", "the new group protocols are not there yet")
-    else:
+    elif kind not in _DECISIONS:
         raise ConfigRefusal(
             errors.INVALID_REQUEST, f"settings of resource type {kind} cannot be changed so"
         )
-    return None
 
 
-def _refuse_all(name: str, changes: list[Change], kind: str, reason: str) -> None:
+def _refuse_all(name: str, changes: list[KeyChange], kind: str, reason: str) -> None:
     """Resources that Kafka has settings for and Tarry none: only to unset one is no mistake."""
     check_form(changes)
     if not name:

@@ -17,7 +17,7 @@ from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
-from tarry.client.core.group.offsets import CommittedOffset, commit_request
+from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
 from tarry.client.errors import BrokerError, CommitFailed
 from tarry.link.errors import ClientError, TimedOut
 from tarry.link.exchange import Exchange

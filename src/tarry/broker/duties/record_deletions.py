@@ -1,7 +1,7 @@
 """Log starts that are asked to move, until they have.
 
 A new log start counts for readers once a recovery point on disk has it, so that a crash never
-brings back what somebody was told is gone.  One round of checkpoints serves every request that
+brings back what somebody was told is gone.  One round of recovery points serves every request that
 came before it began; who comes later waits for the next, which then begins at once.
 """
 
@@ -27,8 +27,8 @@ class RecordDeletions(WaitingPart):
         self._turn = turn
         self._timer = timer
         self._parts = parts
-        # The duty that begins rounds of checkpoints.
-        self.checkpoints: TimerEntry | None = None
+        # The duty that begins rounds of recovery points.
+        self.rounds: TimerEntry | None = None
         self._waiting: dict[Partition, None] = {}
         self._is_round_due = False
 
@@ -65,7 +65,7 @@ class RecordDeletions(WaitingPart):
     def _hasten(self, in_ms: int) -> None:
         # As a duty of the timer, which comes when the turn's tails are written: a log with a tail
         # gets no recovery point.
-        checkpoints = self.checkpoints
+        rounds = self.rounds
         due_ms = self._turn.now_ms + in_ms
-        if checkpoints is not None and due_ms < checkpoints.deadline_ms:
-            self._timer.reschedule(checkpoints, due_ms)
+        if rounds is not None and due_ms < rounds.deadline_ms:
+            self._timer.reschedule(rounds, due_ms)

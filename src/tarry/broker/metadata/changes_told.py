@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from tarry.base import errors
 from tarry.base.repeated import printable
+from tarry.broker.request import RequestContext
 from tarry.cluster.records import (
     EVERY_BROKER,
     BrokerConfigChanged,
@@ -21,10 +22,7 @@ from tarry.cluster.records import (
     TopicCreated,
     TopicDeleted,
 )
-from tarry.cluster.state import ClusterView
-
-if TYPE_CHECKING:
-    from tarry.broker.request import RequestContext
+from tarry.cluster.state import ClusterState
 
 logger = logging.getLogger("tarry.broker")
 
@@ -32,7 +30,7 @@ logger = logging.getLogger("tarry.broker")
 LINES_PER_REQUEST_MAX: Final = 20
 
 
-def worded(view: ClusterView, records: list[MetadataRecord]) -> list[str]:
+def worded(view: ClusterState, records: list[MetadataRecord]) -> list[str]:
     """Return what these records change, a clause each."""
     lines = [line for one in records[:LINES_PER_REQUEST_MAX] if (line := _line(view, one))]
     left_out = len(records) - LINES_PER_REQUEST_MAX
@@ -68,7 +66,7 @@ def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
     return ", ".join(parts)
 
 
-def _line(view: ClusterView, record: MetadataRecord) -> str:
+def _line(view: ClusterState, record: MetadataRecord) -> str:
     """ "" for what no user asks for by itself."""
     if isinstance(record, TopicCreated):
         configs = changed_text({}, record.configs)

@@ -1,0 +1,201 @@
+"""Changes of metadata that clients ask for: decided, durable, applied, and only then answered.
+
+Whoever asked waits in a purgatory for the end of its own change.  What a store tells changes first
+what this broker hosts; the answers follow in the same turn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from functools import partial
+from typing import Final, TypeVar
+
+from tarry.base import errors
+from tarry.base.doors import Random
+from tarry.base.settings import Settings
+from tarry.base.turn import Turn
+from tarry.broker.metadata import changes_told
+from tarry.broker.metadata.hosting import Hosting
+from tarry.broker.part import WaitingPart
+from tarry.broker.request import RequestContext
+from tarry.cluster.change import Change, ChangeOfMany
+from tarry.cluster.records import MetadataRecord, TopicRemoved
+from tarry.cluster.state import ClusterState
+from tarry.cluster.store import MetadataStore
+from tarry.cluster.topic_decisions import (
+    TopicChange,
+    TopicIds,
+    TopicWanted,
+    decide_create_topics,
+)
+from tarry.protocol.message import Message
+from tarry.purgatory.operation import PayloadOperation
+from tarry.timer.wheel import TimingWheel
+
+# The key of those who wait for the data of deleted topics to be away.
+REMOVALS: Final = "removals"
+
+IN_TIME: Final = "the disk did not take it within the request's time; it may yet be done"
+
+# Makes the answer out of the error code with which the change ended, and a sentence; None if the
+# request waits for something else from now on.
+Answer = Callable[[int, str], Message | None]
+
+Outcome = TypeVar("Outcome")
+
+
+class ClientChange(Change):
+    """A change that a client asked for; the log of the broker tells how it ended."""
+
+    def __init__(self, context: RequestContext, change: Change) -> None:
+        super().__init__()
+        self._change = change
+        self._asker = changes_told.asker(context)
+        self._lines: list[str] = []
+
+    def decide(self, view: ClusterState) -> list[MetadataRecord]:
+        records = self._change.decide(view)
+        self._lines = changes_told.worded(view, records)
+        return records
+
+    def tell(self, error_code: int) -> None:
+        """Write into the log what became of the change."""
+        changes_told.tell(self._lines, self._asker, error_code)
+
+
+class Asked:
+    """A request that waits for a change: `until` is what must hold besides, and `keys` wake it."""
+
+    __slots__ = ("answer", "change", "context", "keys", "until")
+
+    def __init__(
+        self,
+        context: RequestContext,
+        change: Change,
+        answer: Answer,
+        until: Callable[[], bool] | None = None,
+    ) -> None:
+        self.context = context
+        self.change = change
+        self.answer = answer
+        self.until = until
+        self.keys: list[Hashable] = [change] if until is None else [change, REMOVALS]
+
+
+class ChangeOperation(PayloadOperation[Asked]):
+    """Waits until a change has ended, and answers.
+
+    The error code is NONE, KAFKA_STORAGE_ERROR (nothing was kept), or REQUEST_TIMED_OUT: then the
+    change may still be applied later.
+    """
+
+    def is_ready(self, payload: Asked) -> bool:
+        change = payload.change
+        if not change.is_ended:
+            return False
+        return bool(change.refusal) or payload.until is None or payload.until()
+
+    def complete_with(self, payload: Asked) -> None:
+        error_code, sentence = errors.NONE, ""
+        change = payload.change
+        if change.refusal:
+            error_code, sentence = errors.KAFKA_STORAGE_ERROR, change.refusal
+        elif not self.is_ready(payload):
+            error_code, sentence = errors.REQUEST_TIMED_OUT, IN_TIME
+        if isinstance(change, ClientChange):
+            change.tell(error_code)
+        response = payload.answer(error_code, sentence)
+        if response is not None:
+            payload.context.respond(response)
+
+
+class MetadataChanges(WaitingPart):
+    """The changes that clients wait for, and the listener of the store."""
+
+    def __init__(
+        self,
+        turn: Turn,
+        timer: TimingWheel,
+        store: MetadataStore,
+        hosting: Hosting,
+        settings: Settings,
+        random: Random,
+    ) -> None:
+        super().__init__(timer, "Metadata")
+        self.store = store
+        self.settings = settings
+        self._random = random
+        self._turn = turn
+        self._hosting = hosting
+        store.listener = self
+
+    def creation(self, wanted: list[TopicWanted]) -> TopicChange:
+        """Return a change that creates topics, to be asked for."""
+        decide = partial(
+            decide_create_topics,
+            wanted=wanted,
+            settings=self.settings,
+            ids=TopicIds(self._random),
+        )
+        return TopicChange(decide)
+
+    def ask(
+        self,
+        context: RequestContext,
+        change: Change,
+        answer: Answer,
+        timeout_ms: int,
+        *,
+        until: Callable[[], bool] | None = None,
+    ) -> None:
+        """Have a client's change made, and answer the client when the change has ended."""
+        asked = ClientChange(context, change)
+        self.store.change(asked)
+        self.wait(Asked(context, asked, answer, until), self._turn.now_ms + max(timeout_ms, 0))
+
+    def ask_for_many(
+        self,
+        context: RequestContext,
+        change: ChangeOfMany[Outcome],
+        respond: Callable[[list[Outcome]], Message],
+        timeout_ms: int,
+        *,
+        validate_only: bool = False,
+        until: Callable[[], bool] | None = None,
+    ) -> Message | None:
+        """Have a change made and answer with its outcomes; or return what they would be."""
+        if validate_only:
+            change.decide(self.store.view)
+            return respond(change.outcomes)
+
+        def answer(error_code: int, sentence: str) -> Message:
+            if error_code != errors.NONE:
+                change.fail(error_code, sentence)
+            return respond(change.outcomes)
+
+        self.ask(context, change, answer, timeout_ms, until=until)
+        return None
+
+    def wait(self, asked: Asked, deadline_ms: int) -> None:
+        """Answer when a change has ended that the store was asked for already."""
+        operation = ChangeOperation(deadline_ms, asked)
+        asked.context.operation = operation
+        self.watch(operation, asked.keys)
+
+    # -- what the store tells
+
+    def on_applied(
+        self, version: int, records: list[MetadataRecord], change: Change | None
+    ) -> None:
+        """Host what the records say, and wake whoever waits for it."""
+        for record in records:
+            self._hosting.react(record)
+            if isinstance(record, TopicRemoved):
+                self.touch(REMOVALS)
+        if change is not None:
+            self.touch(change)
+
+    def on_refused(self, change: Change) -> None:
+        """Wake whoever waits for a change that is not kept."""
+        self._hosting.on_refused(change)
+        self.touch(change)

@@ -1,0 +1,79 @@
+"""The cluster as clients are told of it: brokers, controller, endpoints, what a client may do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from tarry.base.settings import Settings
+from tarry.broker.topics import Topics
+from tarry.cluster.state import ClusterState
+
+# Sets of operations as bits by Kafka's numbers (KIP-430).  Without access control everything
+# that the resource knows is allowed.
+# On a topic: READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+TOPIC_OPERATIONS: Final = sum(1 << operation for operation in (3, 4, 5, 6, 7, 8, 10, 11))
+# On the cluster: CREATE, ALTER, DESCRIBE, CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS,
+# IDEMPOTENT_WRITE.
+CLUSTER_OPERATIONS: Final = sum(1 << operation for operation in (5, 7, 8, 9, 10, 11, 12))
+# On a group: READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS.
+GROUP_OPERATIONS: Final = sum(1 << operation for operation in (3, 6, 8, 10, 11))
+# The client did not ask.
+OPERATIONS_NOT_ASKED: Final = -(2**31)
+
+
+class BrokerEndpoint(NamedTuple):
+    """A broker as a client reaches it."""
+
+    broker_id: int
+    host: str
+    port: int
+    rack: str | None
+
+
+class ClusterView:
+    """The members of the cluster, of which this broker is the only one.
+
+    `endpoints` gives a broker's address by listener: a client is told the address that belongs to
+    the listener through which the client came.
+    """
+
+    def __init__(
+        self,
+        state: ClusterState,
+        settings: Settings,
+        endpoints: Mapping[str, tuple[str, int]],
+        topics: Topics,
+    ) -> None:
+        self.state = state
+        self._settings = settings
+        self._endpoints = endpoints
+        self._topics = topics
+
+    @property
+    def broker_ids(self) -> list[int]:
+        """The ids of the brokers that serve."""
+        return [self._settings.node_id]
+
+    @property
+    def controller_id(self) -> int:
+        """The id of the broker that clients take for the controller: the least that serves."""
+        return self.broker_ids[0]
+
+    def brokers(self, listener: str) -> list[BrokerEndpoint]:
+        """Return the brokers that serve, as a client of this listener reaches them."""
+        return [self.endpoint(broker_id, listener) for broker_id in self.broker_ids]
+
+    def endpoint(self, broker_id: int, listener: str) -> BrokerEndpoint:
+        """Return one of `broker_ids` as a client of this listener reaches it."""
+        host, port = self._endpoints[listener]
+        return BrokerEndpoint(broker_id, host, port, self._settings.broker_rack)
+
+    def offline_replicas(self, topic: str, index: int) -> list[int]:
+        """Return this broker's id if its replica is damaged, which is read up to its flaw only.
+
+        Clients show this field of Kafka's and do not choose brokers by it.
+        """
+        partition = self._topics.partition(topic, index)
+        is_damaged = partition is not None and partition.log.flaw_offset >= 0
+        return [self._settings.node_id] if is_damaged else []

@@ -1,0 +1,233 @@
+"""What this broker does when metadata were applied: host topics, change them, give them up."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Protocol
+
+from tarry.base.doors import Random
+from tarry.base.errors import FlushFailed, StorageError
+from tarry.base.settings import Settings
+from tarry.broker.flushes import Flushes
+from tarry.broker.metadata.removals import Removals, partition_directory
+from tarry.broker.metadata.retries import Retries
+from tarry.broker.topics import Topics
+from tarry.cluster.change import Change
+from tarry.cluster.dynamic_settings import take_over_changes
+from tarry.cluster.records import (
+    BrokerConfigChanged,
+    ConfigChanged,
+    MetadataRecord,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+from tarry.cluster.state import ClusterState, DeletedTopic, TopicState
+from tarry.cluster.topic_names import is_internal
+from tarry.cluster.topic_settings import log_config, topic_value
+from tarry.log.config import LogConfig
+from tarry.log.logs import Logs
+from tarry.partition.producers import ProducerStates
+from tarry.partition.state import Partition, ProducerListener
+from tarry.partition.topic import HostedTopic
+
+
+class HostingListener(Protocol):
+    """What hears of topics that come and go here."""
+
+    def on_hosted(self, hosted: HostedTopic) -> None:
+        """The topic has its logs, or more of them than before."""
+
+    def on_given_up(self, hosted: HostedTopic) -> None:
+        """The topic was deleted, and its logs are closed."""
+
+
+class Hosting:
+    """Keeps the hosted topics and their directories in step with the cluster's state."""
+
+    def __init__(
+        self,
+        state: ClusterState,
+        settings: Settings,
+        topics: Topics,
+        logs: Logs,
+        flushes: Flushes,
+        *,
+        removals: Removals,
+        retries: Retries,
+        random: Random,
+        listener: HostingListener,
+        on_closed: Callable[[Partition], None],
+        fail: Callable[[str], None],
+    ) -> None:
+        self._state = state
+        self._settings = settings
+        self._topics = topics
+        self._logs = logs
+        self._flushes = flushes
+        self._removals = removals
+        self._retries = retries
+        self._random = random
+        self._listener = listener
+        self._on_closed = on_closed
+        self._fail = fail
+
+    def react(self, record: MetadataRecord) -> None:
+        """Do what an applied record asks of this broker; the state may be further already."""
+        if isinstance(record, TopicCreated):
+            topic = self._state.topic_by_id(record.topic_id)
+            if topic is not None:
+                self._make(topic, HostedTopic(topic.name, topic.topic_id))
+        elif isinstance(record, TopicDeleted):
+            deleted = self._state.deleted_topics.get(record.topic_id)
+            if deleted is not None:
+                self._give_up(deleted)
+        elif isinstance(record, PartitionsAdded):
+            topic = self._state.topic_by_id(record.topic_id)
+            hosted = self._topics.with_id(record.topic_id)
+            # Deleted since; or not hosted yet: then its logs are all made together.
+            if topic is not None and hosted is not None:
+                self._make(topic, hosted)
+        elif isinstance(record, ConfigChanged):
+            self._reconfigure_topic(record.topic_id)
+        elif isinstance(record, BrokerConfigChanged):
+            self.reconfigure_broker()
+
+    def on_refused(self, change: Change) -> None:
+        """Try again what this broker itself wanted to change."""
+        self._removals.on_refused(change)
+
+    # -- topics that come
+
+    def begin(self) -> None:
+        """Host the topics of the state, at start; and finish the deletions that a crash ended.
+
+        A `StorageError` refuses the start: opened later, a log would be taken for one that nothing
+        is known of, and what was durable for what is not.
+        """
+        # Deletions come first, so that no directory has two owners.
+        for deleted in list(self._state.deleted_topics.values()):
+            self._removals.remove(deleted)
+        self._removals.remove_leftovers()
+        for topic in self._state.topics.values():
+            self._host(topic, HostedTopic(topic.name, topic.topic_id))
+        self._logs.settle()
+        for partition in self._topics.partitions():
+            partition.begin_after_recovery()
+        for hosted in self._topics.all():
+            self._listener.on_hosted(hosted)
+
+    def _make(self, topic: TopicState, hosted: HostedTopic) -> None:
+        """Make the logs of a new topic; what the disk refuses is tried again."""
+        try:
+            self._host(topic, hosted)
+        except FlushFailed:
+            raise
+        except StorageError as error:
+            # The topic is there, only its directories are not: clients are told to try again.
+            self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
+            # What is open already stays: opened anew it would not be known as new, and its name
+            # would never be flushed.
+            self._retries.later(partial(self._make_again, hosted))
+        else:
+            self._listener.on_hosted(hosted)
+
+    def _make_again(self, hosted: HostedTopic) -> None:
+        topic = self._state.topic_by_id(hosted.topic_id)
+        if topic is None:
+            self._close(hosted)
+            return
+        try:
+            self._make(topic, hosted)
+        except FlushFailed as error:
+            self._fail(str(error))
+
+    def _host(self, topic: TopicState, hosted: HostedTopic) -> None:
+        """Open the logs of the replicas that are this broker's and that `hosted` has not yet."""
+        hosted.is_internal = is_internal(topic.name)
+        expiration_ms = self._settings.producer_id_expiration_ms
+        for index, row in enumerate(topic.partitions):
+            if index in hosted.partitions or self._settings.node_id not in row.replicas:
+                continue
+            producers = ProducerStates(expiration_ms)
+            log = self._logs.open(
+                partition_directory(topic.name, index),
+                topic.topic_id,
+                log_config(topic.configs, self._settings, self._random),
+                ProducerListener(producers),
+            )
+            partition = Partition(topic.name, topic.topic_id, index, log, producers)
+            self._choose_flush(partition)
+            partition.lead(row.leader_id, row.leader_epoch, row.replicas, row.isr)
+            hosted.partitions[index] = partition
+        self._topics.add(hosted)
+
+    # -- settings
+
+    def _reconfigure_topic(self, topic_id: bytes) -> None:
+        """Let a topic's logs follow its settings without a restart."""
+        topic = self._state.topic_by_id(topic_id)
+        hosted = self._topics.with_id(topic_id)
+        if topic is not None and hosted is not None:
+            self._reconfigure(topic, hosted, {})
+
+    def reconfigure_broker(self) -> None:
+        """Let every topic follow the broker's settings, which stand behind its own."""
+        take_over_changes(self._settings, self._state)
+        expiration_ms = self._settings.producer_id_expiration_ms
+        made: dict[tuple[tuple[str, str], ...], LogConfig] = {}
+        for hosted in self._topics.all():
+            topic = self._state.topic_by_id(hosted.topic_id)
+            if topic is None:
+                continue
+            self._reconfigure(topic, hosted, made)
+            for partition in hosted.partitions.values():
+                partition.producers.expiration_ms = expiration_ms
+
+    def _reconfigure(
+        self,
+        topic: TopicState,
+        hosted: HostedTopic,
+        made: dict[tuple[tuple[str, str], ...], LogConfig],
+    ) -> None:
+        """`made`: what settings came to already, so that ten thousand topics are soon done."""
+        settings, configs = self._settings, topic.configs
+        has_jitter = topic_value("segment.jitter.ms", configs, settings) != 0
+        key = tuple(configs.items())
+        config = made.get(key)
+        if config is None:
+            config = log_config(configs, settings)
+            made[key] = config
+        for partition in hosted.partitions.values():
+            if has_jitter:
+                # Each log has its own, so that not all of them roll at once.
+                config = log_config(configs, settings, self._random)
+            partition.reconfigure(config)
+            self._choose_flush(partition)
+
+    def _choose_flush(self, partition: Partition) -> None:
+        was_flushed_at_once = partition.is_flushed_at_once
+        partition.is_flushed_at_once = (
+            self._settings.flush_policy == "commit" or partition.config.flush_messages == 1
+        )
+        if partition.is_flushed_at_once and not was_flushed_at_once:
+            # What was written and not flushed may be waited for from now on.
+            self._flushes.dirty[partition] = None
+
+    # -- topics that go
+
+    def _give_up(self, deleted: DeletedTopic) -> None:
+        """Close the logs of a deleted topic, wake whoever waits for it, remove its directories."""
+        hosted = self._topics.remove(deleted.topic_id)
+        if hosted is not None:
+            self._close(hosted)
+            for partition in hosted.partitions.values():
+                self._on_closed(partition)
+            self._listener.on_given_up(hosted)
+        self._removals.remove(deleted)
+
+    def _close(self, hosted: HostedTopic) -> None:
+        for partition in hosted.partitions.values():
+            partition.is_closed = True
+            self._logs.forget(partition.log)

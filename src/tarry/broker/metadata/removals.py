@@ -1,0 +1,103 @@
+"""Directories of deleted topics on their way out.
+
+They are renamed first and removed outside the turn.  When the renames are durable a record says
+so, which frees the topic's name; until then a restart finishes the deletion.
+"""
+
+from __future__ import annotations
+
+import logging
+from functools import partial
+from typing import Final
+
+from tarry.base.errors import StorageError
+from tarry.broker.flushes import Flushes
+from tarry.broker.metadata.retries import Retries
+from tarry.broker.topics import Topics
+from tarry.cluster.change import Change
+from tarry.cluster.state import DeletedTopic
+from tarry.cluster.store import MetadataStore
+from tarry.cluster.topic_decisions import RemoveTopic
+from tarry.log.logs import Logs
+
+logger = logging.getLogger("tarry.broker")
+
+# A directory of this name was given up; nothing else gets it.
+DELETED_SUFFIX: Final = "-delete"
+
+
+def partition_directory(topic: str, index: int) -> str:
+    """Return Kafka's name for the directory of a partition."""
+    return f"{topic}-{index}"
+
+
+def deleted_directory(topic: str, index: int, topic_id: bytes) -> str:
+    """Return the name under which a deleted partition waits for its removal.
+
+    The topic's name is cut so that the whole stays a file name; the id keeps it unique.
+    """
+    return f"{topic[:180]}-{index}.{topic_id.hex()}{DELETED_SUFFIX}"
+
+
+class Removals:
+    """Renames and removes the directories of deleted topics; what the disk refuses comes later."""
+
+    def __init__(
+        self,
+        store: MetadataStore,
+        topics: Topics,
+        logs: Logs,
+        flushes: Flushes,
+        retries: Retries,
+    ) -> None:
+        self._store = store
+        self._topics = topics
+        self._logs = logs
+        self._flushes = flushes
+        self._retries = retries
+
+    def remove_leftovers(self) -> None:
+        """At start: remove given-up directories whose removal a power loss undid."""
+        disk = self._logs.disk
+        for path in disk.paths():
+            if path.endswith(f"{DELETED_SUFFIX}/"):
+                disk.begin_remove(path[:-1])
+
+    def remove(self, deleted: DeletedTopic) -> None:
+        """Rename and remove what is left of a deleted topic; harmless if nothing is."""
+        try:
+            self._remove(deleted)
+        except StorageError as error:
+            # Its name stays taken until the directories are away.
+            self._logs.trouble.report(f"topic {deleted.name} cannot be removed yet", error)
+            self._retries.later(partial(self._remove_again, deleted))
+
+    def on_refused(self, change: Change) -> None:
+        """Record later that the directories of a topic are gone."""
+        if isinstance(change, RemoveTopic):
+            again = RemoveTopic(change.topic_id)
+            self._retries.later(partial(self._store.change, again))
+
+    def _remove_again(self, deleted: DeletedTopic) -> None:
+        if deleted.topic_id in self._store.state.deleted_topics:
+            self.remove(deleted)
+
+    def _remove(self, deleted: DeletedTopic) -> None:
+        disk = self._logs.disk
+        renamed: list[str] = []
+        is_recreated = deleted.name in self._topics
+        for index in range(deleted.partition_count):
+            directory = partition_directory(deleted.name, index)
+            away = deleted_directory(deleted.name, index, deleted.topic_id)
+            if not is_recreated and disk.exists(directory):
+                disk.rename(directory, away)
+            if disk.exists(away):
+                renamed.append(away)
+        flush_id = disk.begin_flush([], [""])
+        self._flushes.then(flush_id, partial(self._on_renamed, deleted.topic_id))
+        for away in renamed:
+            disk.begin_remove(away)
+        logger.debug("topic %s: %d directories are being removed", deleted.name, len(renamed))
+
+    def _on_renamed(self, topic_id: bytes, flush_id: int) -> None:
+        self._store.change(RemoveTopic(topic_id))

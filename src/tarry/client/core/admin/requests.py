@@ -1,0 +1,211 @@
+"""Requests of an administrator: what each question of a face asks, and what its answer means.
+
+Arguments are checked before anything is asked; an error of the whole question is raised.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from tarry.client.core.admin.calls import (
+    RESOURCE_BROKER,
+    RESOURCE_TOPIC,
+    ApiVersions,
+    ClusterDescription,
+    ConfigEntry,
+    CreateTopics,
+    DeleteTopics,
+    DescribeCluster,
+    DescribeConfigs,
+    NewTopic,
+    TopicList,
+    TopicOutcome,
+)
+from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
+from tarry.client.core.admin.groups import (
+    GroupDescription,
+    GroupOutcome,
+    ListedGroup,
+    delete_groups,
+    describe_groups,
+    list_groups,
+)
+from tarry.client.core.admin.log_dirs import LogDirectory, describe_log_dirs
+from tarry.client.core.admin.memory import GroupMemory, recall_group
+from tarry.client.core.admin.offsets import (
+    PartitionErrors,
+    commit_offsets,
+    delete_offsets,
+    fetch_offsets,
+)
+from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
+from tarry.client.core.arguments import names_of, offsets_of, places_of
+from tarry.client.core.connections import Connections
+from tarry.client.core.group.assignment.consumer_protocol import Place
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.metadata import Topic, refusal_text
+from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.link.errand import A, Call, Steps
+from tarry.link.errors import ClientError
+from tarry.link.versions import VersionTable
+
+K = TypeVar("K")
+
+
+class AdminRequests:
+    """The steps of each question, for `AdminCore.begin_errand`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    # --- Topics
+
+    def list_topics(self) -> Steps[list[Topic]]:
+        return _result_of(TopicList(None))
+
+    def describe_topics(self, names: Iterable[str]) -> Steps[list[Topic]]:
+        return _described(names_of("describe_topics", names))
+
+    def find_topics(self, names: Iterable[str]) -> Steps[dict[str, Topic]]:
+        return _found(list(dict.fromkeys(names_of("find_topics", names))))
+
+    def create_topics(
+        self, topics: Iterable[NewTopic], *, validate_only: bool
+    ) -> Steps[list[TopicOutcome]]:
+        return _result_of(CreateTopics(list(topics), validate_only=validate_only))
+
+    def delete_topics(self, names: Iterable[str]) -> Steps[list[TopicOutcome]]:
+        return _result_of(DeleteTopics(names_of("delete_topics", names)))
+
+    def create_partitions(
+        self, topic: str, count: int, assignment: list[list[int]] | None, *, validate_only: bool
+    ) -> Steps[TopicOutcome]:
+        call = CreatePartitions(topic, count, assignment, validate_only=validate_only)
+        return _result_of(call)
+
+    def delete_records(self, offsets: Mapping[Place, int]) -> Steps[DeletedRecords]:
+        return delete_records(self._connections, dict(offsets))
+
+    # --- Settings
+
+    def describe_topic_configs(self, topic: str, *, explain: bool) -> Steps[list[ConfigEntry]]:
+        return _result_or_error_of(DescribeConfigs(RESOURCE_TOPIC, topic, explain=explain))
+
+    def describe_broker_configs(
+        self, broker_id: int | None, *, explain: bool
+    ) -> Steps[list[ConfigEntry]]:
+        call = DescribeConfigs(RESOURCE_BROKER, _name_of(broker_id), explain=explain)
+        return _result_or_error_of(call)
+
+    def change_topic_configs(
+        self, topic: str, changes: Iterable[ConfigChange], *, validate_only: bool
+    ) -> Steps[None]:
+        call = ChangeConfigs(RESOURCE_TOPIC, topic, list(changes), validate_only=validate_only)
+        return _result_or_error_of(call)
+
+    def change_broker_configs(
+        self, broker_id: int | None, changes: Iterable[ConfigChange], *, validate_only: bool
+    ) -> Steps[None]:
+        name = _name_of(broker_id)
+        call = ChangeConfigs(RESOURCE_BROKER, name, list(changes), validate_only=validate_only)
+        return _result_or_error_of(call)
+
+    # --- Groups
+
+    def list_groups(self, states: Iterable[str], types: Iterable[str]) -> Steps[list[ListedGroup]]:
+        return list_groups(self._connections, list(states), list(types))
+
+    def describe_groups(
+        self, group_ids: Iterable[str]
+    ) -> Steps[dict[str, GroupDescription | ClientError]]:
+        return describe_groups(self._connections, names_of("describe_groups", group_ids))
+
+    def delete_groups(self, group_ids: Iterable[str]) -> Steps[list[GroupOutcome]]:
+        return _outcomes(delete_groups(self._connections, names_of("delete_groups", group_ids)))
+
+    def group_memory(self, group_id: str) -> Steps[GroupMemory | None]:
+        return _of_group(recall_group(self._connections, group_id), group_id)
+
+    def group_offsets(
+        self, group_ids: Iterable[str], places: Iterable[Place] | None
+    ) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
+        wanted = None if places is None else places_of("group_offsets", places)
+        return fetch_offsets(self._connections, names_of("group_offsets", group_ids), wanted)
+
+    def commit_group_offsets(
+        self, group_id: str, offsets: Mapping[Place, int]
+    ) -> Steps[PartitionErrors]:
+        wanted = offsets_of("commit_group_offsets", offsets)
+        return _of_group(commit_offsets(self._connections, group_id, wanted), group_id)
+
+    def delete_group_offsets(
+        self, group_id: str, places: Iterable[Place]
+    ) -> Steps[PartitionErrors]:
+        wanted = places_of("delete_group_offsets", places)
+        return _of_group(delete_offsets(self._connections, group_id, wanted), group_id)
+
+    # --- The cluster
+
+    def describe_cluster(self) -> Steps[ClusterDescription]:
+        return _result_of(DescribeCluster())
+
+    def api_versions(self, broker_id: int | None) -> Steps[VersionTable]:
+        return _result_of(ApiVersions() if broker_id is None else ApiVersions(broker_id))
+
+    def describe_log_dirs(
+        self, topics: Mapping[str, Sequence[int]] | None
+    ) -> Steps[list[LogDirectory]]:
+        return describe_log_dirs(self._connections, topics)
+
+
+def _name_of(broker_id: int | None) -> str:
+    return "" if broker_id is None else str(broker_id)
+
+
+def _result_of(call: Call[Any, A]) -> Steps[A]:
+    """Make one call for its result."""
+    yield [call]
+    if call.error is not None:
+        raise call.error
+    return call.result
+
+
+def _result_or_error_of(call: Call[Any, A | ClientError]) -> Steps[A]:
+    """Make one call for its result, which may be an error that repeating does not change."""
+    result = yield from _result_of(call)
+    if isinstance(result, ClientError):
+        raise result
+    return result
+
+
+def _described(names: list[str]) -> Steps[list[Topic]]:
+    topics = yield from _result_of(TopicList(names))
+    for topic in topics:
+        if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
+            raise UnknownTopic(f"topic {topic.name!r} does not exist")
+        if topic.error_code != NONE:
+            raise BrokerError(topic.error_code, refusal_text(topic.name, topic.error_code))
+    return topics
+
+
+def _found(names: list[str]) -> Steps[dict[str, Topic]]:
+    if not names:
+        return {}
+    topics = yield from _result_of(TopicList(names))
+    return {topic.name: topic for topic in topics if topic.partitions}
+
+
+def _outcomes(steps: Steps[dict[str, ClientError | None]]) -> Steps[list[GroupOutcome]]:
+    outcomes = yield from steps
+    return [GroupOutcome(*item) for item in outcomes.items()]
+
+
+def _of_group(steps: Steps[dict[str, A | ClientError]], group_id: str) -> Steps[A]:
+    """Return the answer about the one group that was asked for."""
+    answers = yield from steps
+    answer = answers[group_id]
+    if isinstance(answer, ClientError):
+        raise answer
+    return answer

@@ -1,0 +1,1 @@
+"""Offsets of a group: what it committed, and what a member commits."""
