@@ -22,7 +22,9 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
-from tarry.group.decision import PENDING_MEMBERS_MAX
+from tarry.group.decision import (
+    PENDING_MEMBERS_MAX,
+)
 from tarry.protocol import api_keys
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -39,7 +41,10 @@ from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from tarry.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from tarry.simulation.by_hand import BrokerByHand
 
 # The longest text that a record of a group can hold.
@@ -455,3 +460,31 @@ def test_a_find_of_nothing_finds_nothing() -> None:
     answer = user.request(FindCoordinatorResponse, api_keys.FIND_COORDINATOR, 6, request)
 
     assert answer.coordinators == []
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, errors.UNKNOWN_MEMBER_ID), (3, errors.NONE)])
+def test_who_leaves_a_group_that_is_not_there_is_told_so_as_a_member(
+    version: int, code: int
+) -> None:
+    user = GroupUser(group_broker())
+    request = LeaveGroupRequest(READERS)
+    if version < 3:
+        request.member_id = "m"
+    else:
+        request.members = [MemberIdentity("m", None), MemberIdentity("", "i")]
+
+    answer = user.request(LeaveGroupResponse, api_keys.LEAVE_GROUP, version, request)
+
+    assert answer.error_code == code
+    told = [(each.member_id, each.group_instance_id, each.error_code) for each in answer.members]
+    unknown = errors.UNKNOWN_MEMBER_ID
+    assert told == ([("m", None, unknown), ("", "i", unknown)] if version >= 3 else [])
+
+
+def test_a_sync_that_must_name_its_protocol_and_does_not_is_refused() -> None:
+    user = GroupUser(group_broker())
+    request = SyncGroupRequest(READERS, 1, "m", protocol_type="consumer")
+
+    answer = user.request(SyncGroupResponse, api_keys.SYNC_GROUP, 5, request)
+
+    assert answer.error_code == errors.INCONSISTENT_GROUP_PROTOCOL
