@@ -81,7 +81,7 @@ pytestmark = [pytest.mark.interpreted, pytest.mark.process, pytest.mark.slow]
 
 def search(workload: str, name: str) -> str:
     """The seed and the sentence that the search prints."""
-    program = Path(__file__).with_name(PROGRAMS[workload])
+    program = Path(__file__).parents[1] / "support" / "simulation" / PROGRAMS[workload]
     done = subprocess.run(
         [sys.executable, str(program), name, str(SEEDS[workload])],
         env={**os.environ, "TARRY_PURE": "1"},

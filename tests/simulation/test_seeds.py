@@ -10,15 +10,15 @@ import pytest
 
 from tarry.simulation.run import run_seed
 
-SEEDS = {"records": 200, "groups": 300}
+SEEDS = {"records": 200, "groups": 300, "clients": 100, "members": 100}
 BLOCK = 20
 
 BLOCKS = [(workload, first) for workload in SEEDS for first in range(1, SEEDS[workload] + 1, BLOCK)]
 
 DIGESTS = """
-from tarry.simulation.run import run_seed
+from tarry.simulation.run import WORKLOADS, run_seed
 for seed in range(1, 5):
-    print(seed, run_seed(seed).digest, run_seed(seed, workload="groups").digest)
+    print(seed, *(run_seed(seed, workload=name).digest for name in WORKLOADS))
 """
 
 

@@ -6,7 +6,7 @@ import random
 
 from tarry.base.turn import Turn
 from tarry.log.config import LogConfig
-from tarry.log.recovery.recovery import open_log
+from tarry.log.logs import Logs
 from tarry.partition.leader import AppendResult, append_as_leader
 from tarry.partition.producers import ProducerStates
 from tarry.partition.state import Partition, ProducerListener
@@ -57,7 +57,10 @@ class PartitionScene:
     def open(self) -> None:
         """Recover the partition from the disk and lead it."""
         producers = ProducerStates(EXPIRATION_MS)
-        log = open_log(self.disk, "orders-0", self.config, ProducerListener(producers), None, False)
+        logs = Logs(self.disk)
+        logs.load()
+        log = logs.open("orders-0", bytes(16), self.config, ProducerListener(producers))
+        logs.settle()
         self.partition = Partition("orders", bytes(16), 0, log, producers)
         self.partition.lead(LEADER, 0, [LEADER], [LEADER])
 

@@ -117,7 +117,7 @@ class Broker:
         self.flushes = Flushes(self.disk, logs.trouble, self.probe)
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
-        self.coordinator = self.parts.add(
+        self.groups = self.parts.add(
             GroupCoordinator(
                 GroupContext(
                     self.this_turn, self.timer, self.flushes, settings, self.probe, self.cluster
@@ -125,7 +125,7 @@ class Broker:
             )
         )
         self.coordinators = Coordinators()
-        self.coordinators.register(self.coordinator)
+        self.coordinators.register(self.groups)
         self.record_deletions = self.parts.add(
             RecordDeletions(self.this_turn, self.timer, self.parts)
         )

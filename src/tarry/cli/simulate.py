@@ -24,7 +24,7 @@ Examples:
 """
 
 # The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
-WORKLOADS = ("records", "groups")
+WORKLOADS = ("records", "groups", "clients", "members")
 
 
 class SeedRange(click.ParamType[range]):
@@ -58,7 +58,7 @@ class SeedRange(click.ParamType[range]):
     type=click.Choice(WORKLOADS),
     default="records",
     show_default=True,
-    help="Producers and readers, or members of groups.",
+    help="Clients written for the test: records, groups. Tarry's own: clients, members of groups.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:

@@ -20,7 +20,7 @@ TLS_HANDSHAKE: Final = b"\x16\x03"
 
 
 class FrameSplitter:
-    """Gives whole frames without their length; keeps what is not whole yet."""
+    """Cutter of a stream into whole frames; keeps what is not whole yet."""
 
     def __init__(self) -> None:
         self._parts: list[bytes] = []
@@ -28,7 +28,7 @@ class FrameSplitter:
         self._wanted = 4
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The frames that are whole now, in order."""
+        """Return the frames that are whole now, in order, without their lengths."""
         self._size += len(data)
         if self._size < self._wanted:
             self._parts.append(data)

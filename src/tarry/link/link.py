@@ -81,7 +81,7 @@ class Link:
 
     @property
     def in_flight(self) -> int:
-        """Requests that were given to this connection and have no answer yet."""
+        """Count of requests that were given to this link and have no answer yet."""
         return len(self._in_flight) + len(self._waiting)
 
     def is_in_backoff(self, now_ms: int) -> bool:
@@ -134,7 +134,7 @@ class Link:
         self.owner.put(Send(self.connection_id, frame))
 
     def _version_for(self, exchange: Exchange[Any]) -> int:
-        """The newest version that both sides know and that the request can be said in."""
+        """Return the newest version that both sides know and that can say the request."""
         ours = api_keys.APIS[exchange.api_key]
         theirs = self.versions.get(exchange.api_key)
         if theirs is None:
@@ -161,7 +161,7 @@ class Link:
         self.owner.tasks.schedule(self._setup_deadline, now_ms + timeout_ms)
 
     def _go_on(self, now_ms: int) -> None:
-        """A pause is over: connect again, or send what a throttle held back."""
+        """Connect again, or send what a throttle held back: a pause is over."""
         if self.state == DISCONNECTED and self._waiting:
             self._begin(now_ms)
         elif self.state == READY:
@@ -277,7 +277,7 @@ class Link:
         self.fail(error, now_ms)
 
     def fail(self, error: ClientError, now_ms: int) -> None:
-        """The connection is gone: everything that it owed fails, oldest first."""
+        """Fail everything that the connection owed, oldest first: it is gone."""
         was_ready = self.state == READY
         self.state = DISCONNECTED
         self.last_error = str(error)
@@ -304,7 +304,7 @@ class Link:
         self.owner.on_lost(self, now_ms)
 
     def _check_deadlines(self, now_ms: int) -> None:
-        """Only the earliest deadline is armed; the others are looked at when it is due."""
+        """Close the connection if an answer is late, and arm the next deadline."""
         for exchange in self._in_flight:
             if exchange.deadline_ms <= now_ms:
                 name = api_keys.APIS[exchange.api_key].name

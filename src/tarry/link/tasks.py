@@ -1,4 +1,4 @@
-"""Tasks: what the client does at a time, on the project's timing wheel.
+"""Tasks: what the side that asks does at a time, on the project's timing wheel.
 
 A task is made once by its owner and then armed, moved and disarmed in place: one entry for the
 heartbeat, one for the refresh, one for each connection's deadline, and never a second one.
@@ -13,7 +13,7 @@ from tarry.timer.wheel import TimingWheel
 
 
 class Task(TimerEntry):
-    """Calls `run(now_ms)` when due; armed anew by whoever wants it again."""
+    """Entry that calls `run(now_ms)` when due; armed anew by whoever wants it again."""
 
     __slots__ = ("is_armed", "run")
 
@@ -24,7 +24,7 @@ class Task(TimerEntry):
 
 
 def wake_up() -> Task:
-    """A task that does nothing: the turn that it brings about does what has become possible."""
+    """Return a task that does nothing: its turn does what has become possible."""
     return Task(_nothing)
 
 
@@ -33,7 +33,7 @@ def _nothing(now_ms: int) -> None:
 
 
 class Tasks:
-    """The tasks of one core, in order of their deadlines."""
+    """Tasks of one core, in order of their deadlines."""
 
     def __init__(self, now_ms: int) -> None:
         self._wheel = TimingWheel(now_ms)
@@ -46,7 +46,7 @@ class Tasks:
             self._due.append(task)
 
     def schedule_earlier(self, task: Task, deadline_ms: int) -> None:
-        """The same, unless the task is armed for this time or an earlier one."""
+        """Arm the task, unless it is armed for this time or an earlier one."""
         if not task.is_armed or deadline_ms < task.deadline_ms:
             self.schedule(task, deadline_ms)
 
@@ -67,7 +67,7 @@ class Tasks:
                 task.run(now_ms)
 
     def next_due_ms(self) -> int | None:
-        """When `advance` has something to do next; None: nothing is armed."""
+        """Return when `advance` has something to do next; None: nothing is armed."""
         if self._due:
             return self._wheel.current_ms
         return self._wheel.next_due_ms()

@@ -7,16 +7,16 @@ from functools import partial
 
 from tarry.simulation import faults
 from tarry.simulation.broker_node import BrokerNode
-from tarry.simulation.clients.simulated_client import SimulatedClient
+from tarry.simulation.connection import ClientSocket
 from tarry.simulation.faults import Fault
 
 
 class FaultInjector:
     """Faults of one node's plan, each at its time, until the node is healed."""
 
-    def __init__(self, node: BrokerNode, clients: Callable[[], list[SimulatedClient]]) -> None:
+    def __init__(self, node: BrokerNode, sockets: Callable[[], list[ClientSocket]]) -> None:
         self._node = node
-        self._clients = clients
+        self._sockets = sockets
         self._ways: dict[str, Callable[[Fault], None]] = {
             faults.POWER: self._lose,
             faults.KILL: self._lose,
@@ -107,10 +107,10 @@ class FaultInjector:
     def _slow_down(self, fault: Fault) -> None:
         node = self._node
         node.network.conditions.window_bytes = 64
-        for client in self._clients():
-            if client.socket is not None and node.random.randrange(2) == 0:
-                client.socket.stop_reading()
-                node.clock.after(fault.number, client.socket.resume_reading)
+        for socket in self._sockets():
+            if node.random.randrange(2) == 0:
+                socket.stop_reading()
+                node.clock.after(fault.number, socket.resume_reading)
 
     def _damage_answers(self, fault: Fault) -> None:
         self._node.network.damages_due += fault.number

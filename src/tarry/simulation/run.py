@@ -7,6 +7,7 @@ import traceback
 from typing import Final
 
 from tarry.simulation.groups.workload import GroupsWorkload
+from tarry.simulation.product.workload import ClientsWorkload, MembersWorkload
 from tarry.simulation.records.workload import RecordsWorkload
 from tarry.simulation.trace import Trace
 from tarry.simulation.workload import MakeWorkload
@@ -14,7 +15,12 @@ from tarry.simulation.workload_run import WorkloadRun
 from tarry.simulation.world import World
 
 # By the name that `run_seed` takes.
-WORKLOADS: Final[dict[str, MakeWorkload]] = {"records": RecordsWorkload, "groups": GroupsWorkload}
+WORKLOADS: Final[dict[str, MakeWorkload]] = {
+    "records": RecordsWorkload,
+    "groups": GroupsWorkload,
+    "clients": ClientsWorkload,
+    "members": MembersWorkload,
+}
 
 
 class SeedOutcome:

@@ -10,9 +10,10 @@ from collections.abc import Callable
 from random import Random
 
 from tarry.broker.broker import Broker
+from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
-from tarry.simulation.disk import SimulatedDisk
+from tarry.simulation.connection import ClientSocket
 from tarry.simulation.faults import FaultPlan
 
 
@@ -28,8 +29,8 @@ class Workload:
         # The purgatories that need not be empty then.
         self.waits_at_rest: tuple[str, ...] = ()
 
-    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
-        """Take the context of the run and the broker's disk."""
+    def prepare(self, context: RunContext, node: BrokerNode) -> None:
+        """Take the context of the run and the broker's node."""
         raise NotImplementedError
 
     def begin(self) -> None:
@@ -37,8 +38,12 @@ class Workload:
         raise NotImplementedError
 
     def clients(self) -> list[SimulatedClient]:
-        """Return all clients that have a connection, in a fixed order."""
+        """Return all simulated clients, in a fixed order."""
         raise NotImplementedError
+
+    def sockets(self) -> list[ClientSocket]:
+        """Return the connections of all clients, in a fixed order."""
+        return [client.socket for client in self.clients() if client.socket is not None]
 
     def is_done(self, broker: Broker) -> bool:
         """True once everybody has brought to an end what was under way when all healed."""

@@ -35,12 +35,12 @@ class WorkloadRun(NodeObserver):
         self.context = RunContext(
             self.node.clock, self.node.network, self.world.random, self.world.trace
         )
-        self.workload.prepare(self.context, self.node.disk)
+        self.workload.prepare(self.context, self.node)
         self._history = self.context.history
         self._history.unclean_lives = self.node.unclean_lives
         self.node.violations = self._history.violations
         self._liveness = LivenessChecker(self._history)
-        self._injector = FaultInjector(self.node, self.workload.clients)
+        self._injector = FaultInjector(self.node, self.workload.sockets)
 
     def run(self) -> list[str]:
         """Let it happen."""
@@ -73,9 +73,8 @@ class WorkloadRun(NodeObserver):
         self.node.note("all heals")
         self.context.is_quiet = True
         self.node.heal()
-        for client in self.workload.clients():
-            if client.socket is not None:
-                client.socket.resume_reading()
+        for socket in self.workload.sockets():
+            socket.resume_reading()
         if self.workload.faults.has(faults.READ_FAULT):
             # What could not be read counts as damaged until the next start.
             self.node.lose(faults.KILL)

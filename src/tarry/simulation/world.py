@@ -12,7 +12,11 @@ from random import Random
 from typing import Final, Protocol
 
 from tarry.simulation.clock import Agenda, SimulatedClock
+from tarry.simulation.network import SimulatedNetwork
 from tarry.simulation.trace import Trace
+
+# Host and port.
+Address = tuple[str, int]
 
 # A node that is not running has no turn before the end of time.
 NEVER_MS: Final = 1 << 62
@@ -38,6 +42,8 @@ class World:
         self.random = Random(seed)
         self.agenda = Agenda()
         self.trace = Trace() if trace is None else trace
+        # Where a client that connects to an address arrives.
+        self.networks: dict[Address, SimulatedNetwork] = {}
         self._nodes: list[Node] = []
 
     def add(self, node: Node) -> None:

@@ -9,11 +9,13 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 
-from tarry.broker import lifecycle, routes
-from tarry.broker.apis import produce
+from tarry.base.doors import Event
+from tarry.broker import lifecycle
+from tarry.broker.answers import Answers
+from tarry.broker.apis.produce import ProduceHandler
 from tarry.broker.broker import Broker
 from tarry.broker.connection import Connection
-from tarry.broker.delayed.fetch import DelayedFetch
+from tarry.broker.delayed.fetch import DelayedFetch, Fetches
 from tarry.broker.duties.record_deletions import RecordDeletions
 from tarry.broker.request import RequestContext
 from tarry.cluster.embedded import StoreLog
@@ -34,8 +36,8 @@ from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.history import Place
 from tarry.simulation.disk import SimulatedFile
 from tarry.simulation.network import SimulatedNetwork
+from tarry.simulation.records import reading
 from tarry.simulation.run import run_seed
-from tarry.simulation.workload import reading
 
 
 def acknowledge_before_the_flush() -> None:
@@ -48,8 +50,9 @@ def acknowledge_before_the_flush() -> None:
 def ignore_a_failed_flush() -> None:
     honest = Broker._on_flushed
 
-    def on_flushed(self: Broker, flush_id: int, error: str) -> None:
-        honest(self, flush_id, "")
+    def on_flushed(self: Broker, event: Event) -> None:
+        event.error = ""
+        honest(self, event)
 
     Broker._on_flushed = on_flushed
 
@@ -126,14 +129,14 @@ def trust_the_index_after_a_crash() -> None:
 
 
 def lose_the_wake_up_of_a_fetch() -> None:
-    honest = Broker.touch_keys
+    honest = Fetches.on_moved
 
-    def touch_keys(self: Broker, partition: Partition) -> None:
+    def on_moved(self: Fetches, partition: Partition) -> None:
         honest(self, partition)
         if partition.high_watermark % 4 == 0:
-            self._fetch_keys.pop(partition.key, None)
+            self.touched.pop(partition.key, None)
 
-    Broker.touch_keys = touch_keys
+    Fetches.on_moved = on_moved
 
 
 def answer_a_fetch_only_when_it_expires() -> None:
@@ -248,16 +251,16 @@ def handle_requests_while_one_before_them_waits() -> None:
 
 
 def count_a_produce_without_an_answer_as_done_at_once() -> None:
-    honest = produce.handle
+    honest = ProduceHandler.handle
 
-    def handle(broker: Broker, context: RequestContext, request: ProduceRequest) -> object:
-        answer = honest(broker, context, request)
+    def handle(self: ProduceHandler, context: RequestContext, request: ProduceRequest) -> object:
+        answer = honest(self, context, request)
         if request.acks == 0 and not context.is_answered and not context.connection.is_closed:
             context.respond_nothing()
             context.respond_nothing = lambda: None
         return answer
 
-    routes.produce.handle = handle
+    ProduceHandler.handle = handle
 
 
 def keep_the_place_of_answers_that_have_left() -> None:
@@ -283,23 +286,23 @@ def name_an_epoch_in_which_nothing_was_written() -> None:
 
 
 def keep_what_waits_for_a_lost_connection() -> None:
-    honest = Broker._forget
+    honest = Answers.forget
 
-    def forget(self: Broker, connection: Connection) -> None:
+    def forget(self: Answers, connection: Connection) -> None:
         connection.slots = []
         honest(self, connection)
 
-    Broker._forget = forget
+    Answers.forget = forget
 
 
 def keep_the_watch_of_a_lost_connection() -> None:
-    honest = Broker._forget
+    honest = Answers.forget
 
-    def forget(self: Broker, connection: Connection) -> None:
+    def forget(self: Answers, connection: Connection) -> None:
         connection.watch = None
         honest(self, connection)
 
-    Broker._forget = forget
+    Answers.forget = forget
 
 
 FAULTS: dict[str, Callable[[], None]] = {

@@ -22,7 +22,9 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
-from tarry.group.decision import PENDING_MEMBERS_MAX
+from tarry.group.decision import (
+    PENDING_MEMBERS_MAX,
+)
 from tarry.protocol import api_keys
 from tarry.protocol.messages.find_coordinator import (
     FindCoordinatorRequest,
@@ -39,7 +41,10 @@ from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitRequestTopic,
 )
-from tarry.protocol.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from tarry.protocol.messages.sync_group import (
+    SyncGroupRequest,
+    SyncGroupResponse,
+)
 from tarry.simulation.by_hand import BrokerByHand
 
 # The longest text that a record of a group can hold.
@@ -296,8 +301,8 @@ def test_ids_that_are_asked_for_in_a_loop_are_bounded() -> None:
     user = Member(hand)
     # The same correlation id each time: nobody reads the answers.
     frame = user.client.encode(api_keys.JOIN_GROUP, 9, user.join_request())
-    shard = hand.broker.coordinator.shards[0]
-    purgatory = hand.broker.coordinator.groups.heartbeats
+    shard = hand.broker.groups.shards[0]
+    purgatory = hand.broker.groups.shared.heartbeats
 
     for _ in range(PENDING_MEMBERS_MAX // 500 + 1):
         user.client.send_bytes(frame * 500)
@@ -308,7 +313,7 @@ def test_ids_that_are_asked_for_in_a_loop_are_bounded() -> None:
     assert len(group.heartbeats) == PENDING_MEMBERS_MAX
     assert purgatory.delayed == PENDING_MEMBERS_MAX
     assert purgatory.watched == PENDING_MEMBERS_MAX
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
     pass_time(hand, SESSION_MS)
     assert READERS not in shard.groups.by_id
     assert waiting_in(hand) == {}
@@ -323,7 +328,7 @@ def test_members_of_old_clients_that_join_in_a_loop_are_bounded_by_the_group_s_s
         codes += [answer.error_code for answer in member.answers()]  # type: ignore[attr-defined]
 
     assert codes == [errors.GROUP_MAX_SIZE_REACHED] * 50
-    assert len(hand.broker.coordinator.shards[0].group(READERS).round.members) == 100
+    assert len(hand.broker.groups.shards[0].group(READERS).round.members) == 100
 
 
 def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
@@ -338,7 +343,7 @@ def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
     assert other.answer(SyncGroupResponse).assignment == b"yours"
     described = leader.describe()
     assert [each.member_assignment for each in described.members] == [b"", b"yours"]
-    kept = hand.broker.coordinator.shards[0].group(READERS).round.assignments
+    kept = hand.broker.groups.shards[0].group(READERS).round.assignments
     assert list(kept) == [leader.member_id, other.member_id]
 
 
@@ -455,3 +460,31 @@ def test_a_find_of_nothing_finds_nothing() -> None:
     answer = user.request(FindCoordinatorResponse, api_keys.FIND_COORDINATOR, 6, request)
 
     assert answer.coordinators == []
+
+
+@pytest.mark.parametrize(("version", "code"), [(2, errors.UNKNOWN_MEMBER_ID), (3, errors.NONE)])
+def test_who_leaves_a_group_that_is_not_there_is_told_so_as_a_member(
+    version: int, code: int
+) -> None:
+    user = GroupUser(group_broker())
+    request = LeaveGroupRequest(READERS)
+    if version < 3:
+        request.member_id = "m"
+    else:
+        request.members = [MemberIdentity("m", None), MemberIdentity("", "i")]
+
+    answer = user.request(LeaveGroupResponse, api_keys.LEAVE_GROUP, version, request)
+
+    assert answer.error_code == code
+    told = [(each.member_id, each.group_instance_id, each.error_code) for each in answer.members]
+    unknown = errors.UNKNOWN_MEMBER_ID
+    assert told == ([("m", None, unknown), ("", "i", unknown)] if version >= 3 else [])
+
+
+def test_a_sync_that_must_name_its_protocol_and_does_not_is_refused() -> None:
+    user = GroupUser(group_broker())
+    request = SyncGroupRequest(READERS, 1, "m", protocol_type="consumer")
+
+    answer = user.request(SyncGroupResponse, api_keys.SYNC_GROUP, 5, request)
+
+    assert answer.error_code == errors.INCONSISTENT_GROUP_PROTOCOL

@@ -14,7 +14,13 @@ from tests.support.broker.group_user import (
 )
 
 from tarry.base import errors
+from tarry.group.notes import AssignmentMissing, MemberRemoved, RebalanceBegan
 from tarry.protocol import api_keys
+from tarry.protocol.messages.describe_configs import (
+    DescribeConfigsRequest,
+    DescribeConfigsResource,
+    DescribeConfigsResponse,
+)
 from tarry.protocol.messages.describe_groups import (
     DescribeGroupsRequest,
     DescribeGroupsResponse,
@@ -183,3 +189,40 @@ def test_operations_are_told_to_who_asks(hand: BrokerByHand, asks: bool, operati
     answer = GroupUser(hand).request(DescribeGroupsResponse, api_keys.DESCRIBE_GROUPS, 6, request)
 
     assert answer.groups[0].authorized_operations == operations
+
+
+def test_notes_of_long_names_and_many_members_stay_short_and_can_be_described() -> None:
+    hand = group_broker()
+    history = hand.broker.groups.history
+    names = tuple(f"{number}" * 900 for number in range(2_000))
+    long = "\x01" * 40_000
+
+    history.note(
+        READERS,
+        [
+            AssignmentMissing(names),
+            MemberRemoved(long, long, long, long, long, 1, long),
+            RebalanceBegan(1, long),
+        ],
+    )
+
+    asked = DescribeConfigsResource(32, READERS, None)
+    answer = hand.connect().ask(api_keys.DESCRIBE_CONFIGS, 1, DescribeConfigsRequest([asked]))
+    assert isinstance(answer, DescribeConfigsResponse)
+    sizes = [len(each.value or "") for each in answer.results[0].configs]
+    assert len(sizes) >= 4
+    assert max(sizes) < 32_768
+    assert "and 1990 others" in "".join(each.value or "" for each in answer.results[0].configs)
+
+
+def test_the_reason_of_a_member_is_kept_as_far_as_kafkas_clients_send_it() -> None:
+    hand = group_broker()
+    member = Member(hand, instance_id="i")
+    request = member.join_request()
+    request.reason = "r" * 1_000
+
+    member.client.ask(api_keys.JOIN_GROUP, 9, request)
+
+    notes = [note for _, _, note in hand.broker.groups.history.notes(READERS)]
+    began = next(each for each in notes if isinstance(each, RebalanceBegan))
+    assert began.reason.endswith(": " + "r" * 255)

@@ -476,3 +476,38 @@ def test_offsets_of_a_group_of_another_kind_are_deleted_when_it_is_empty(
     empty = user.delete_offsets(0)
 
     assert (working, empty) == ([errors.NON_EMPTY_GROUP], [errors.NONE])
+
+
+@pytest.mark.parametrize("version", [2, 4])
+def test_a_commit_that_is_to_be_kept_for_ever_is_kept(version: int) -> None:
+    hand = group_broker()
+    user = GroupUser(hand)
+
+    committed = user.commit({0: 5}, version=version, retention_ms=(1 << 63) - 1)
+
+    assert committed == [errors.NONE]
+    hand.broker.groups.expire_offsets()
+    hand.settle()
+    assert user.offset() == 5
+
+
+def test_text_that_an_older_fetch_could_not_hold_is_refused_whatever_the_setting_allows() -> None:
+    user = GroupUser(group_broker(offset_metadata_max_bytes="100000"))
+    codes = [user.commit({0: 5}, metadata="x" * size) for size in (32_768, 32_767)]
+
+    asked = OffsetFetchRequest(READERS, [OffsetFetchRequestTopic(ORDERS, [0])])
+    answer = user.request(OffsetFetchResponse, api_keys.OFFSET_FETCH, 1, asked)
+
+    assert codes == [[errors.OFFSET_METADATA_TOO_LARGE], [errors.NONE]]
+    assert answer.topics[0].partitions[0].metadata == "x" * 32_767
+
+
+def test_offsets_of_partitions_that_are_not_there_are_not_deleted() -> None:
+    hand = group_broker()
+    user = GroupUser(hand)
+    user.commit({0: 5})
+
+    codes = user.delete_offsets(7, -1, 0)
+
+    unknown = errors.UNKNOWN_TOPIC_OR_PARTITION
+    assert codes == [unknown, unknown, errors.NONE]

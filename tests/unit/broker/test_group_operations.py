@@ -25,8 +25,15 @@ from tarry.base import errors
 from tarry.base.probe import Probe
 from tarry.protocol import api_keys
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
+from tarry.protocol.messages.leave_group import (
+    LeaveGroupRequest,
+    MemberIdentity,
+)
 from tarry.protocol.messages.offset_delete import OffsetDeleteResponse
-from tarry.protocol.messages.sync_group import SyncGroupResponse
+from tarry.protocol.messages.sync_group import (
+    SyncGroupResponse,
+)
+from tarry.simulation.by_hand import START_MS, BrokerByHand
 
 REMOVED = re.compile(
     r"group (?P<group>\S+): member (?P<member>\S+?)( \(instance (?P<instance>\S+)\))?"
@@ -106,7 +113,7 @@ def test_the_initial_delay_does_not_end_early_though_one_leaves_and_all_others_a
 def test_a_round_has_one_join_operation_however_many_join() -> None:
     hand = group_broker()
     members = stable_group(hand, 2)
-    before = hand.broker.coordinator.groups.joins.completed_total
+    before = hand.broker.groups.shared.joins.completed_total
 
     newcomers = [Member(hand) for _ in range(5)]
     counts = []
@@ -119,7 +126,7 @@ def test_a_round_has_one_join_operation_however_many_join() -> None:
 
     assert counts == [1] * 5
     assert [each.take_join().generation_id for each in (*members, *newcomers)] == [3] * 7
-    assert hand.broker.coordinator.groups.joins.completed_total == before + 1
+    assert hand.broker.groups.shared.joins.completed_total == before + 1
     assert "Join" not in waiting_in(hand)
 
 
@@ -257,8 +264,8 @@ def test_a_rebalance_ends_the_sync_operation_of_the_generation_before() -> None:
 def test_a_heartbeat_moves_the_deadline_of_its_one_operation() -> None:
     hand = group_broker()
     (member,) = stable_group(hand)
-    purgatory = hand.broker.coordinator.groups.heartbeats
-    shard = hand.broker.coordinator.shards[0]
+    purgatory = hand.broker.groups.shared.heartbeats
+    shard = hand.broker.groups.shards[0]
     operation = shard.sessions.operations[READERS, member.member_id]
     completed = purgatory.completed_total
 
@@ -326,7 +333,7 @@ def test_the_probe_is_told_of_every_removal() -> None:
             self.removed.append((group_id, member_id, reason, silent_ms))
 
     hand = group_broker()
-    recorder = hand.broker.coordinator.history.probe = Recorder()
+    recorder = hand.broker.groups.history.probe = Recorder()
     (member,) = stable_group(hand)
     pending = Member(hand, "others")
     pending.get_id()
@@ -447,3 +454,76 @@ def test_joins_and_syncs_do_not_time_out_with_the_disk() -> None:
     assert early == ([], [])
     assert leader.answer(SyncGroupResponse).error_code == errors.NONE
     assert other.answer(SyncGroupResponse).error_code == errors.NONE
+
+
+def stable_pair(hand: BrokerByHand) -> tuple[Member, Member]:
+    """Two members whose sessions end shortly after the time that they have for a rejoin."""
+    first, second = (Member(hand, session_ms=10_300, rebalance_ms=10_000) for _ in range(2))
+    stabilize(first, second)
+    return first, second
+
+
+def member_ids(hand: BrokerByHand) -> list[str]:
+    """Who is a member now."""
+    return list(hand.broker.groups.shards[0].group(READERS).round.members)
+
+
+def test_a_session_that_begins_anew_in_the_turn_in_which_it_was_due_is_watched() -> None:
+    hand = group_broker()
+    first, second = stable_pair(hand)
+    # The second lives and does not come back.  When the join phase ends without it, the first
+    # one's session begins anew, and the old end of it is due in the same turn.
+    first.send_join()
+    for _ in range(19):
+        hand.turn(after_ms=500)
+        second.heartbeat()
+
+    hand.turn(after_ms=900)
+
+    assert first.take_join().error_code == errors.NONE
+    assert member_ids(hand) == [first.member_id]
+    assert hand.broker.groups.shared.heartbeats.delayed == 1
+
+
+def test_a_join_that_waits_longer_than_a_connection_may_be_idle_keeps_the_broker_at_rest() -> None:
+    hand = group_broker(connections_max_idle_ms="5000")
+    first, _ = stable_pair(hand)
+    first.send_join()
+    turns = 0
+    while hand.now_ms < START_MS + 9_000:
+        hand.turn(after_ms=max(min(hand.broker.next_due_ms() - hand.now_ms, 500), 1))
+        turns += 1
+
+    assert not first.client.is_closed
+    assert turns < 100
+
+
+def test_a_static_member_with_no_rebalance_timeout_keeps_nobody_but_itself_waiting() -> None:
+    hand = group_broker()
+    hasty = Member(hand, instance_id="hasty", rebalance_ms=0)
+    patient = Member(hand, instance_id="patient")
+    stabilize(patient, hasty)
+    leave = LeaveGroupRequest(READERS, members=[MemberIdentity("", "patient")])
+
+    # Now the group's rebalance time-out is 0, and nobody joins.
+    patient.client.ask(api_keys.LEAVE_GROUP, 5, leave)
+
+    assert member_ids(hand) == [hasty.member_id]
+    assert hand.broker.next_due_ms() >= hand.now_ms + 100
+    pass_time(hand, 11_000)
+    assert member_ids(hand) == []
+
+
+def test_a_negative_rebalance_timeout_is_none_before_and_after_a_crash() -> None:
+    hand = group_broker()
+    member = Member(hand, instance_id="member", rebalance_ms=-1)
+    other = Member(hand, instance_id="other")
+    stabilize(other, member)
+
+    live = hand.broker.groups.shards[0].group(READERS).round.members
+    hand.crash()
+    hand.settle()
+    loaded = hand.broker.groups.shards[0].group(READERS).round.members
+
+    assert live[member.member_id].rebalance_timeout_ms == 0
+    assert loaded[member.member_id].rebalance_timeout_ms == 0

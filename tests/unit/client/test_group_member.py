@@ -14,6 +14,7 @@ from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
 from tarry.client.core.group.offsets.committer import Commit
 from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.operation import Done
 from tarry.client.errors import CommitFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import TimedOut, UnsupportedVersion
@@ -55,6 +56,24 @@ def offsets_sent(scene: GroupScene) -> list[int]:
         seen.request.topics[0].partitions[0].committed_offset
         for seen in scene.requests(api_keys.OFFSET_COMMIT)
     ]
+
+
+# --- Rounds
+
+
+def test_a_member_whose_polls_are_always_answered_at_once_rejoins_all_the_same() -> None:
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
+    scene.codes[api_keys.HEARTBEAT] = [errors.REBALANCE_IN_PROGRESS]
+    scene.cluster.run_for(scene.core.consumer_settings.session_timeout_ms // 3)
+    before = len(scene.requests(api_keys.JOIN_GROUP))
+
+    poll = scene.core.begin_poll(1, 1_000, scene.cluster.now_ms)
+    step = poll.step(scene.cluster.now_ms)
+    poll.end(scene.cluster.now_ms)
+    scene.cluster.run_for(10)
+
+    assert isinstance(step, Done)
+    assert len(scene.requests(api_keys.JOIN_GROUP)) == before + 1
 
 
 # --- Versions
@@ -172,7 +191,7 @@ def test_a_stranger_to_a_group_with_members_is_told_why_his_commit_is_refused() 
 
 
 def test_records_count_as_finished_when_the_next_poll_begins() -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
     scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
     core.take(4, scene.cluster.now_ms)
@@ -185,7 +204,7 @@ def test_records_count_as_finished_when_the_next_poll_begins() -> None:
 
 
 def test_what_is_committed_is_not_committed_again() -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
     scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
     core.take(4, scene.cluster.now_ms)
@@ -213,7 +232,7 @@ def test_an_automatic_commit_that_fails_is_told_in_the_log(caplog: Any) -> None:
 
 
 def test_records_that_are_given_back_come_again_in_their_order() -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
     scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
     (group,) = core.take(6, scene.cluster.now_ms)
@@ -229,7 +248,7 @@ def test_records_that_are_given_back_come_again_in_their_order() -> None:
 
 @pytest.mark.parametrize("gap_ms", [44_000, 46_000])
 def test_after_a_gap_longer_than_the_session_a_heartbeat_comes_before_records(gap_ms: int) -> None:
-    scene = joined()
+    scene = joined(partition_assignment_strategy="cooperative-sticky")
     core = scene.core
     scene.cluster.run_until(lambda: core.has_records(scene.cluster.now_ms))
 
@@ -317,7 +336,7 @@ def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:
     [
         ({"group.instance.id": "i1"}, "give group.id too"),
         ({"heartbeat.interval.ms": 45_000}, "is not less than session.timeout.ms=45000"),
-        ({"heartbeat.mode": "sometimes"}, "is not one of thread, poll"),
+        ({"heartbeat.mode": "sometimes"}, "must be thread or poll"),
         ({"group.protocol": "consumer"}, "groups use the classic protocol"),
     ],
 )

@@ -391,6 +391,27 @@ def test_a_record_whose_answer_never_comes_fails_in_time_and_says_it_may_be_ther
     assert "may be in the log or not" in str(receipt.error)
 
 
+def test_a_record_that_expires_while_its_connection_is_made_does_not_hurt_later_ones() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    producer(cluster, delivery_timeout_ms=2_000, request_timeout_ms=1_500)
+    send(cluster, b"first")
+    flush(cluster)
+    # The versions of the new connection come only when the time of the record is over.
+    cluster.latency_ms = 1_200
+    cluster.cut(1)
+    late = send(cluster, b"late")
+    cluster.run_until(lambda: late.is_done)
+    cluster.latency_ms = 1
+
+    later = send(cluster, b"later")
+    cluster.run_until(lambda: later.is_done)
+
+    assert isinstance(late.error, DeliveryTimedOut)
+    assert later.error is None
+    assert log.values() == [b"first", b"later"]
+
+
 def test_failures_that_nobody_looked_at_are_counted_for_flush() -> None:
     cluster = ScriptedCluster()
     cluster.topic("t")

@@ -201,7 +201,9 @@ class RunHistory:
     def violate(self, sentence: str) -> None:
         self.violations.append(sentence)
 
-    def acknowledge(self, batch: SentBatch, base_offset: int, exchange: ObservedExchange) -> None:
+    def acknowledge(
+        self, batch: SentBatch, base_offset: int, exchange: ObservedExchange | None
+    ) -> None:
         batch.outcome = ACKNOWLEDGED
         batch.base_offset = base_offset
         batch.exchange = exchange

@@ -13,6 +13,7 @@ from typing import Final
 from tarry.broker.broker import Broker
 from tarry.cluster.topic_names import OFFSETS_TOPIC
 from tarry.group.round import EMPTY, PHASE_NAMES, STABLE
+from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers.groups import check_groups
 from tarry.simulation.checkers.groups.log_replay import LogReplay
 from tarry.simulation.checkers.groups.rounds import RoundChecker
@@ -20,7 +21,6 @@ from tarry.simulation.checkers.topics import check_topics
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
 from tarry.simulation.clients.topic_admin import TopicAdmin
-from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import (
     PLACES_OF_GROUPS,
     READ_FAULT,
@@ -68,9 +68,9 @@ class GroupsWorkload(Workload):
             + _UNREST_MS
         )
 
-    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
+    def prepare(self, context: RunContext, node: BrokerNode) -> None:
         self._context = context
-        self._disk = disk
+        self._disk = node.disk
         self._history = GroupHistory(context.network.turn_times_ms)
         self._history.has_size_limit = self._scenario.group_size_max > 0
         if self._scenario.retention_minutes:
@@ -82,7 +82,7 @@ class GroupsWorkload(Workload):
         self._group_admin = GroupAdmin(self._groups, "group-admin", self._scenario.groups)
         self._rounds = RoundChecker()
         self._stable_due_ms = -1
-        self._replay = LogReplay(disk, self._history, self._is_topic_deleted)
+        self._replay = LogReplay(node.disk, self._history, self._is_topic_deleted)
 
     def begin(self) -> None:
         self._admin.start()
@@ -148,7 +148,7 @@ class GroupsWorkload(Workload):
             for member in self._members
             if member.group is plan and not member.is_done
         )
-        shard = broker.coordinator.shard_of(plan.name)
+        shard = broker.groups.shard_of(plan.name)
         now = None if shard is None else shard.group(plan.name).round
         if now is None or now.phase == EMPTY:
             return f"group {plan.name} has no members, and {living} live" if living else ""
@@ -209,7 +209,7 @@ class GroupsWorkload(Workload):
         self._history.last_turns.append(self._context.network.turn)
 
     def on_collected(self, broker: Broker) -> None:
-        coordinator = broker.coordinator
+        coordinator = broker.groups
         for purgatory in broker.parts.purgatories():
             if purgatory.name not in self.waits_at_rest:
                 continue

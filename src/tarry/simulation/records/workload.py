@@ -7,11 +7,11 @@ from typing import Final
 
 from tarry.broker.broker import Broker
 from tarry.cluster.embedded import EmbeddedStore
+from tarry.simulation.broker_node import BrokerNode
 from tarry.simulation.checkers import check_history
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.simulated_client import ScriptedClient, SimulatedClient
 from tarry.simulation.clients.topic_admin import TopicAdmin
-from tarry.simulation.disk import SimulatedDisk
 from tarry.simulation.faults import add_damages, draw_faults, without_loss_of_power
 from tarry.simulation.records.collector import RecordCollector
 from tarry.simulation.records.operator import Operator
@@ -42,7 +42,7 @@ class RecordsWorkload(Workload):
         self._operators: list[Operator] = []
         self._pipeliners: list[Pipeliner] = []
 
-    def prepare(self, context: RunContext, disk: SimulatedDisk) -> None:
+    def prepare(self, context: RunContext, node: BrokerNode) -> None:
         self._context = context
         context.codecs = self._scenario.codecs
         self._admin = TopicAdmin(

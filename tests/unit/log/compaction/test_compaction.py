@@ -10,10 +10,16 @@ from tarry.log.batch_walk import Flaw
 from tarry.log.compaction.cleanable import find_cleanable
 from tarry.log.compaction.compaction import DONE
 from tarry.log.compaction.effort import Effort
-from tarry.records.batch import DELETE_HORIZON_BIT, decode_batch_header, with_log_append_time
+from tarry.records.batch import (
+    DELETE_HORIZON_BIT,
+    HEADER_SIZE,
+    decode_batch_header,
+    with_log_append_time,
+)
 from tarry.records.builder import BatchBuilder
+from tarry.records.rebuild import RebuiltBatch
 from tarry.records.record import decode_records
-from tarry.wire.compression import NAMES
+from tarry.wire.compression import GZIP, NAMES
 from tarry.wire.crc32c import crc32c
 from tarry.wire.reader import window_of
 
@@ -510,6 +516,27 @@ def test_a_batch_that_cannot_be_opened_stays_and_takes_nothing_away(scene):
     assert kept[1][1][17:] == unreadable[17:]
 
 
+def test_batches_that_cannot_be_unfolded_do_not_begin_the_map_anew(scene):
+    """Nothing of them was noted; with many of them it would never come to an end."""
+    for number in range(20):
+        scene.append((b"k%d" % (number % 4), b"v"))
+        sent = BatchBuilder()
+        sent.append(0, b"k%d" % (number % 4), b"v")
+        garbage = RebuiltBatch(decode_batch_header(sent.build(GZIP), 0))
+        garbage.record_count = 1
+        garbage.content = b"nothing that gzip knows"
+        scene.log.append_bytes(garbage.encode(), 0, scene.now_wall_ms)
+    scene.roll()
+
+    compaction = scene.compact()
+
+    assert compaction.passes == 1
+    headers = [header for header, _ in scene.batches()]
+    assert sum(header.codec == GZIP for header in headers) == 20
+    readable = [header.base_offset for header in headers if header.codec != GZIP]
+    assert readable == [32, 34, 36, 38, 40]
+
+
 def test_a_full_disk_leaves_the_log_as_it_was(scene):
     for number in range(100):
         scene.append((b"k%d" % (number % 3), b"v" * 50))
@@ -595,6 +622,46 @@ def test_a_tombstone_whose_time_is_absurd_stays_as_it_is(scene, timestamp):
 
     scene.check_records()
     assert scene.places()[0] == (0, b"a")
+
+
+@pytest.mark.parametrize("timestamp", [-(1 << 62), (1 << 63) - 2])
+def test_what_was_deleted_does_not_come_back_from_a_batch_with_impossible_times(scene, timestamp):
+    """Its own tombstone cannot get a delete horizon, yet what is outdated in it has to go."""
+    scene.append((b"deleted", b"old"), (b"gone before", None), timestamp=timestamp)
+    scene.append((b"deleted", None))
+    scene.roll()
+
+    for _ in range(2):
+        scene.compact()
+        scene.now_wall_ms += 10 * scene.config.delete_retention_ms
+        scene.append((b"another", b"value"))
+        scene.roll()
+    scene.compact()
+
+    keys = [key for _, key in scene.places()]
+    assert b"deleted" not in keys
+    assert b"gone before" in keys
+    scene.check_records()
+
+
+def test_times_that_no_number_holds_do_not_stop_compaction(scene):
+    """A batch that was never opened was believed what its header says."""
+    builder = BatchBuilder()
+    builder.append(0, b"a", b"1")
+    builder.append(1 << 62, b"b", b"1")
+    sent = builder.build(GZIP)
+    rebuilt = RebuiltBatch(decode_batch_header(sent, 0))
+    rebuilt.base_timestamp = 3 << 61
+    rebuilt.record_count = 2
+    rebuilt.content = sent[HEADER_SIZE:]
+    scene.log.append_bytes(rebuilt.encode(), 0, scene.now_wall_ms)
+    scene.append((b"a", b"2"))
+    scene.roll()
+
+    scene.compact()
+
+    header, _ = next(scene.batches())
+    assert (header.record_count, header.max_timestamp) == (1, (1 << 63) - 1)
 
 
 @pytest.mark.parametrize("codec", range(len(NAMES)), ids=NAMES)

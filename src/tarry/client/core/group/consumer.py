@@ -224,6 +224,8 @@ class GroupConsumerCore(ConsumerCore):
         """Let the user work on what he was given."""
         self.was_woken, self.is_woken = self.is_woken, False
         if self.has_group:
+            # A user who is always given records at once joins between two polls.
+            self.membership.work(now_ms)
             self.membership.end_poll(now_ms)
 
     def has_news(self, now_ms: int) -> bool:

@@ -78,6 +78,9 @@ class ProduceExchange(Exchange[ProduceResponse]):
         settings = self.sender.settings
         topics: dict[str, TopicProduceData] = {}
         for (name, partition), (_, batch) in self._entries.items():
+            if batch.is_done:
+                # Its time was up while the connection was still being made.
+                continue
             topic = topics.get(name)
             if topic is None:
                 topic = TopicProduceData(name, self.sender.metadata.topic_id(name))

@@ -42,7 +42,7 @@ class RoundChecker:
         was_stopped = self._was_stopped
         self._before = {}
         self._was_stopped = False
-        for shard in broker.coordinator.shards.values():
+        for shard in broker.groups.shards.values():
             if shard.runtime.error_code != errors.NONE:
                 continue
             for group_id, group in shard.groups.by_id.items():

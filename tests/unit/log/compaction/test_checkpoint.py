@@ -219,3 +219,49 @@ def test_a_gap_that_compaction_did_not_make_is_still_damage(scene):
     with pytest.raises(Exception, match="offset"):
         scene.records(scene.log.active.base_offset)
     assert scene.log.flaw_offset >= 0
+
+
+def test_gaps_are_known_though_a_damaged_checkpoint_was_replaced_in_the_middle(scene):
+    """The first swap writes a new file, which must tell of the segments behind it as well."""
+    for number in range(400):
+        scene.append((b"%d" % (number if number % 10 == 0 else -1), bytes(100)))
+    scene.roll()
+    scene.compact()
+    scene.save_recovery_point()
+    scene.disk.flip_bit(f"{DIRECTORY}/{COMPACTION_FILE}", 10)
+    scene.disk.kill()
+    scene.open()
+    scene.append((b"0", b"last"))
+    scene.roll()
+
+    compaction = scene.begin()
+    while scene.log.compaction.swaps == 0:
+        flush_id = compaction.step(Effort(5), scene.now_wall_ms)
+        while flush_id >= 0:
+            assert scene.disk.complete_flush(flush_id).error == ""
+            flush_id = compaction.on_flushed()
+    scene.disk.kill()
+    scene.open()
+
+    scene.check_last_values()
+    assert scene.log.flaw_offset == -1
+
+
+def test_an_idle_log_gets_a_recovery_point_of_its_compacted_segments(scene):
+    """Else it stood and fell with one file, as long as nobody writes."""
+    scene.config.segment_bytes = 200
+    for number in range(20):
+        scene.append((b"k%d" % (number % 5), bytes(100)))
+    scene.roll()
+    scene.compact()
+    places = scene.places()
+
+    scene.save_recovery_point()
+    has_changed = scene.log.has_changed
+    scene.disk.flip_bit(f"{DIRECTORY}/{COMPACTION_FILE}", 10)
+    scene.disk.kill()
+    scene.open()
+
+    assert not has_changed
+    assert scene.log.flaw_offset == -1
+    assert scene.places() == places

@@ -1,0 +1,1 @@
+"""Workloads of the product's own clients: producers, consumers and members of groups."""

@@ -1,0 +1,121 @@
+"""Consumer of the product with a user that reads partitions of its choice, seeks and pauses."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.client.core.consumer.handed_out import RecordGroup
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.errors import CorruptRecords
+from tarry.client.settings import ConsumerSettings, SettingValue
+from tarry.link.errors import ClientError
+from tarry.simulation.clients.context import KnownTopic, RunContext
+from tarry.simulation.clients.simulated_client import Delay
+from tarry.simulation.product.client_node import ClientNode, User
+from tarry.simulation.product.history import HandOut, NamedPlace, ProductHistory
+from tarry.simulation.world import World
+
+_POLL_MS: Final = 500
+_RECORDS_MAX: Final = 50
+_QUIET_WORK_MS_MAX: Final = 20
+
+
+class ConsumerNode(ClientNode):
+    """Reads all partitions from their start, and goes back at times, until it is told to end."""
+
+    def __init__(
+        self,
+        world: World,
+        context: RunContext,
+        name: str,
+        settings: dict[str, SettingValue],
+        product_history: ProductHistory,
+        work_ms_max: int,
+    ) -> None:
+        self.context = context
+        self.history = product_history
+        self._work_ms_max = work_ms_max
+        self.is_to_end = False
+        self.settings = ConsumerSettings({**settings, "client.id": name})
+        self.patience_ms = max(self.patience_ms, 2 * self.settings.poll_interval_ms_max)
+        self.consumer_core = GroupConsumerCore(self.settings, world.random, world.agenda.now_ms)
+        super().__init__(world, name, self.consumer_core)
+
+    def position(self, place: NamedPlace) -> int:
+        """Return the next offset that the user is given; -1 if that is not known."""
+        position = self.consumer_core.fetcher.positions.get(place)
+        return -1 if position is None else position.position
+
+    @property
+    def work_now_ms_max(self) -> int:
+        """Return how long the user works on records; not long once the run is quiet."""
+        return (
+            min(self._work_ms_max, _QUIET_WORK_MS_MAX)
+            if self.context.is_quiet
+            else self._work_ms_max
+        )
+
+    def user(self) -> User:
+        context = self.context
+        random = context.random
+        topics = list(context.topics)
+        self.consumer_core.assign(
+            [(topic.name, index) for topic in topics for index in range(topic.partitions)]
+        )
+        for topic in topics:
+            for index in range(topic.partitions):
+                self._seek(topic, index, 0)
+        while not self.is_to_end:
+            yield from self.poll()
+            yield Delay(random.randrange(self.work_now_ms_max))
+            if random.randrange(6) == 0 and not context.is_quiet:
+                topic = topics[random.randrange(len(topics))]
+                index = random.randrange(topic.partitions)
+                position = max(self.position((topic.name, index)), 0)
+                self._seek(topic, index, random.randrange(position + 1))
+
+    def poll(self) -> User:
+        """Poll once, and note what came."""
+        outcome = yield self.consumer_core.begin_poll(_RECORDS_MAX, _POLL_MS, self.clock.now_ms)
+        if isinstance(outcome, ClientError):
+            self.take_error(outcome)
+            return
+        for group in outcome:
+            self._take(group)
+
+    def take_error(self, error: ClientError) -> None:
+        """React as a user does: only what was damaged on its way is fetched again."""
+        if not isinstance(error, CorruptRecords):
+            self.context.history.violate(f"{self.name} got from its poll: {error}")
+            return
+        for place, position in self.consumer_core.fetcher.positions.items():
+            if position.error is not None:
+                self.consumer_core.seek(place, position.position)
+
+    def _seek(self, topic: KnownTopic, index: int, offset: int) -> None:
+        self.consumer_core.seek((topic.name, index), offset)
+        place = (topic.topic_id, index)
+        self.context.history.begin_reading(self.name, place, offset)
+
+    def _take(self, group: RecordGroup) -> None:
+        records = group.records
+        first, last = records[0].offset, records[-1].offset
+        self.history.handed_out.append(
+            HandOut(
+                self.clock.now_ms,
+                self.name,
+                (group.topic, group.partition),
+                first,
+                last,
+                [record.value or b"" for record in records],
+            )
+        )
+        topic = self.context.topic_by_name(group.topic)
+        assert topic is not None
+        self.on_handed_out((topic.topic_id, group.partition), first, last + 1)
+        if last - first + 1 != len(records):
+            self.context.history.violate(f"{self.history.handed_out[-1]}, not all of them")
+
+    def on_handed_out(self, place: tuple[bytes, int], offset: int, end_offset: int) -> None:
+        """Note that the user got these records.  Members note it in their own way."""
+        self.context.history.hand_out(self.name, place, offset, end_offset)

@@ -1,0 +1,47 @@
+"""History of the product's clients: what their users were given, told, and have committed."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+# Name of a topic, and partition.
+NamedPlace = tuple[str, int]
+
+
+class HandOut(NamedTuple):
+    """Consecutive records of one partition that a user got from one poll."""
+
+    now_ms: int
+    client: str
+    place: NamedPlace
+    # Offsets of the first and the last record, and all values.
+    first: int
+    last: int
+    values: list[bytes]
+
+    def __str__(self) -> str:
+        topic, partition = self.place
+        return f"{self.client} was handed out {self.first}..{self.last} of {topic}-{partition}"
+
+
+class Told(NamedTuple):
+    """An event of the group that a user heard of."""
+
+    now_ms: int
+    client: str
+    kind: int
+    places: list[NamedPlace]
+    # Where the group stood then, as far as any member knew.
+    committed: dict[NamedPlace, int]
+
+
+class ProductHistory:
+    """One run, as the users of the product's clients saw it, in the order of time."""
+
+    def __init__(self) -> None:
+        self.handed_out: list[HandOut] = []
+        self.told: list[Told] = []
+        # The largest offset that a member knew to be committed, by partition.
+        self.committed: dict[NamedPlace, int] = {}
+        # From here on no client and no broker fails any more; -1: not yet.
+        self.calm_ms = -1

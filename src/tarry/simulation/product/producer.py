@@ -1,0 +1,119 @@
+"""Producer of the product with a user that sends, waits and flushes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.core import ProducerCore
+from tarry.client.errors import DeliveryTimedOut
+from tarry.client.settings import ProducerSettings, SettingValue
+from tarry.link.errors import ClientError
+from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.history import REFUSED, SentBatch, SentRecord
+from tarry.simulation.clients.simulated_client import Delay
+from tarry.simulation.product.client_node import ClientNode, User
+from tarry.simulation.world import World
+
+_RECORDS_MAX: Final = 4
+_VALUE_BYTES_MAX: Final = 120
+_FLUSH_MS_MAX: Final = 60_000
+
+
+class ProducerNode(ClientNode):
+    """Sends records of its own to any partition, until the run is quiet."""
+
+    def __init__(
+        self,
+        world: World,
+        context: RunContext,
+        name: str,
+        settings: dict[str, SettingValue],
+        pause_ms_max: int,
+    ) -> None:
+        self.context = context
+        self.settings = ProducerSettings({**settings, "client.id": name})
+        self.is_answered = self.settings.acks != 0
+        self._pause_ms_max = pause_ms_max
+        self._numbers: dict[tuple[bytes, int], int] = {}
+        self._values = 0
+        self._under_way: list[tuple[Receipt, SentBatch]] = []
+        # It may send records although the run is quiet.
+        self.extra_records = 0
+        self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
+        super().__init__(world, name, self.producer_core)
+
+    @property
+    def is_settled(self) -> bool:
+        """True when nothing is under way and nothing more is sent."""
+        return self.is_gone or (
+            self.context.is_quiet and not self._under_way and not self.extra_records
+        )
+
+    def user(self) -> User:
+        context = self.context
+        random = context.random
+        while not self.is_gone:
+            if not context.is_quiet or self.extra_records:
+                for _ in range(1 + random.randrange(_RECORDS_MAX)):
+                    yield from self._send_record()
+                self.extra_records = max(0, self.extra_records - 1)
+                if self._under_way and random.randrange(8) == 0:
+                    receipt = self._under_way[-1][0]
+                    yield self.producer_core.begin_wait(receipt, 1_000, self.clock.now_ms)
+                yield Delay(random.randrange(self._pause_ms_max))
+            if context.is_quiet or random.randrange(20) == 0:
+                yield self.producer_core.begin_flush(_FLUSH_MS_MAX, self.clock.now_ms)
+            if context.is_quiet:
+                yield Delay(50)
+            self._take_receipts()
+
+    def _send_record(self) -> User:
+        """Send one record; whether it gets out is told later."""
+        context = self.context
+        random = context.random
+        topic = context.topics[random.randrange(len(context.topics))]
+        place = (topic.topic_id, random.randrange(topic.partitions))
+        self._values += 1
+        filler = b"." * random.randrange(_VALUE_BYTES_MAX)
+        sent = SentRecord(
+            b"%s-%d-%s" % (self.name.encode(), self._values, filler), self.clock.now_wall_ms
+        )
+        number = self._numbers.get(place, 0)
+        self._numbers[place] = number + 1
+        batch = SentBatch(self.name, place, number, [sent])
+        batch.is_idempotent = self.settings.is_idempotent
+        batch.is_ordered = batch.is_idempotent
+        context.history.batches.append(batch)
+        record = (topic.name, place[1], sent.timestamp, None, sent.value, None)
+        core = self.producer_core
+        try:
+            receipt = core.append(*record, now_ms=self.clock.now_ms)
+        except ClientError as error:
+            self._refuse(batch, error)
+            return
+        if receipt is None:
+            outcome = yield core.begin_send(record, self.settings.block_ms_max, self.clock.now_ms)
+            if isinstance(outcome, ClientError):
+                batch.outcome = REFUSED
+                return
+            receipt = outcome
+        self._under_way.append((receipt, batch))
+
+    def _take_receipts(self) -> None:
+        """Learn what became of the records."""
+        waiting: list[tuple[Receipt, SentBatch]] = []
+        for receipt, batch in self._under_way:
+            if not receipt.is_done:
+                waiting.append((receipt, batch))
+            elif (error := receipt.error) is not None:
+                self._refuse(batch, error)
+            elif receipt.offset >= 0:
+                self.context.history.acknowledge(batch, receipt.offset, None)
+        self._under_way = waiting
+
+    def _refuse(self, batch: SentBatch, error: ClientError) -> None:
+        """A record failed; only its time may have been up."""
+        if not isinstance(error, DeliveryTimedOut):
+            self.context.history.violate(f"a record of {self.name} failed: {error}")
+        batch.outcome = REFUSED
