@@ -10,7 +10,6 @@ from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 
 from tarry.base.setting import value_text
 from tarry.cluster.topic_settings import TOPIC_SETTINGS
-from tarry.cluster.topic_settings_table import SYNONYMS
 
 SOURCE = Path(__file__).parent / "java" / "TopicKeys.java"
 
@@ -65,4 +64,4 @@ def test_the_brokers_keys_behind_a_topics_are_kafkas(kafkas_keys):
     for key in TOPIC_SETTINGS:
         theirs = kafkas_keys[key][3].replace(SYNONYMS_LEFT_OUT.get(key, "-"), "").split()
 
-        assert list(SYNONYMS.get(key, ())) == theirs, key
+        assert [behind for behind, _ in TOPIC_SETTINGS[key].behind] == theirs, key
