@@ -157,7 +157,7 @@ class Player:
         self.core.subscribe(words)
 
     def do_pattern(self, words: list[str]) -> None:
-        self.core.subscribe_pattern(re.compile(words[0]))
+        self.core.subscribe(re.compile(words[0]))
 
     def do_unsubscribe(self, words: list[str]) -> None:
         self.core.unsubscribe()

@@ -107,7 +107,7 @@ def _of_records(broker: Broker) -> list[Route[Any]]:
         Route(api_keys.PRODUCE, 3, 13, decode_produce_request,
               produces.handle),
         Route(api_keys.FETCH, 4, 18, decode_fetch_request,
-              partial(fetch.handle, topics, broker.fetches, broker.fetch_max_bytes)),
+              partial(fetch.handle, topics, broker.fetches, broker.settings.fetch_max_bytes)),
         Route(api_keys.LIST_OFFSETS, 1, 10, decode_list_offsets_request,
               partial(list_offsets.handle, topics)),
         Route(api_keys.INIT_PRODUCER_ID, 0, 5, decode_init_producer_id_request,

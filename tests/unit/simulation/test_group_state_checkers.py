@@ -57,7 +57,7 @@ class RecordsScenario:
 
     def remove_offset(self, *, removes_group: bool = False) -> None:
         """The broker writes a tombstone by itself."""
-        decision = Decision(self.hand.broker.now_ms)
+        decision = Decision(self.hand.broker.this_turn.now_ms)
         tombstones = [OffsetTombstone("g", topic="t", partition=0)]
         records = [GroupTombstone("g")] if removes_group else tombstones
         decision.append = TombstonesAppend(records, None, is_group=False)
