@@ -51,7 +51,7 @@ from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
-from tarry.broker.part import Parts
+from tarry.broker.part import Parts, WaitingPart
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
@@ -127,8 +127,9 @@ class Broker:
         self.fetches = self.parts.add(Fetches(self.answers))
         self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
         self.hosting = self._make_hosting()
-        self.changes = self.parts.add(
-            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
+        metadata = self.parts.add(WaitingPart(self.timer, "Metadata"))
+        self.changes = MetadataChanges(
+            self.this_turn, metadata, store, self.hosting, settings, self.random
         )
         self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
         self.producer_ids = ProducerIds(store)

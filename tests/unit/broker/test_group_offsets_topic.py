@@ -80,7 +80,7 @@ def test_many_who_ask_at_once_wait_for_one_creation() -> None:
     codes = [user.answer(FindCoordinatorResponse).error_code for user in users]
     assert codes == [errors.NONE] * 20
     assert groups_topic(hand.broker)[0] == 3
-    assert hand.broker.changes.purgatory.delayed == 0
+    assert hand.broker.changes.waits.purgatory.delayed == 0
 
 
 def test_a_topic_that_could_not_be_recorded_is_made_for_the_next_who_asks() -> None:
