@@ -121,8 +121,8 @@ def compact(pacer: Pacer, partition: Partition, other: Partition) -> None:
     pacer.begin()
     written_ms = 0
     while log.compaction.is_under_way:
-        if pacer.broker.now_ms >= written_ms + OTHER_WRITES_MS:
-            written_ms = pacer.broker.now_ms
+        if pacer.broker.this_turn.now_ms >= written_ms + OTHER_WRITES_MS:
+            written_ms = pacer.broker.this_turn.now_ms
             other.log.append_bytes(data, 0, TIMESTAMP)
             pacer.broker.flushes.touch(other)
         pacer.turn()

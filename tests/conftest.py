@@ -38,7 +38,7 @@ os.environ["TARRY_CONFIG"] = os.devnull
 PROCESS_FOLDERS = ("interop", "processes", "meta")
 
 # Folders whose tests ask nothing of the form and mostly wait for other programs; where both forms
-# run, a third worker runs these, compiled.
+# run, two more workers share these, compiled.
 ONE_FORM_FOLDERS = ("interop", "meta")
 
 TESTS = Path(__file__).parent
@@ -108,9 +108,21 @@ def young_heap() -> Iterator[None]:
 def runs_here(item: pytest.Item) -> bool:
     if tarry.FORM == "compiled" and item.get_closest_marker("interpreted") is not None:
         return False
-    # "both": what runs in both forms; "one": the rest.  Without it a worker is alone.
+    # Without a part a worker is alone.
     part = os.environ.get("TARRY_TEST_PART")
-    return part is None or (part == "one") == (folder_of(item) in ONE_FORM_FOLDERS)
+    return part is None or part == part_of(item)
+
+
+def part_of(item: pytest.Item) -> str:
+    """Return "both" for what runs in both forms, else which of two halves a test belongs to.
+
+    The half "groups" has the tests of groups, which share a broker and a JVM, and those of the
+    project's own rules.
+    """
+    folder = folder_of(item)
+    if folder not in ONE_FORM_FOLDERS:
+        return "both"
+    return "groups" if folder == "meta" or "group" in item.path.name else "clients"
 
 
 def folder_of(item: pytest.Item) -> str:

@@ -1,10 +1,12 @@
-"""Write `docs/reference/settings.md` from the tables of settings.
+"""Write what follows from the tables of settings: the page about them and the names with types.
 
-python tools/generate_settings.py            write the page if it differs
-python tools/generate_settings.py --check    write nothing; exit 1 if it differs
+python tools/generate_settings.py            write the files that differ
+python tools/generate_settings.py --check    write nothing; exit 1 if one differs
 
 The tables are those that the program reads: `base/settings_table` and `base/settings_ignored` of
-the broker, `cluster/topic_settings_table` of topics, `client/settings` of our own clients.
+the broker, `base/topic_settings_table` of topics, `client/settings_table` of our own clients.
+Written are `docs/reference/settings.md`, `base/setting_attributes.py` (the broker's settings as
+attributes) and `client/setting_arguments.py` (a client's settings as keyword arguments).
 """
 
 from __future__ import annotations
@@ -15,19 +17,16 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
+from tarry.base import topic_settings_table as topics
 from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED, Setting, read_table
 from tarry.base.settings_ignored import REASONS
-from tarry.base.settings_table import (
-    DEFAULT_ONLY_TABLE,
-    DYNAMIC_KEYS,
-    GONE_TABLE,
-    HONOURED_TABLE,
-)
-from tarry.client.settings import COMMON, CONSUMER, INT32_MAX, KEYS, PRODUCER, Key
-from tarry.cluster import topic_settings_table as topics
+from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
+from tarry.client.settings import CLIENT_SETTINGS, COMMON, CONSUMER, PRODUCER
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 PAGE: Final = ROOT / "docs" / "reference" / "settings.md"
+ATTRIBUTES: Final = ROOT / "src" / "tarry" / "base" / "setting_attributes.py"
+ARGUMENTS: Final = ROOT / "src" / "tarry" / "client" / "setting_arguments.py"
 
 NOTICE: Final = "<!-- Written by tools/generate_settings.py from the tables; change those. -->"
 
@@ -46,9 +45,12 @@ BROKER_GROUPS: Final = {
     "fetch.max.bytes": "Limits and producers",
 }
 
-# The others are Kafka's.
-OWN_BROKER_KEYS: Final = ("flush.policy", "logging.format", "logging.level")
-OWN_CLIENT_KEYS: Final = ("close.timeout.ms", "heartbeat.mode", "heartbeat.ramp")
+# A group of the client's table, and the class of its keyword arguments.
+CLIENT_GROUPS: Final = (
+    (COMMON, "Every client", "ClientArguments"),
+    (PRODUCER, "Producer", "ProducerArguments"),
+    (CONSUMER, "Consumer", "ConsumerArguments"),
+)
 
 INTRODUCTION: Final = """\
 # Settings
@@ -81,8 +83,8 @@ def page_text() -> str:
             [
                 [
                     *facts(row),
-                    "yes" if row.key in DYNAMIC_KEYS else "no",
-                    "Tarry" if row.key in OWN_BROKER_KEYS else "Kafka",
+                    "yes" if row.is_dynamic else "no",
+                    whose(row),
                     row.sentence,
                 ]
                 for row in rows
@@ -118,22 +120,18 @@ def topic_settings() -> list[str]:
         "",
         "## Topics",
         "",
-        "A topic's setting wins over the broker's key behind it. All of them change while the "
-        "broker runs.",
+        "A topic's setting wins over the broker's key behind it. All of them are Kafka's, and all "
+        "change while the broker runs.",
         "",
     ]
     lines += table(
         ["key", "type", "default", "values", "broker's key", "meaning"],
         [
-            [*facts(row), ", ".join(map(code, topics.SYNONYMS.get(row.key, ()))), row.sentence]
+            [*facts(row), ", ".join(code(key) for key, _ in row.behind), row.sentence]
             for row in rows
         ],
     )
-    rest = [
-        row
-        for row in read_table(topics.DEFAULT_ONLY_TABLE, DEFAULT_ONLY)
-        if row.key not in topics.HIDDEN_KEYS
-    ]
+    rest = [row for row in read_table(topics.DEFAULT_ONLY_TABLE, DEFAULT_ONLY) if not row.is_hidden]
     return lines + default_only(rest, " of a topic")
 
 
@@ -142,29 +140,20 @@ def client_settings() -> list[str]:
         "",
         "## Clients",
         "",
-        "Of `tarry.client`. A duration is a number of milliseconds or a text such as `30s`.",
+        "Of `tarry.client`. A duration is a number of milliseconds or a text such as `30s`. A "
+        "client keeps the settings that it was made with.",
     ]
-    for owner, title in (
-        (COMMON, "Every client"),
-        (PRODUCER, "Producer"),
-        (CONSUMER, "Consumer"),
-    ):
+    for owner, title, _ in CLIENT_GROUPS:
         lines += ["", f"### {title}", ""]
         lines += table(
-            ["key", "default", "values", "whose", "meaning"],
-            [
-                [
-                    code(key.name),
-                    code(client_default(key)),
-                    client_values(key),
-                    "Tarry" if key.name in OWN_CLIENT_KEYS else "Kafka",
-                    key.reason,
-                ]
-                for key in KEYS.values()
-                if key.owner == owner
-            ],
+            ["key", "type", "default", "values", "whose", "meaning"],
+            [[*facts(row), whose(row), row.sentence] for row in client_rows(owner)],
         )
     return lines
+
+
+def client_rows(owner: str) -> list[Setting]:
+    return [row for row in CLIENT_SETTINGS.values() if row.scope == owner]
 
 
 def default_only(rows: Iterable[Setting], whose: str) -> list[str]:
@@ -225,22 +214,8 @@ def values_text(check: str) -> str:
     return ", ".join(parts)
 
 
-def client_default(key: Key) -> str:
-    if isinstance(key.default, bool):
-        return "true" if key.default else "false"
-    return str(key.default)
-
-
-def client_values(key: Key) -> str:
-    if key.choices:
-        return ", ".join(map(code, key.choices))
-    if isinstance(key.default, bool):
-        return "`true`, `false`"
-    if isinstance(key.default, str):
-        return ""
-    return (
-        f"{key.minimum} or more" if key.maximum == INT32_MAX else f"{key.minimum} to {key.maximum}"
-    )
+def whose(row: Setting) -> str:
+    return "Tarry" if row.is_ours else "Kafka"
 
 
 def code(text: str) -> str:
@@ -254,19 +229,83 @@ def table(head: list[str], rows: list[list[str]]) -> list[str]:
     return [f"| {' | '.join(head)} |", "|---" * len(head) + "|", *written]
 
 
+# --- Names with types
+
+
+def attributes_text() -> str:
+    rows = [
+        *read_table(HONOURED_TABLE, HONOURED),
+        *read_table(DEFAULT_ONLY_TABLE, DEFAULT_ONLY),
+    ]
+    lines = [
+        '"""Written by `tools/generate_settings.py`: the broker\'s settings with their types."""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "",
+        "class SettingAttributes:",
+        '    """Attributes of `Settings`, one for each row of the table.',
+        "",
+        "    A key with others behind it is in its own unit, also where the user gave another one.",
+        '    """',
+        "",
+        *[f"    {row.attribute}: {attribute_type(row)}" for row in rows],
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def attribute_type(row: Setting) -> str:
+    name = {"boolean": "bool", "double": "float", "list": "tuple[str, ...]", "string": "str"}.get(
+        row.type, "int"
+    )
+    return f"{name} | None" if row.default is None and not row.behind else name
+
+
+def arguments_text() -> str:
+    lines = [
+        '"""Written by `tools/generate_settings.py`: settings of clients as keyword arguments.',
+        "",
+        'Type checkers and editors know each of them.  A number may be text: `"30s"` is a time.',
+        '"""',
+        "",
+        "from __future__ import annotations",
+        "",
+        "from typing import TypedDict",
+    ]
+    for owner, title, name in CLIENT_GROUPS:
+        base = "TypedDict" if owner == COMMON else CLIENT_GROUPS[0][2]
+        lines += ["", "", f"class {name}({base}, total=False):"]
+        lines += [f'    """Settings of {title.lower()}."""', ""]
+        lines += [f"    {row.attribute}: {argument_type(row)}" for row in client_rows(owner)]
+    return "\n".join(lines) + "\n"
+
+
+def argument_type(row: Setting) -> str:
+    if row.type == "boolean":
+        return "bool"
+    # acks is often given as a number.
+    return "int | str" if row.type in ("int", "long") or row.key == "acks" else "str"
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--check", action="store_true", help="write nothing, compare only")
     is_check = parser.parse_args().check
-    text = page_text()
-    if PAGE.exists() and PAGE.read_text(encoding="utf-8") == text:
-        return 0
-    if is_check:
-        print(f"{PAGE.relative_to(ROOT)} is not what tools/generate_settings.py writes")
-        return 1
-    PAGE.write_text(text, encoding="utf-8")
-    print(f"wrote {PAGE.relative_to(ROOT)}")
-    return 0
+    status = 0
+    for path, text in (
+        (PAGE, page_text()),
+        (ATTRIBUTES, attributes_text()),
+        (ARGUMENTS, arguments_text()),
+    ):
+        if path.exists() and path.read_text(encoding="utf-8") == text:
+            continue
+        if is_check:
+            print(f"{path.relative_to(ROOT)} is not what tools/generate_settings.py writes")
+            status = 1
+        else:
+            path.write_text(text, encoding="utf-8")
+            print(f"wrote {path.relative_to(ROOT)}")
+    return status
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # The whole suite in both forms of the hot modules at once: one worker runs the interpreted form,
-# one the compiled form, a third what asks nothing of the form and mostly waits for other programs;
-# pytest closes with one line over all.  Where nothing is compiled, two workers share the
-# interpreted form.
+# one the compiled form, two more what asks nothing of the form and mostly waits for other programs
+# (groups of consumers, and single clients); pytest closes with one line over all.  Where
+# nothing is compiled, two workers share the interpreted form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -10,7 +10,8 @@ if [ "$(.venv/bin/python -c 'import tarry; print(tarry.FORM)')" = compiled ]; th
     exec .venv/bin/pytest --dist each \
         --tx popen//env:TARRY_PURE=1//env:TARRY_TEST_PART=both \
         --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=both \
-        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=one "$@"
+        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=groups \
+        --tx popen//env:TARRY_PURE=0//env:TARRY_TEST_PART=clients "$@"
 fi
 echo "The hot modules are not compiled: the suite runs in the interpreted form only."
 exec env TARRY_PURE=1 .venv/bin/pytest -n 2 "$@"

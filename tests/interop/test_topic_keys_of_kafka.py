@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 from tests.support.interop.kafka_server import KafkaUnavailable, java_command
+from tests.support.patience import PATIENCE_S
 
 from tarry.base.setting import value_text
 from tarry.cluster.topic_settings import TOPIC_SETTINGS
-from tarry.cluster.topic_settings_table import SYNONYMS
 
 SOURCE = Path(__file__).parent / "java" / "TopicKeys.java"
 
@@ -24,7 +24,7 @@ def kafkas_keys() -> dict[str, list[str]]:
         command = java_command(str(SOURCE))
     except KafkaUnavailable as reason:
         pytest.skip(str(reason))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 4]
     return {row[0]: row[1:] for row in rows}
 
@@ -65,4 +65,4 @@ def test_the_brokers_keys_behind_a_topics_are_kafkas(kafkas_keys):
     for key in TOPIC_SETTINGS:
         theirs = kafkas_keys[key][3].replace(SYNONYMS_LEFT_OUT.get(key, "-"), "").split()
 
-        assert list(SYNONYMS.get(key, ())) == theirs, key
+        assert [behind for behind, _ in TOPIC_SETTINGS[key].behind] == theirs, key

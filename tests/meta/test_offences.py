@@ -27,6 +27,14 @@ OFFENCES = {
         "from tarry.broker import broker\n\n__all__ = ['broker']",
         "tarry.client.planted_insider -> tarry.broker.broker",
     ),
+    "a handler that knows the broker": (
+        "layers",
+        "broker/apis/planted_handler.py",
+        "from typing import TYPE_CHECKING\n\n"
+        "if TYPE_CHECKING:\n    from tarry.broker.broker import Broker\n\n"
+        "def f(broker: Broker) -> None:\n    del broker",
+        "tarry.broker.apis.planted_handler -> tarry.broker.broker",
+    ),
     "a package that no layer names": (
         "layers",
         "helpers/__init__.py",

@@ -59,7 +59,7 @@ RECOMPRESSED_REQUEST_BYTES_MAX: Final = 64 * 1024 * 1024
 
 # Idempotent producers known in a partition; past it those not active for longest are forgotten.
 # Guards against clients that take a new producer id for every request: 4 MB and, for the snapshot
-# that a checkpoint writes in a turn, 2.5 ms.
+# that a recovery point writes in a turn, 2.5 ms.
 PRODUCER_IDS_PER_PARTITION_MAX: Final = 4_000
 
 # Partitions that one request may create: each is a directory with files to make in one turn.

@@ -15,7 +15,7 @@ _WILDCARDS: Final = ("", "0.0.0.0", "::")
 _PORT_MAX: Final = 65_535
 
 
-class Address:
+class ListenerAddress:
     """`NAME://host:port`; an IPv6 host without its brackets."""
 
     __slots__ = ("host", "name", "port")
@@ -38,7 +38,7 @@ class Listener:
 
     __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
 
-    def __init__(self, address: Address, advertised: Address) -> None:
+    def __init__(self, address: ListenerAddress, advertised: ListenerAddress) -> None:
         self.name = address.name
         self.host = address.host
         self.port = address.port
@@ -83,9 +83,9 @@ def parse_listeners(
     return pairs, [address.name for address in addresses if address.name in controllers]
 
 
-def parse_addresses(key: str, text: str) -> list[Address]:
+def parse_addresses(key: str, text: str) -> list[ListenerAddress]:
     """`NAME://host:port` and more of them after commas; names are unique, in upper case."""
-    addresses: list[Address] = []
+    addresses: list[ListenerAddress] = []
     for part in _parts(text):
         address = _parse_address(key, part)
         if any(address.name == other.name for other in addresses):
@@ -94,7 +94,7 @@ def parse_addresses(key: str, text: str) -> list[Address]:
     return addresses
 
 
-def _parse_address(key: str, part: str) -> Address:
+def _parse_address(key: str, part: str) -> ListenerAddress:
     name, separator, rest = part.partition("://")
     host, colon, port = rest.rpartition(":")
     if not separator or not name or not colon:
@@ -107,7 +107,7 @@ def _parse_address(key: str, part: str) -> Address:
         raise InvalidSetting(f"{key}={part}: invalid port; write a number from 0 to {_PORT_MAX}")
     if not all(c.isascii() and (c.isalnum() or c in "-._:%") for c in host):
         raise InvalidSetting(f"{key}={part}: invalid host name")
-    return Address(name.upper(), host, int(port))
+    return ListenerAddress(name.upper(), host, int(port))
 
 
 def _parse_protocols(text: str) -> dict[str, str]:
@@ -118,7 +118,7 @@ def _parse_protocols(text: str) -> dict[str, str]:
     return protocols
 
 
-def _refuse_twice(addresses: list[Address]) -> None:
+def _refuse_twice(addresses: list[ListenerAddress]) -> None:
     for index, address in enumerate(addresses):
         for other in addresses[:index]:
             if address.port == other.port != 0 and address.host == other.host:
@@ -145,7 +145,9 @@ def _refuse_protocol(name: str, protocols: dict[str, str]) -> None:
         )
 
 
-def _advertised(opened: list[Address], text: str, controllers: list[str]) -> dict[str, Address]:
+def _advertised(
+    opened: list[ListenerAddress], text: str, controllers: list[str]
+) -> dict[str, ListenerAddress]:
     """By name; a listener without an entry advertises its own address."""
     advertised = {address.name: address for address in opened}
     for address in parse_addresses("advertised.listeners", text):
@@ -167,8 +169,12 @@ def _advertised(opened: list[Address], text: str, controllers: list[str]) -> dic
     return advertised
 
 
-def _named(address: Address) -> Address:
-    return Address(address.name, "your.host.name", address.port) if address.is_wildcard else address
+def _named(address: ListenerAddress) -> ListenerAddress:
+    return (
+        ListenerAddress(address.name, "your.host.name", address.port)
+        if address.is_wildcard
+        else address
+    )
 
 
 def _parts(text: str) -> list[str]:

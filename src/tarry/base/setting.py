@@ -1,9 +1,15 @@
-"""One setting: its type, default, range and meaning here, read from a line of a table.
+"""Row of a table of settings: type, default, range, meaning, of broker, topics and clients alike.
 
-A table is text, two lines or more a key: `key type default check`, then the sentence, indented.
-The default `-` stands for none and `""` for the empty text.  A check is a range (`1..`,
+A table is text, two lines or more a key: `key type default check words`, then the sentence,
+indented.  The default `-` stands for none and `""` for the empty text.  A check is a range (`1..`,
 `0..1`), a choice (`commit|os`), both (`-1|1..9`), or missing.  Types and their
-bounds are Kafka's.
+bounds are Kafka's.  The words, each of which may be missing:
+
+* `dynamic`: the key may be changed while the broker runs;
+* `tarry`: the key is ours, Kafka has none like it;
+* `hidden`: clients are not told of it;
+* `behind=log.roll.ms,log.roll.hours`: keys of the broker that count while this one is not given,
+  the first that is given; `*60000` behind one of them makes this key's unit of its value.
 """
 
 from __future__ import annotations
@@ -32,6 +38,8 @@ _INTEGER_BOUNDS: Final = {
     "int": (-(2**31), 2**31 - 1),
     "long": (-(2**63), 2**63 - 1),
 }
+_WORDS: Final = ("dynamic", "hidden", "tarry")
+_BEHIND: Final = "behind="
 _TYPES: Final = (*_INTEGER_BOUNDS, "double", "boolean", "string", "list")
 
 # Not float() alone: it takes "nan", "1_0" and digits of other scripts.
@@ -39,9 +47,21 @@ _DOUBLE: Final = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\
 
 
 class Setting:
-    """A row of the table."""
+    """One row; `behind` has keys and the factors that make this key's unit of their values."""
 
-    __slots__ = ("check", "default", "default_text", "key", "scope", "sentence", "type")
+    __slots__ = (
+        "behind",
+        "check",
+        "default",
+        "default_text",
+        "is_dynamic",
+        "is_hidden",
+        "is_ours",
+        "key",
+        "scope",
+        "sentence",
+        "type",
+    )
 
     def __init__(
         self, key: str, type_: str, default_text: str | None, check: str, scope: str
@@ -53,6 +73,10 @@ class Setting:
         self.check = check
         self.scope = scope
         self.sentence = ""
+        self.is_dynamic = False
+        self.is_hidden = False
+        self.is_ours = False
+        self.behind: tuple[tuple[str, int], ...] = ()
         self.default: Value = None if default_text is None else self.parse(default_text)
 
     @property
@@ -75,7 +99,7 @@ class Setting:
 
 
 def read_table(text: str, scope: str) -> list[Setting]:
-    """The rows of a table in the notation above."""
+    """Rows of a table in the notation above, in its order."""
     rows: list[Setting] = []
     for line in text.splitlines():
         if not line.strip():
@@ -84,10 +108,24 @@ def read_table(text: str, scope: str) -> list[Setting]:
             row = rows[-1]
             row.sentence = f"{row.sentence} {line.strip()}".lstrip()
             continue
-        key, type_, default_text, *check = line.split()
+        key, type_, default_text, *rest = line.split()
         default = {"-": None, '""': ""}.get(default_text, default_text)
-        rows.append(Setting(key, type_, default, check[0] if check else "", scope))
+        words = [word for word in rest if word in _WORDS or word.startswith(_BEHIND)]
+        checks = [word for word in rest if word not in words]
+        assert len(checks) <= 1, key
+        row = Setting(key, type_, default, checks[0] if checks else "", scope)
+        row.is_dynamic = "dynamic" in words
+        row.is_hidden = "hidden" in words
+        row.is_ours = "tarry" in words
+        row.behind = _keys_behind(words)
+        rows.append(row)
     return rows
+
+
+def _keys_behind(words: list[str]) -> tuple[tuple[str, int], ...]:
+    told = "".join(word.removeprefix(_BEHIND) for word in words if word.startswith(_BEHIND))
+    pairs = [one.partition("*") for one in told.split(",") if one]
+    return tuple((key, int(factor or "1")) for key, _, factor in pairs)
 
 
 def shown(text: str) -> str:

@@ -28,13 +28,9 @@ from tarry.base.setting import (
     shown,
     value_text,
 )
+from tarry.base.setting_attributes import SettingAttributes
 from tarry.base.settings_ignored import REASONS, reason_without_effect
-from tarry.base.settings_table import (
-    DEFAULT_ONLY_TABLE,
-    DYNAMIC_KEYS,
-    GONE_TABLE,
-    HONOURED_TABLE,
-)
+from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_TABLE
 from tarry.base.spelling import Spelling
 
 SETTINGS: Final[dict[str, Setting]] = {
@@ -46,20 +42,16 @@ SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
+# May be changed while the broker runs: Kafka's, but for the listeners, which stay as they were
+# opened.
+DYNAMIC_KEYS: Final = tuple(sorted(row.key for row in SETTINGS.values() if row.is_dynamic))
+
 LOG_DIRECTORY_DEFAULT: Final = "./tarry-data"
 
 # Where a value comes from, the strongest first.
 LAYER_BROKER: Final = "broker"
 LAYER_CLUSTER: Final = "cluster"
 LAYER_FILE: Final = "file"
-
-# Keys whose value comes from another key while they are not given, as Kafka has it: the factor
-# makes milliseconds of it.  The last one has a default.
-_FALLBACKS: Final[dict[str, tuple[tuple[str, int], ...]]] = {
-    "log.retention.ms": (("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
-    "log.roll.ms": (("log.roll.hours", 3_600_000),),
-    "log.roll.jitter.ms": (("log.roll.jitter.hours", 3_600_000),),
-}
 
 # What decides together; a sentence about one names the places of all.
 _ADDRESS_KEYS: Final = (
@@ -72,7 +64,7 @@ _ADDRESS_KEYS: Final = (
 _REREAD_KEYS: Final = frozenset(
     (
         *DYNAMIC_KEYS,
-        *(other for key in DYNAMIC_KEYS for other, _ in _FALLBACKS.get(key, ())),
+        *(other for key in DYNAMIC_KEYS for other, _ in SETTINGS[key].behind),
         "logging.level",
     )
 )
@@ -81,68 +73,8 @@ _DERIVED_APART: Final = ("node.id",)
 _RETENTION_KEYS: Final = ("log.retention.ms", "log.retention.minutes", "log.retention.hours")
 
 
-class Settings:
+class Settings(SettingAttributes):
     """Every honoured key as an attribute (`settings.log_segment_bytes`), and what follows."""
-
-    flush_policy: str
-    logging_format: str
-    logging_level: str
-    node_id: int
-    broker_rack: str | None
-    listeners: str
-    advertised_listeners: str | None
-    socket_request_max_bytes: int
-    socket_send_buffer_bytes: int
-    socket_receive_buffer_bytes: int
-    socket_listen_backlog_size: int
-    connections_max_idle_ms: int
-    max_connections: int
-    max_connections_per_ip: int
-    max_connections_per_ip_overrides: str
-    auto_create_topics_enable: bool
-    delete_topic_enable: bool
-    num_partitions: int
-    default_replication_factor: int
-    min_insync_replicas: int
-    message_max_bytes: int
-    compression_type: str
-    compression_gzip_level: int
-    compression_lz4_level: int
-    compression_zstd_level: int
-    log_flush_interval_messages: int
-    log_segment_bytes: int
-    log_index_interval_bytes: int
-    log_index_size_max_bytes: int
-    log_message_timestamp_type: str
-    log_message_timestamp_before_max_ms: int
-    log_message_timestamp_after_max_ms: int
-    log_retention_bytes: int
-    log_retention_check_interval_ms: int
-    log_segment_delete_delay_ms: int
-    log_cleaner_backoff_ms: int
-    log_cleaner_dedupe_buffer_size: int
-    group_initial_rebalance_delay_ms: int
-    group_max_session_timeout_ms: int
-    group_max_size: int
-    group_min_session_timeout_ms: int
-    offset_metadata_max_bytes: int
-    offsets_commit_timeout_ms: int
-    offsets_retention_check_interval_ms: int
-    offsets_retention_minutes: int
-    offsets_topic_num_partitions: int
-    offsets_topic_replication_factor: int
-    offsets_topic_segment_bytes: int
-    fetch_max_bytes: int
-    max_request_partition_size_limit: int
-    producer_id_expiration_ms: int
-    producer_id_expiration_check_interval_ms: int
-    transaction_max_timeout_ms: int
-    producer_purgatory_purge_interval_requests: int
-    fetch_purgatory_purge_interval_requests: int
-    # These three are milliseconds also where the user gave minutes or hours.
-    log_retention_ms: int
-    log_roll_ms: int
-    log_roll_jitter_ms: int
 
     def __init__(
         self, texts: Mapping[str, str] | None = None, sources: Mapping[str, str] | None = None
@@ -252,7 +184,7 @@ class Settings:
         value = self.get(key)
         if value is not None:
             return value
-        for other, factor in _FALLBACKS.get(key, ()):
+        for other, factor in SETTINGS[key].behind:
             value = self.get(other)
             if isinstance(value, int):
                 return value * factor
@@ -318,7 +250,8 @@ class Settings:
 
 def keys_behind(key: str) -> tuple[str, ...]:
     """The key and those that count while it is not given, in their order."""
-    return (key, *[other for other, _ in _FALLBACKS.get(key, ())])
+    row = SETTINGS.get(key)
+    return (key,) if row is None else (key, *[other for other, _ in row.behind])
 
 
 def why_not_dynamic(key: str) -> str:

@@ -8,13 +8,13 @@ from __future__ import annotations
 from typing import Final
 
 HONOURED_TABLE: Final = """
-flush.policy                       string  commit      commit|os
+flush.policy                       string  commit      commit|os tarry
     commit: a record is acknowledged and readable after it is flushed to the disk; no crash loses
     it. os: a record is acknowledged when it is in the page cache, as in Kafka; a loss of power may
     lose it.
-logging.format                     string  text        text|json
+logging.format                     string  text        text|json tarry
     Form of the log lines on standard error.
-logging.level                      string  info        debug|info|warning|error
+logging.level                      string  info        debug|info|warning|error tarry
     The least severe line that is written.
 
 node.id                            int     1           0..
@@ -49,11 +49,11 @@ socket.listen.backlog.size         int     50          1..
     Connections that the kernel holds before they are accepted.
 connections.max.idle.ms            long    600000
     A connection without a request for longer than this is closed; negative: never.
-max.connections                    int     2147483647  0..
+max.connections                    int     2147483647  0.. dynamic
     Connections at the same time; more are closed at once.
-max.connections.per.ip             int     2147483647  0..
+max.connections.per.ip             int     2147483647  0.. dynamic
     Connections at the same time from one address.
-max.connections.per.ip.overrides   string  ""
+max.connections.per.ip.overrides   string  "" dynamic
     Exceptions from max.connections.per.ip, address:number, separated by commas.
 
 auto.create.topics.enable          boolean true
@@ -65,52 +65,54 @@ num.partitions                     int     1           1..
     Partitions of a new topic, if the client names no number.
 default.replication.factor         int     1
     Replicas of a new topic, if the client names no number.
-min.insync.replicas                int     1           1..
+min.insync.replicas                int     1           1.. dynamic
     Replicas that must be in sync for a produce with acks=all.
 
-message.max.bytes                  int     1048588     0..
+message.max.bytes                  int     1048588     0.. dynamic
     Largest record batch that a topic accepts.
-compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer
+compression.type                   string  producer    uncompressed|zstd|lz4|snappy|gzip|producer \
+dynamic
     How record batches are stored. producer: as the producer compressed them. Every other value:
     the broker compresses them again in that form.
-compression.gzip.level             int     -1          -1|1..9
+compression.gzip.level             int     -1          -1|1..9 dynamic
     How hard gzip tries when the broker compresses a batch (compression.type=gzip); -1: gzip's
     own default.
-compression.lz4.level              int     9           1..17
+compression.lz4.level              int     9           1..17 dynamic
     Like compression.gzip.level, for lz4. 9 is the fast form, as in Kafka; every other level is
     slower and makes smaller batches.
-compression.zstd.level             int     3           -131072..22
+compression.zstd.level             int     3           -131072..22 dynamic
     Like compression.gzip.level, for zstd. A level above 9 counts as 9, because a slower one
     would delay all other requests.
-log.flush.interval.messages        long    9223372036854775807 1..
+log.flush.interval.messages        long    9223372036854775807 1.. dynamic
     For flush.policy=os: a flush begins when this many records are not flushed. 1: a record is
     acknowledged after its flush, as with flush.policy=commit.
-log.segment.bytes                  int     1073741824  1048576..
+log.segment.bytes                  int     1073741824  1048576.. dynamic
     A log begins a new segment when the next batch would make it larger than this.
-log.roll.ms                        long    -
+log.roll.ms                        long    - dynamic behind=log.roll.hours*3600000
     A log begins a new segment when its records span more than this time. If it is not set:
     log.roll.hours.
 log.roll.hours                     int     168         1..
     Like log.roll.ms, in hours.
-log.roll.jitter.ms                 long    -
+log.roll.jitter.ms                 long    - dynamic behind=log.roll.jitter.hours*3600000
     Largest random time by which log.roll.ms is shortened, so that not all logs begin a segment
     at once. If it is not set: log.roll.jitter.hours.
 log.roll.jitter.hours              int     0           0..
     Like log.roll.jitter.ms, in hours.
-log.index.interval.bytes           int     4096        0..
+log.index.interval.bytes           int     4096        0.. dynamic
     Bytes of a segment between two entries of its offset index.
-log.index.size.max.bytes           int     10485760    4..
+log.index.size.max.bytes           int     10485760    4.. dynamic
     Largest offset index of a segment. When it is full, the log begins a new segment.
-log.message.timestamp.type         string  CreateTime  CreateTime|LogAppendTime
+log.message.timestamp.type         string  CreateTime  CreateTime|LogAppendTime dynamic
     The time in a record. CreateTime: the producer's. LogAppendTime: the broker's.
-log.message.timestamp.before.max.ms long   9223372036854775807 0..
+log.message.timestamp.before.max.ms long   9223372036854775807 0.. dynamic
     How far behind the broker's clock a record's timestamp may lie.
-log.message.timestamp.after.max.ms long    3600000     0..
+log.message.timestamp.after.max.ms long    3600000     0.. dynamic
     How far ahead of the broker's clock a record's timestamp may lie.
 
-log.retention.bytes                long    -1
+log.retention.bytes                long    -1 dynamic
     The oldest segments of a partition larger than this are deleted; -1: no limit.
-log.retention.ms                   long    -
+log.retention.ms                   long    - \
+dynamic behind=log.retention.minutes*60000,log.retention.hours*3600000
     A segment whose newest record is older than this is deleted; -1: never. If it is not set:
     log.retention.minutes.
 log.retention.minutes              int     -
@@ -119,25 +121,25 @@ log.retention.hours                int     168
     Like log.retention.ms, in hours.
 log.retention.check.interval.ms    long    300000      1..
     How often the broker looks for segments to delete.
-log.segment.delete.delay.ms        long    60000       0..
+log.segment.delete.delay.ms        long    60000       0.. dynamic
     How long the files of a deleted segment are kept.
 
-log.cleanup.policy                 list    delete      compact|delete
+log.cleanup.policy                 list    delete      compact|delete dynamic
     delete: old segments are deleted. compact: only the last record of every key is kept.
     compact,delete: both are done.
-log.cleaner.backoff.ms             long    15000       0..
+log.cleaner.backoff.ms             long    15000       0.. dynamic
     How long compaction waits after it found no log that is dirty enough.
-log.cleaner.dedupe.buffer.size     long    134217728
+log.cleaner.dedupe.buffer.size     long    134217728 dynamic
     Memory for the keys of the log that is being compacted. If they need more, compaction takes
     several passes.
-log.cleaner.delete.retention.ms    long    86400000    0..
+log.cleaner.delete.retention.ms    long    86400000    0.. dynamic
     How long a compacted log keeps a tombstone (a record without value), so that slow readers
     see it.
-log.cleaner.max.compaction.lag.ms  long    9223372036854775807 1..
+log.cleaner.max.compaction.lag.ms  long    9223372036854775807 1.. dynamic
     A record older than this is compacted, even if its log is not dirty enough.
-log.cleaner.min.cleanable.ratio    double  0.5         0..1
+log.cleaner.min.cleanable.ratio    double  0.5         0..1 dynamic
     A log is compacted when at least this share of its bytes is not compacted yet.
-log.cleaner.min.compaction.lag.ms  long    0           0..
+log.cleaner.min.compaction.lag.ms  long    0           0.. dynamic
     A record younger than this is not removed by compaction.
 
 group.initial.rebalance.delay.ms   int     3000
@@ -167,7 +169,7 @@ fetch.max.bytes                    int     57671680    1024..
     Most bytes in the answer to one fetch, even if the client allows more.
 max.request.partition.size.limit   int     2000        1..
     Most partitions in one answer to DescribeTopicPartitions.
-producer.id.expiration.ms          int     86400000    1..
+producer.id.expiration.ms          int     86400000    1.. dynamic
     The state of an idempotent producer is deleted when it has written nothing for longer than
     this.
 producer.id.expiration.check.interval.ms int 600000    1..
@@ -198,37 +200,3 @@ advertised.port                    int     -
 advertised.host.name               string  -
     Kafka 3.0 removed it; write advertised.listeners=PLAINTEXT://host:port.
 """
-
-# Honoured keys that may be changed while the broker runs: Kafka's, but for the listeners, which
-# stay as they were opened.
-DYNAMIC_KEYS: Final = (
-    "compression.gzip.level",
-    "compression.lz4.level",
-    "compression.type",
-    "compression.zstd.level",
-    "log.cleaner.backoff.ms",
-    "log.cleaner.dedupe.buffer.size",
-    "log.cleaner.delete.retention.ms",
-    "log.cleaner.max.compaction.lag.ms",
-    "log.cleaner.min.cleanable.ratio",
-    "log.cleaner.min.compaction.lag.ms",
-    "log.cleanup.policy",
-    "log.flush.interval.messages",
-    "log.index.interval.bytes",
-    "log.index.size.max.bytes",
-    "log.message.timestamp.after.max.ms",
-    "log.message.timestamp.before.max.ms",
-    "log.message.timestamp.type",
-    "log.retention.bytes",
-    "log.retention.ms",
-    "log.roll.jitter.ms",
-    "log.roll.ms",
-    "log.segment.bytes",
-    "log.segment.delete.delay.ms",
-    "max.connections",
-    "max.connections.per.ip",
-    "max.connections.per.ip.overrides",
-    "message.max.bytes",
-    "min.insync.replicas",
-    "producer.id.expiration.ms",
-)

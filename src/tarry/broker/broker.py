@@ -51,7 +51,7 @@ from tarry.broker.metadata.cluster_view import ClusterView
 from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
-from tarry.broker.part import Parts
+from tarry.broker.part import Parts, WaitingPart
 from tarry.broker.recompressions import Recompressions
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
@@ -100,14 +100,8 @@ class Broker:
         self.store = store
         self.cluster: ClusterState = store.state
         self.broker_id: int = settings.node_id
-        self.fetch_max_bytes: int = settings.fetch_max_bytes
-        self.frame_bytes_max: int = settings.socket_request_max_bytes
-        self.connections_max_idle_ms: int = settings.connections_max_idle_ms
         self.endpoints: dict[str, tuple[str, int]] = {}
         self.this_turn = turn
-        # The times of `this_turn`, for who is not handed it yet.
-        self.now_ms = turn.now_ms
-        self.now_wall_ms = turn.now_wall_ms
         self._turn_due_ms = turn.now_ms + POLL_MS_MAX
         self.timer = TimingWheel(turn.now_ms)
         self.answers = Answers(self.this_turn, self.transport, self.timer, self.probe)
@@ -117,7 +111,7 @@ class Broker:
         self.flushes = Flushes(self.disk, logs.trouble, self.probe)
         self.parts = Parts()
         self.recompressions = self.parts.add(Recompressions(self.this_turn, self.answers))
-        self.coordinator = self.parts.add(
+        self.groups = self.parts.add(
             GroupCoordinator(
                 GroupContext(
                     self.this_turn, self.timer, self.flushes, settings, self.probe, self.cluster
@@ -125,7 +119,7 @@ class Broker:
             )
         )
         self.coordinators = Coordinators()
-        self.coordinators.register(self.coordinator)
+        self.coordinators.register(self.groups)
         self.record_deletions = self.parts.add(
             RecordDeletions(self.this_turn, self.timer, self.parts)
         )
@@ -133,8 +127,9 @@ class Broker:
         self.fetches = self.parts.add(Fetches(self.answers))
         self.shutdown = Shutdown(self.answers, self.parts, self.flushes, self.topics, logs)
         self.hosting = self._make_hosting()
-        self.changes = self.parts.add(
-            MetadataChanges(self.this_turn, self.timer, store, self.hosting, settings, self.random)
+        metadata = self.parts.add(WaitingPart(self.timer, "Metadata"))
+        self.changes = MetadataChanges(
+            self.this_turn, metadata, store, self.hosting, settings, self.random
         )
         self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
         self.producer_ids = ProducerIds(store)
@@ -176,7 +171,7 @@ class Broker:
             return
         answers.send()
         parts.complete(COMPLETIONS_PER_TURN_MAX)
-        for entry in self.timer.advance(self.now_ms, TIMER_MOVES_PER_TURN_MAX):
+        for entry in self.timer.advance(self.this_turn.now_ms, TIMER_MOVES_PER_TURN_MAX):
             entry.expire()
         answers.send()
         self.shutdown.maybe_finish()
@@ -210,8 +205,8 @@ class Broker:
         if late_ms > STALL_MS:
             turn.stalled_ms += late_ms
             logger.warning("the process did not run for %d ms: no time-out counts it", late_ms)
-        turn.now_ms = self.now_ms = now_ms - turn.stalled_ms
-        turn.now_wall_ms = self.now_wall_ms = now_wall_ms
+        turn.now_ms = now_ms - turn.stalled_ms
+        turn.now_wall_ms = now_wall_ms
         if late_ms > STALL_MS:
             self.parts.on_stall()
 
@@ -230,7 +225,7 @@ class Broker:
             connection = self.answers.connections.get(event.connection_id)
             if connection is not None:
                 connection.unsent = 0
-                connection.active_ms = self.now_ms
+                connection.active_ms = self.this_turn.now_ms
                 self._process(connection)
         elif kind == DISCONNECTED:
             connection = self.answers.connections.get(event.connection_id)
@@ -245,11 +240,12 @@ class Broker:
         if self.shutdown.is_begun:
             self.transport.close(event.connection_id)
             return
+        settings = self.settings
         connection = Connection(
-            event.connection_id, event.listener, event.peer, self.frame_bytes_max
+            event.connection_id, event.listener, event.peer, settings.socket_request_max_bytes
         )
         self.answers.connections[connection.id] = connection
-        PeerWatch(self.answers, connection, self.connections_max_idle_ms).watch()
+        PeerWatch(self.answers, connection, settings.connections_max_idle_ms).watch()
 
     def _process(self, connection: Connection) -> None:
         """Handle the whole frames that have arrived, until the peer must take answers first.
@@ -264,7 +260,7 @@ class Broker:
                 if self.recompressions.is_spent():
                     self.answers.process_later(connection)
                     break
-                position: i64 = connection.next_frame(self.now_ms)
+                position: i64 = connection.next_frame(self.this_turn.now_ms)
                 if position < 0:
                     break
                 handle_frame(

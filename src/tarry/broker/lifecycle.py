@@ -90,7 +90,7 @@ def _begin_duties(broker: Broker) -> None:
         turn,
         timer,
         settings.offsets_retention_check_interval_ms,
-        broker.coordinator.expire_offsets,
+        broker.groups.expire_offsets,
         "the expiry of offsets",
     )
     counters = Counters(broker.answers, broker.parts, broker.logs)

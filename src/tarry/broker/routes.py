@@ -107,7 +107,7 @@ def _of_records(broker: Broker) -> list[Route[Any]]:
         Route(api_keys.PRODUCE, 3, 13, decode_produce_request,
               produces.handle),
         Route(api_keys.FETCH, 4, 18, decode_fetch_request,
-              partial(fetch.handle, topics, broker.fetches, broker.fetch_max_bytes)),
+              partial(fetch.handle, topics, broker.fetches, broker.settings.fetch_max_bytes)),
         Route(api_keys.LIST_OFFSETS, 1, 10, decode_list_offsets_request,
               partial(list_offsets.handle, topics)),
         Route(api_keys.INIT_PRODUCER_ID, 0, 5, decode_init_producer_id_request,
@@ -141,7 +141,7 @@ def _of_the_cluster(broker: Broker, routes: dict[int, Route[Any]]) -> list[Route
         Route(api_keys.DESCRIBE_TOPIC_PARTITIONS, 0, 0, decode_describe_topic_partitions_request,
               partial(describe_topic_partitions.handle, view, broker.settings)),
         Route(api_keys.DESCRIBE_CONFIGS, 1, 4, decode_describe_configs_request,
-              partial(describe_configs.handle, view.state, broker.settings, broker.coordinator)),
+              partial(describe_configs.handle, view.state, broker.settings, broker.groups)),
         Route(api_keys.ALTER_CONFIGS, 0, 2, decode_alter_configs_request,
               partial(alter_configs.handle, changes)),
         Route(api_keys.INCREMENTAL_ALTER_CONFIGS, 0, 1, decode_incremental_alter_configs_request,
@@ -155,7 +155,7 @@ def _of_the_cluster(broker: Broker, routes: dict[int, Route[Any]]) -> list[Route
 
 def _of_groups(broker: Broker) -> list[Route[Any]]:
     topics = broker.topics
-    groups = broker.coordinator
+    groups = broker.groups
     return [
         Route(api_keys.FIND_COORDINATOR, 0, 6, decode_find_coordinator_request,
               partial(find_coordinator.handle, broker.coordinators, topics, broker.changes,

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.settings import Settings
 from tarry.broker import loggers
+from tarry.broker.broker import Broker
 from tarry.broker.metadata.changes_told import changed_text
-
-if TYPE_CHECKING:
-    from tarry.broker.broker import Broker
 
 logger = logging.getLogger("tarry.broker")
 

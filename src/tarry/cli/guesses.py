@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`; did you mean 'orders'?`, or nothing if no name is near."""
+def nearest(word: str, known: Iterable[str]) -> str:
+    """Return the name that looks most like the word, or "" if none does."""
     # Loaded here, because hardly any call needs it.
     from difflib import get_close_matches
 
@@ -14,7 +14,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     near = get_close_matches(word, names, 1) or [
         name for name in names if name.lower() == word.lower()
     ]
-    return f"; did you mean {near[0]!r}?" if near else ""
+    return near[0] if near else ""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'orders'?`, or nothing if no name is near."""
+    near = nearest(word, known)
+    return f"; did you mean {near!r}?" if near else ""
 
 
 def unknown_topic(name: str, known: Iterable[str]) -> str:

@@ -141,7 +141,7 @@ class _Reader:
         if not isinstance(table, dict):
             raise self._wrong("", "client", f"write a table [{where}]")
         # Loaded here, because most users have no such file.
-        from tarry.client.settings import KEYS
+        from tarry.client.settings import CLIENT_SETTINGS
 
         found: dict[str, str | int | bool] = {}
         for key, value in table.items():
@@ -149,8 +149,9 @@ class _Reader:
                 # An unquoted request.timeout.ms is a table in a table to TOML.
                 hint = f'; write "{key}...." in quotes' if isinstance(value, dict) else ""
                 raise self._wrong(where, key, f"has to be text, a number, true or false{hint}")
-            if key not in KEYS:
-                raise self._wrong(where, key, f"unknown setting{did_you_mean(key, KEYS)}")
+            if key not in CLIENT_SETTINGS:
+                guess = did_you_mean(key, CLIENT_SETTINGS)
+                raise self._wrong(where, key, f"unknown setting{guess}")
             if key == "bootstrap.servers":
                 raise self._wrong(where, key, "write bootstrap-server in the profile instead")
             found[key] = value
@@ -225,6 +226,8 @@ def settings_of_profile(owner: str) -> dict[str, str | int | bool]:
     found = context.meta.get(_META_KEY) if context is not None else None
     if not found:
         return {}
-    from tarry.client.settings import COMMON, KEYS
+    from tarry.client.settings import CLIENT_SETTINGS, COMMON
 
-    return {key: value for key, value in found.items() if KEYS[key].owner in (owner, COMMON)}
+    return {
+        key: value for key, value in found.items() if CLIENT_SETTINGS[key].scope in (owner, COMMON)
+    }

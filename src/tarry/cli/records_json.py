@@ -14,11 +14,11 @@ from __future__ import annotations
 import base64
 import re
 from collections.abc import Iterable, Iterator
-from difflib import get_close_matches
 from typing import Any, Final
 
 import msgspec
 
+from tarry.cli.guesses import nearest
 from tarry.cli.input import BadInput, InputRecord
 from tarry.cli.units import OFFSET_MAX, PARTITION_MAX
 
@@ -84,8 +84,8 @@ EXAMPLE: Final = '{"key": "k", "value": "v"}'
 def _record(found: dict[str, Any]) -> InputRecord:
     for name in found:
         if name not in KNOWN:
-            near = get_close_matches(name, KNOWN, 1)
-            hint = f"did you mean {near[0]}?" if near else f"the fields are {', '.join(OURS)}"
+            near = nearest(name, KNOWN)
+            hint = f"did you mean {near}?" if near else f"the fields are {', '.join(OURS)}"
             raise ValueError(f"unknown field {name!r}; {hint}")
     named = [name for name in ("value", "value_base64", "payload") if name in found]
     if not named:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
 import click
 
 from tarry.base.errors import InvalidSetting, TarryError
+from tarry.cli.guesses import did_you_mean
 from tarry.cli.profiles import settings_of_profile, use_profile
 from tarry.cli.streams import ClosedStream, forget_stdout, sentence_of
 from tarry.cli.units import Seconds
@@ -146,12 +147,9 @@ class GuessingGroup(click.Group):
         known = self.list_commands(ctx)
         if args[0] in known:
             return super().resolve_command(ctx, args)
-        # Loaded here, because hardly any call needs it.
-        from difflib import get_close_matches
-
-        near = get_close_matches(args[0], known, 1)
-        if near:
-            raise click.UsageError(f"no such command {args[0]!r}; did you mean {near[0]!r}?", ctx)
+        guess = did_you_mean(args[0], known)
+        if guess:
+            raise click.UsageError(f"no such command {args[0]!r}{guess}", ctx)
         return super().resolve_command(ctx, args)
 
 

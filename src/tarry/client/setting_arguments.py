@@ -1,6 +1,6 @@
-"""Settings as keyword arguments, so that type checkers and editors know each of them.
+"""Written by `tools/generate_settings.py`: settings of clients as keyword arguments.
 
-A test compares these with the table in `settings`.  Whole numbers may be text: `"30s"` is a time.
+Type checkers and editors know each of them.  A number may be text: `"30s"` is a time.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class ClientArguments(TypedDict, total=False):
 
 
 class ProducerArguments(ClientArguments, total=False):
-    """Settings of a producer."""
+    """Settings of producer."""
 
     acks: int | str
     enable_idempotence: bool
@@ -44,7 +44,7 @@ class ProducerArguments(ClientArguments, total=False):
 
 
 class ConsumerArguments(ClientArguments, total=False):
-    """Settings of a consumer."""
+    """Settings of consumer."""
 
     fetch_min_bytes: int | str
     fetch_max_wait_ms: int | str

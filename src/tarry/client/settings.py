@@ -6,11 +6,13 @@ forms is an error.  Durations are ints of milliseconds or text such as `"30s"`.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Final
 
 from tarry.base.errors import InvalidSetting
+from tarry.base.setting import Setting, Value, read_table, shown
+from tarry.base.spelling import Spelling
+from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_TABLE
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
 
@@ -20,171 +22,20 @@ COMMON: Final = "every client"
 PRODUCER: Final = "producer"
 CONSUMER: Final = "consumer"
 
-INT32_MAX: Final = 2**31 - 1
 CODECS: Final = ("none", "gzip", "snappy", "lz4", "zstd")
+
+# Bytes of a name that a request can carry.
+TEXT_BYTES_MAX: Final = 32_767
 
 UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 
-
-class Key(NamedTuple):
-    """One setting: `choices` for text, `minimum` and `maximum` for numbers."""
-
-    name: str
-    default: SettingValue
-    owner: str
-    reason: str
-    minimum: int = 0
-    maximum: int = INT32_MAX
-    choices: tuple[str, ...] = ()
-
-
-KEYS: Final[dict[str, Key]] = {
-    key.name: key
-    for key in (
-        Key(
-            "bootstrap.servers",
-            "127.0.0.1:9092",
-            COMMON,
-            "addresses of brokers for the first connection, host:port,host:port",
-        ),
-        Key("client.id", "tarry", COMMON, "name of this client in the broker's log"),
-        Key(
-            "security.protocol",
-            "PLAINTEXT",
-            COMMON,
-            "only PLAINTEXT; there is no TLS and no SASL yet",
-            choices=("PLAINTEXT",),
-        ),
-        Key("request.timeout.ms", 30_000, COMMON, "longest wait for an answer of a broker", 1),
-        Key("socket.connection.setup.timeout.ms", 10_000, COMMON, "longest attempt to connect", 1),
-        Key("reconnect.backoff.ms", 50, COMMON, "pause after a failed connection; it doubles"),
-        Key("reconnect.backoff.max.ms", 1_000, COMMON, "longest pause after a failed connection"),
-        Key("retry.backoff.ms", 100, COMMON, "pause after a failed request; it doubles"),
-        Key("retry.backoff.max.ms", 1_000, COMMON, "longest pause after a failed request"),
-        Key("metadata.max.age.ms", 300_000, COMMON, "age at which metadata is asked for again", 1),
-        Key(
-            "default.api.timeout.ms", 60_000, COMMON, "longest call without a timeout of its own", 1
-        ),
-        Key("allow.auto.create.topics", True, COMMON, "a topic that is asked for may be created"),
-        Key("close.timeout.ms", 5_000, COMMON, "how long `close` may take"),
-        Key("send.buffer.bytes", -1, COMMON, "of the socket; -1: the system decides", -1),
-        Key("receive.buffer.bytes", -1, COMMON, "of the socket; -1: the system decides", -1),
-        Key(
-            "acks",
-            "all",
-            PRODUCER,
-            "replicas that must have a record before it is acknowledged; 0: no answer",
-            choices=("all", "-1", "0", "1"),
-        ),
-        Key("enable.idempotence", True, PRODUCER, "a retry stores no record twice"),
-        Key("linger.ms", 5, PRODUCER, "how long a batch waits for more records"),
-        Key(
-            "batch.size",
-            16_384,
-            PRODUCER,
-            "largest batch in bytes; a full batch is sent at once",
-            0,
-            100 << 20,
-        ),
-        Key(
-            "buffer.memory",
-            32 << 20,
-            PRODUCER,
-            "memory in bytes for records that are not acknowledged yet",
-            1024,
-            1 << 40,
-        ),
-        Key(
-            "compression.type",
-            "none",
-            PRODUCER,
-            "how the producer compresses batches",
-            choices=CODECS,
-        ),
-        Key("max.request.size", 1 << 20, PRODUCER, "largest record and request, in bytes", 1),
-        Key("max.block.ms", 60_000, PRODUCER, "how long `send` may wait for room or metadata"),
-        Key("delivery.timeout.ms", 120_000, PRODUCER, "after this a record is not delivered", 1),
-        Key(
-            "max.in.flight.requests.per.connection",
-            5,
-            PRODUCER,
-            "requests sent without an answer; a broker recognizes 5 retried batches",
-            1,
-        ),
-        Key("fetch.min.bytes", 1, CONSUMER, "an answer waits for this many bytes"),
-        Key("fetch.max.wait.ms", 500, CONSUMER, "longest wait for fetch.min.bytes"),
-        Key(
-            "fetch.max.bytes",
-            50 << 20,
-            CONSUMER,
-            "most bytes in one answer, and most bytes read ahead",
-            1,
-            200 << 20,
-        ),
-        Key(
-            "max.partition.fetch.bytes",
-            1 << 20,
-            CONSUMER,
-            "most bytes of one partition in an answer",
-            1,
-            200 << 20,
-        ),
-        Key("max.poll.records", 500, CONSUMER, "most records that one `poll` returns", 1),
-        Key(
-            "auto.offset.reset",
-            "latest",
-            CONSUMER,
-            "where to begin if there is no committed offset, or it is not in the log",
-            choices=("latest", "earliest", "none"),
-        ),
-        Key(
-            "group.id",
-            "",
-            CONSUMER,
-            "consumer group: its members share the partitions, it keeps the offsets",
-        ),
-        Key(
-            "group.instance.id",
-            "",
-            CONSUMER,
-            "name of a static member: a restart under it causes no rebalance",
-        ),
-        Key(
-            "session.timeout.ms",
-            45_000,
-            CONSUMER,
-            "a member without a heartbeat for longer than this is removed",
-            1,
-        ),
-        Key("heartbeat.interval.ms", 3_000, CONSUMER, "how often a member sends a heartbeat", 1),
-        Key(
-            "heartbeat.mode",
-            "thread",
-            CONSUMER,
-            "what sends heartbeats: a thread of its own, or `poll`",
-            choices=("thread", "poll"),
-        ),
-        Key(
-            "heartbeat.ramp",
-            True,
-            CONSUMER,
-            "after a rebalance the first heartbeats come sooner: 100 ms, 200 ms, ...",
-        ),
-        Key(
-            "max.poll.interval.ms",
-            300_000,
-            CONSUMER,
-            "a member that calls `poll` later than this leaves the group",
-            1,
-        ),
-        Key(
-            "partition.assignment.strategy",
-            "range,cooperative-sticky",
-            CONSUMER,
-            "assignors that the member supports, the preferred one first",
-        ),
-        Key("enable.auto.commit", True, CONSUMER, "finished records are committed automatically"),
-        Key("auto.commit.interval.ms", 5_000, CONSUMER, "pause between automatic commits", 1),
+# The scope of a row is the client that has the key.
+CLIENT_SETTINGS: Final[dict[str, Setting]] = {
+    row.key: row
+    for row in (
+        *read_table(COMMON_TABLE, COMMON),
+        *read_table(PRODUCER_TABLE, PRODUCER),
+        *read_table(CONSUMER_TABLE, CONSUMER),
     )
 }
 
@@ -211,79 +62,54 @@ FOREIGN: Final = {
 
 def parse_settings(
     owner: str, given: Mapping[str, SettingValue], arguments: Mapping[str, SettingValue]
-) -> dict[str, SettingValue]:
-    """Every key of `owner` with its value; `InvalidSetting` for what cannot be meant."""
+) -> dict[str, Value]:
+    """Return every key of `owner` with its value; `InvalidSetting` for what cannot be meant."""
     merged: dict[str, SettingValue] = dict(given)
     for argument, value in arguments.items():
         name = argument.replace("_", ".")
         if name in merged:
             raise InvalidSetting(f"{name} is given twice, as a key and as the argument {argument}")
         merged[name] = value
-    values = {key.name: key.default for key in KEYS.values() if key.owner in (COMMON, owner)}
+    rows = [row for row in CLIENT_SETTINGS.values() if row.scope in (COMMON, owner)]
+    values = {row.key: row.default for row in rows}
     for name, value in merged.items():
         values[name] = _parse(_known(name, owner), value)
     return values
 
 
-def _known(name: object, owner: str) -> Key:
+def _known(name: object, owner: str) -> Setting:
     if not isinstance(name, str):
         raise InvalidSetting(f"{name!r:.60} is no setting's name: give a str")
-    key = KEYS.get(name)
-    if key is not None and key.owner in (COMMON, owner):
-        return key
-    if key is not None:
-        raise InvalidSetting(f"{name} is a setting of a {key.owner}; this is a {owner}")
+    row = CLIENT_SETTINGS.get(name)
+    if row is not None and row.scope in (COMMON, owner):
+        return row
+    if row is not None:
+        raise InvalidSetting(f"{name} is a setting of a {row.scope}; this is a {owner}")
     if name in FOREIGN:
         raise InvalidSetting(f"{name} is not a setting of this client: {FOREIGN[name]}")
-    near = difflib.get_close_matches(name, KEYS, n=1)
-    hint = f"; did you mean {near[0]}?" if near else ""
-    raise InvalidSetting(f"unknown setting {name}{hint}")
+    near = Spelling(CLIENT_SETTINGS).near(name)
+    hint = f"; did you mean {near}?" if near else ""
+    raise InvalidSetting(f"unknown setting {shown(name)}{hint}")
 
 
-def _parse(key: Key, value: SettingValue) -> SettingValue:
-    if isinstance(key.default, bool):
-        return _parse_boolean(key, value)
-    if isinstance(key.default, int):
-        return _parse_int(key, value)
-    text = _parse_text(key, value)
-    if key.choices and text not in key.choices:
-        raise InvalidSetting(f"{key.name}={text} is not one of {', '.join(key.choices)}")
-    return text
-
-
-# What a request can carry of a name.
-TEXT_BYTES_MAX: Final = 32_767
-
-
-def _parse_text(key: Key, value: SettingValue) -> str:
+def _parse(row: Setting, value: SettingValue) -> Value:
+    """Read a value of Python, or a text as a file has it."""
+    if row.type in ("int", "long"):
+        number = parse_duration_ms(value) if row.key.endswith(".ms") else _int(value)
+        if number is None or isinstance(value, bool) or number.bit_length() > 64:
+            raise InvalidSetting(f"{row.key}={value!r:.60}: it must be a whole number")
+        return row.parse(str(number))
+    if row.type == "boolean":
+        return row.parse(str(value))
     # Acks are often given as a number.
-    if not isinstance(value, str) and not (key.choices and type(value) is int):
-        raise InvalidSetting(f"{key.name}={value!r:.60} is no text: give a str")
+    if not isinstance(value, str) and not (row.check and type(value) is int):
+        raise InvalidSetting(f"{row.key}={value!r:.60} is no text: give a str")
     text = str(value)
     if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvalidSetting(f"{key.name}={text!r:.60} cannot be encoded as UTF-8")
+        raise InvalidSetting(f"{row.key}={text!r:.60} cannot be encoded as UTF-8")
     if len(text.encode()) > TEXT_BYTES_MAX:
-        raise InvalidSetting(f"{key.name} is longer than {TEXT_BYTES_MAX} bytes")
-    return text
-
-
-def _parse_boolean(key: Key, value: SettingValue) -> bool:
-    if isinstance(value, bool):
-        return value
-    if str(value).lower() in ("true", "false"):
-        return str(value).lower() == "true"
-    raise InvalidSetting(f"{key.name}={value} is neither true nor false")
-
-
-def _parse_int(key: Key, value: SettingValue) -> int:
-    number = parse_duration_ms(value) if key.name.endswith(".ms") else _int(value)
-    if number is None or isinstance(value, bool):
-        raise InvalidSetting(f"{key.name}={value} is no whole number")
-    if not key.minimum <= number <= key.maximum:
-        raise InvalidSetting(
-            f"{key.name}={value} is not between {key.minimum} and {key.maximum}: {key.reason}"
-        )
-    return number
+        raise InvalidSetting(f"{row.key} is longer than {TEXT_BYTES_MAX} bytes")
+    return row.parse(text) if row.check else text
 
 
 def _int(value: SettingValue) -> int | None:

@@ -20,7 +20,6 @@ from tarry.base.settings import (
     why_not_dynamic,
 )
 from tarry.cluster.topic_settings import TOPIC_SETTINGS, default_value
-from tarry.cluster.topic_settings_table import HIDDEN_KEYS, SYNONYMS
 from tarry.cluster.unset_resources import CLIENT_METRICS_SETTINGS, GROUP_SETTINGS
 
 SOURCE_TOPIC: Final = 1
@@ -81,9 +80,9 @@ def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[Config
     """All settings of a topic, by key."""
     entries: list[ConfigEntry] = []
     for key, row in TOPIC_SETTINGS.items():
-        if key in HIDDEN_KEYS:
+        if row.is_hidden:
             continue
-        behind = _topic_synonyms(key, row, settings)
+        behind = _topic_synonyms(row, settings)
         own = configs.get(key)
         if own is not None:
             entry = ConfigEntry(key, own, SOURCE_TOPIC, row)
@@ -164,10 +163,9 @@ def _unset_entry(row: Setting) -> ConfigEntry:
     return entry
 
 
-def _topic_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:
+def _topic_synonyms(row: Setting, settings: Settings) -> list[Synonym]:
     """Return the broker's value where a topic says nothing."""
-    behind = SYNONYMS.get(key)
-    return [] if behind is None else _broker_synonyms(behind[0], row, settings)
+    return _broker_synonyms(row.behind[0][0], row, settings) if row.behind else []
 
 
 def _broker_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:

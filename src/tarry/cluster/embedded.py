@@ -286,7 +286,7 @@ def open_store(
 
     `TarryError` if the data cannot be used: damaged, of a newer format, of another broker.
     """
-    log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention_ms": -1}), None)
+    log = logs.open(METADATA_DIRECTORY, b"", LogConfig({"retention.ms": -1}), None)
     logs.settle()
     store = EmbeddedStore(log, turn, snapshot_bytes_min)
     store.replay()

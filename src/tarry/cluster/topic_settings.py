@@ -24,15 +24,12 @@ from tarry.base.setting import (
 )
 from tarry.base.settings import SETTINGS, Settings
 from tarry.base.spelling import Spelling
-from tarry.cluster.topic_settings_table import (
+from tarry.base.topic_settings_table import (
     DEFAULT_ONLY_TABLE,
-    HIDDEN_KEYS,
     HONOURED_TABLE,
-    SYNONYMS,
     WITHOUT_EFFECT_TABLE,
 )
-from tarry.log.config import AS_PRODUCED, LogConfig
-from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+from tarry.log.config import LogConfig
 
 TOPIC_SETTINGS: Final[dict[str, Setting]] = {
     row.key: row
@@ -46,38 +43,10 @@ TOPIC_SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
-# The codec that a value of compression.type asks for, and the key of its level.
-_CODECS: Final[dict[Value, tuple[int, str]]] = {
-    "producer": (AS_PRODUCED, ""),
-    "uncompressed": (NONE, ""),
-    "gzip": (GZIP, "compression.gzip.level"),
-    "snappy": (SNAPPY, ""),
-    "lz4": (LZ4, "compression.lz4.level"),
-    "zstd": (ZSTD, "compression.zstd.level"),
-}
-
 # Kafka's form of a partition's replica: its number and its broker.
 _REPLICA: Final = re.compile(r"[0-9]+:[0-9]+", re.ASCII)
 
-# Settings that a log takes as they are.
-_NUMBERS: Final = (
-    "segment.bytes",
-    "segment.ms",
-    "segment.index.bytes",
-    "index.interval.bytes",
-    "retention.ms",
-    "retention.bytes",
-    "min.compaction.lag.ms",
-    "max.compaction.lag.ms",
-    "delete.retention.ms",
-    "max.message.bytes",
-    "min.insync.replicas",
-    "message.timestamp.before.max.ms",
-    "message.timestamp.after.max.ms",
-    "flush.messages",
-)
-
-_SPELLING: Final = Spelling(key for key in TOPIC_SETTINGS if key not in HIDDEN_KEYS)
+_SPELLING: Final = Spelling(row.key for row in TOPIC_SETTINGS.values() if not row.is_hidden)
 
 
 def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str, str]:
@@ -115,10 +84,10 @@ def default_value(key: str, settings: Settings) -> Value:
     """What a topic has that does not set the key: the broker's value, else Kafka's default."""
     if key == "retention.ms":
         return settings.log_retention_ms
-    first = SYNONYMS.get(key, ("",))[0]
-    if first in SETTINGS:
-        return settings.effective(first)
-    return TOPIC_SETTINGS[key].default
+    row = TOPIC_SETTINGS[key]
+    if row.behind and row.behind[0][0] in SETTINGS:
+        return settings.effective(row.behind[0][0])
+    return row.default
 
 
 def topic_value(key: str, configs: Mapping[str, str], settings: Settings) -> Value:
@@ -130,27 +99,15 @@ def topic_value(key: str, configs: Mapping[str, str], settings: Settings) -> Val
 def log_config(
     configs: Mapping[str, str], settings: Settings, random: Random | None = None
 ) -> LogConfig:
-    """What a topic's settings say about each of its logs.  `random` draws the jitter."""
-
-    def number(key: str) -> int:
-        value = topic_value(key, configs, settings)
-        assert isinstance(value, int), key
-        return value
-
-    values: dict[str, int | float] = {key.replace(".", "_"): number(key) for key in _NUMBERS}
-    policies = topic_value("cleanup.policy", configs, settings)
-    assert isinstance(policies, tuple)
-    values["has_deletion"] = "delete" in policies
-    values["has_compaction"] = "compact" in policies
-    ratio = topic_value("min.cleanable.dirty.ratio", configs, settings)
-    assert isinstance(ratio, float)
-    values["min_cleanable_dirty_ratio"] = ratio
-    timestamp_type = topic_value("message.timestamp.type", configs, settings)
-    values["is_log_append_time"] = timestamp_type == "LogAppendTime"
-    compression = topic_value("compression.type", configs, settings)
-    values["compression_codec"], level_key = _CODECS[compression]
-    values["compression_level"] = number(level_key) if level_key else 0
-    jitter_ms = min(number("segment.jitter.ms"), number("segment.ms"))
-    if jitter_ms > 0 and random is not None:
-        values["segment_jitter_ms"] = random.randrange(jitter_ms)
-    return LogConfig(values)
+    """Return what a topic's settings say about one of its logs.  `random` draws the jitter."""
+    values = {
+        key: topic_value(key, configs, settings)
+        for key, row in TOPIC_SETTINGS.items()
+        if row.scope == HONOURED
+    }
+    jitter_ms, roll_ms = values["segment.jitter.ms"], values["segment.ms"]
+    assert isinstance(jitter_ms, int)
+    assert isinstance(roll_ms, int)
+    stop_ms = min(jitter_ms, roll_ms)
+    drawn_ms = random.randrange(stop_ms) if stop_ms > 0 and random is not None else 0
+    return LogConfig({**values, "segment.jitter.ms": drawn_ms})

@@ -1,7 +1,8 @@
-"""What a topic's settings say about its log, with Kafka's defaults.
+"""What a topic's settings say about its log.
 
 A plain object, one per log, changed in place when a topic is altered.  Attributes are Kafka's topic
-keys with underscores; `cluster/topic_settings` parses and checks them.
+keys with underscores, but for keys that name a choice; `cluster/topic_settings` parses and checks
+what users write.
 """
 
 from __future__ import annotations
@@ -9,58 +10,85 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from tarry.base.setting import HONOURED, Setting, Value, read_table
+from tarry.base.topic_settings_table import HONOURED_TABLE
+from tarry.wire.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
+
 INT64_MAX: Final = (1 << 63) - 1
 DAY_MS: Final = 24 * 60 * 60 * 1000
 
 # No codec: batches are stored as they were produced.
 AS_PRODUCED: Final = -1
 
+# The codec that a value of compression.type asks for, and the key of its level.
+_CODECS: Final[dict[Value, tuple[int, str]]] = {
+    "producer": (AS_PRODUCED, ""),
+    "uncompressed": (NONE, ""),
+    "gzip": (GZIP, "compression.gzip.level"),
+    "snappy": (SNAPPY, ""),
+    "lz4": (LZ4, "compression.lz4.level"),
+    "zstd": (ZSTD, "compression.zstd.level"),
+}
 
-NAMES: Final = (
-    *("segment_bytes", "segment_ms", "segment_jitter_ms", "segment_index_bytes"),
-    *("index_interval_bytes", "retention_ms", "retention_bytes", "has_deletion", "has_compaction"),
-    *("min_cleanable_dirty_ratio", "min_compaction_lag_ms", "max_compaction_lag_ms"),
-    *("delete_retention_ms", "max_message_bytes", "min_insync_replicas", "is_log_append_time"),
-    *("compression_codec", "compression_level", "flush_messages"),
-    *("message_timestamp_before_max_ms", "message_timestamp_after_max_ms"),
-)
+_ROWS: Final[list[Setting]] = read_table(HONOURED_TABLE, HONOURED)
+
+# Rows that are an attribute each.
+_NUMBERS: Final[list[Setting]] = [
+    row
+    for row in _ROWS
+    if row.type in ("int", "long", "double") and not row.key.startswith("compression.")
+]
+
+_DEFAULTS: Final[dict[str, Value]] = {row.key: row.default for row in _ROWS}
 
 
 class LogConfig:
-    """Settings of one log: defaults, and `values` by attribute.  -1 means without limit."""
+    """Settings of one log, by topic key: Kafka's defaults, and `values`.  -1 means without limit.
 
-    def __init__(self, values: Mapping[str, int | float] | None = None) -> None:
-        self.segment_bytes = 1 << 30
-        self.segment_ms = 7 * DAY_MS
-        self.segment_jitter_ms = 0
-        self.segment_index_bytes = 10 << 20
-        self.index_interval_bytes = 4096
-        self.retention_ms = 7 * DAY_MS
-        self.retention_bytes = -1
+    `segment.jitter.ms` is what was drawn for this log.
+    """
+
+    segment_bytes: int
+    segment_ms: int
+    segment_jitter_ms: int
+    segment_index_bytes: int
+    index_interval_bytes: int
+    retention_ms: int
+    retention_bytes: int
+    min_cleanable_dirty_ratio: float
+    min_compaction_lag_ms: int
+    max_compaction_lag_ms: int
+    delete_retention_ms: int
+    max_message_bytes: int
+    min_insync_replicas: int
+    flush_messages: int
+    message_timestamp_before_max_ms: int
+    message_timestamp_after_max_ms: int
+
+    def __init__(self, values: Mapping[str, Value] | None = None) -> None:
+        counting = dict(_DEFAULTS)
+        counting.update(values or {})
+        for row in _NUMBERS:
+            setattr(self, row.attribute, counting[row.key])
         # cleanup.policy: old segments go, the last record of every key stays, both or neither.
-        self.has_deletion = True
-        self.has_compaction = False
-        self.min_cleanable_dirty_ratio = 0.5
-        self.min_compaction_lag_ms = 0
-        self.max_compaction_lag_ms = INT64_MAX
-        self.delete_retention_ms = DAY_MS
-        self.max_message_bytes = 1_048_588
-        self.min_insync_replicas = 1
-        self.is_log_append_time = False
+        policies = counting["cleanup.policy"]
+        assert isinstance(policies, tuple)
+        self.has_deletion = "delete" in policies
+        self.has_compaction = "compact" in policies
+        self.is_log_append_time = counting["message.timestamp.type"] == "LogAppendTime"
         # compression.type, and the level that is set for this codec.
-        self.compression_codec = AS_PRODUCED
-        self.compression_level = 0
-        self.flush_messages = INT64_MAX
-        self.message_timestamp_before_max_ms = INT64_MAX
-        self.message_timestamp_after_max_ms = 60 * 60 * 1000
-
-        self._take(values or {})
+        codec, level_key = _CODECS[counting["compression.type"]]
+        self.compression_codec: int = codec
+        level = counting[level_key] if level_key else 0
+        assert isinstance(level, int)
+        self.compression_level: int = level
 
     def take_over(self, other: LogConfig) -> None:
-        """Become like `other`: segments and whoever else holds this object see it at once."""
-        self._take({name: getattr(other, name) for name in NAMES})
-
-    def _take(self, values: Mapping[str, int | float]) -> None:
-        for name, value in values.items():
-            assert name in NAMES, name
-            setattr(self, name, value)
+        """Replace every setting by that of `other`, for all that hold this object."""
+        for row in _NUMBERS:
+            setattr(self, row.attribute, getattr(other, row.attribute))
+        self.has_deletion = other.has_deletion
+        self.has_compaction = other.has_compaction
+        self.is_log_append_time = other.is_log_append_time
+        self.compression_codec = other.compression_codec
+        self.compression_level = other.compression_level

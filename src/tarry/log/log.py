@@ -188,7 +188,7 @@ class Log:
         self.note_change(segment)
 
     def _undo_tail(self) -> None:
-        """After a failed write: be as before the tail."""
+        """Restore the state before the tail, after a failed write."""
         mark = self._mark
         assert mark is not None
         self._mark = None

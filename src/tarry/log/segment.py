@@ -68,7 +68,7 @@ def decode_segment_row(text: str) -> SegmentRow:
 
 
 class SegmentMark:
-    """What a segment was before a tail, so that a failed write can be undone."""
+    """State of a segment before a tail, so that a failed write can be undone."""
 
     def __init__(self, segment: Segment) -> None:
         indexes = segment.loaded()
@@ -112,7 +112,7 @@ class Segment(FileHolder):
         self._file: LogFile | None = None
 
     def cover(self, row: SegmentRow) -> None:
-        """Be what the recovery point says."""
+        """Take what the recovery point says."""
         self.size = row.size
         self.written_size = row.size
         self.flushed_size = row.size
@@ -123,7 +123,7 @@ class Segment(FileHolder):
         self.indexes.cover(row.offset_entries, row.time_entries)
 
     def row(self) -> SegmentRow:
-        """What a recovery point says of the segment: all that is written and saved."""
+        """Return the row for a recovery point: all that is written and saved."""
         return SegmentRow(
             [
                 self.base_offset,
@@ -226,7 +226,7 @@ class Segment(FileHolder):
         return self.size - self.written_size
 
     def undo(self, mark: SegmentMark) -> None:
-        """Be as when `mark` was taken, except for the file."""
+        """Restore the state of `mark`, except for the file."""
         self.size = mark.size
         self.first_timestamp = mark.first_timestamp
         self.max_timestamp = mark.max_timestamp
@@ -238,7 +238,7 @@ class Segment(FileHolder):
         self.newest.cut(mark.size)
 
     def cut(self, row: SegmentRow) -> None:
-        """Be as the row says: what follows is cut off the file."""
+        """Cut off the file what follows the row, and take the state that the row says."""
         self.file().truncate(row.size)
         self.size = row.size
         self.written_size = row.size
@@ -403,7 +403,7 @@ class Segment(FileHolder):
         return file
 
     def end_at_flaw(self, position: i64) -> None:
-        """What lies at or past a flaw is not asked for any more; the file may be shorter."""
+        """Read no more of what lies at or past a flaw; the file may be shorter."""
         self._file = None
         self.written_size = min(self.written_size, position)
 

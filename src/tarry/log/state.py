@@ -9,7 +9,7 @@ from tarry.records.batch import BatchHeader
 
 
 class RecoveryPointState:
-    """What was made sure of last, to see what has changed since."""
+    """The last recovery point of one log, to see what has changed since."""
 
     def __init__(self) -> None:
         self.offset = -1

@@ -75,7 +75,7 @@ def max_timestamp_offset(part: SearchedPart) -> FoundRecord | None:
 
 
 class Budget:
-    """What a search may still open."""
+    """Bytes of unfolded records that a search may still open."""
 
     def __init__(self) -> None:
         self.bytes_left = SEARCH_BYTES_MAX

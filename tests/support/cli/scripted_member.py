@@ -18,7 +18,6 @@ from tarry.cli import group_reading
 from tarry.client.core.group.assignment.consumer_protocol import encode_assignment
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.sync import consumer as consumer_module
-from tarry.client.sync import places as places_module
 from tarry.client.sync.consumer import Consumer
 from tarry.protocol import api_keys
 from tarry.protocol.messages.heartbeat import HeartbeatResponse
@@ -124,7 +123,6 @@ def serve_members(cluster: MemberCluster, monkeypatch: pytest.MonkeyPatch) -> No
             self._core = cluster.attach(core)
             self._driver = HandDriver(cluster, core)  # type: ignore[assignment]
 
-    monkeypatch.setattr(places_module, "monotonic_ms", lambda: cluster.now_ms)
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
     monkeypatch.setattr(consumer_module, "Consumer", ScriptedConsumer)
     monkeypatch.setattr(group_reading.time, "monotonic", lambda: cluster.now_ms / 1000)

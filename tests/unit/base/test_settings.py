@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import dedent
 
 import pytest
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.properties import SettingTexts
-from tarry.base.setting import DEFAULT_ONLY, GONE, HONOURED, Setting
+from tarry.base.setting import GONE, HONOURED, Setting, read_table
+from tarry.base.setting_attributes import SettingAttributes
 from tarry.base.settings import SETTINGS, Settings
 from tarry.base.settings_ignored import reason_without_effect
 from tarry.base.settings_warnings import warnings
@@ -114,12 +116,10 @@ def test_every_row_has_a_sentence() -> None:
     assert [key for key, row in SETTINGS.items() if not row.sentence.endswith(".")] == []
 
 
-def test_every_attribute_that_is_annotated_exists_and_has_its_type() -> None:
+def test_every_attribute_has_the_type_that_it_is_annotated_with() -> None:
     settings = Settings()
 
-    known = {row.attribute for row in SETTINGS.values() if row.scope in (HONOURED, DEFAULT_ONLY)}
-    assert [name for name in Settings.__annotations__ if name not in known] == []
-    for name, annotation in Settings.__annotations__.items():
+    for name, annotation in SettingAttributes.__annotations__.items():
         value = getattr(settings, name)
         assert type(value).__name__ in annotation.replace("None", "NoneType"), name
 
@@ -380,3 +380,24 @@ def test_connections_of_single_addresses_are_read() -> None:
     settings = Settings({"max.connections.per.ip.overrides": "10.0.0.1:5, [::1]:6"})
 
     assert settings.connections_max_by_ip == {"10.0.0.1": 5, "::1": 6}
+
+
+def test_the_words_of_a_row_say_what_else_is_true_of_its_key() -> None:
+    table = """
+    plain.key  int  1
+        A sentence.
+    own.key.ms  long  -  1..  dynamic tarry behind=a.minutes*60000,b.ms
+        A sentence.
+    """
+
+    plain, own = read_table(dedent(table), HONOURED)
+
+    assert (plain.is_dynamic, plain.is_ours, plain.is_hidden, plain.behind) == (
+        False,
+        False,
+        False,
+        (),
+    )
+    assert (own.is_dynamic, own.is_ours, own.is_hidden) == (True, True, False)
+    assert own.behind == (("a.minutes", 60_000), ("b.ms", 1))
+    assert own.check == "1.."

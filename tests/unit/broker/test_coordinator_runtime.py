@@ -279,6 +279,6 @@ def test_with_its_topic_a_coordinator_loses_its_shards_and_no_other_does(
 
     assert hand.counters.shards == {}
     assert shard.runtime.error_code == errors.NOT_COORDINATOR
-    assert sorted(hand.broker.coordinator.shards) == [0]
+    assert sorted(hand.broker.groups.shards) == [0]
     assert find(hand).error_code == errors.NONE
     assert hand.counters.shards[0].totals == {}

@@ -301,8 +301,8 @@ def test_ids_that_are_asked_for_in_a_loop_are_bounded() -> None:
     user = Member(hand)
     # The same correlation id each time: nobody reads the answers.
     frame = user.client.encode(api_keys.JOIN_GROUP, 9, user.join_request())
-    shard = hand.broker.coordinator.shards[0]
-    purgatory = hand.broker.coordinator.groups.heartbeats
+    shard = hand.broker.groups.shards[0]
+    purgatory = hand.broker.groups.shared.heartbeats
 
     for _ in range(PENDING_MEMBERS_MAX // 500 + 1):
         user.client.send_bytes(frame * 500)
@@ -313,7 +313,7 @@ def test_ids_that_are_asked_for_in_a_loop_are_bounded() -> None:
     assert len(group.heartbeats) == PENDING_MEMBERS_MAX
     assert purgatory.delayed == PENDING_MEMBERS_MAX
     assert purgatory.watched == PENDING_MEMBERS_MAX
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
     pass_time(hand, SESSION_MS)
     assert READERS not in shard.groups.by_id
     assert waiting_in(hand) == {}
@@ -328,7 +328,7 @@ def test_members_of_old_clients_that_join_in_a_loop_are_bounded_by_the_group_s_s
         codes += [answer.error_code for answer in member.answers()]  # type: ignore[attr-defined]
 
     assert codes == [errors.GROUP_MAX_SIZE_REACHED] * 50
-    assert len(hand.broker.coordinator.shards[0].group(READERS).round.members) == 100
+    assert len(hand.broker.groups.shards[0].group(READERS).round.members) == 100
 
 
 def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
@@ -343,7 +343,7 @@ def test_an_assignment_for_strangers_goes_nowhere(hand: BrokerByHand) -> None:
     assert other.answer(SyncGroupResponse).assignment == b"yours"
     described = leader.describe()
     assert [each.member_assignment for each in described.members] == [b"", b"yours"]
-    kept = hand.broker.coordinator.shards[0].group(READERS).round.assignments
+    kept = hand.broker.groups.shards[0].group(READERS).round.assignments
     assert list(kept) == [leader.member_id, other.member_id]
 
 

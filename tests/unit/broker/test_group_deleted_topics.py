@@ -75,7 +75,7 @@ def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_after_a_cr
     user = GroupUser(hand)
     groups = commit_in_groups(user, 1_200)
     replace_topic(user)
-    shard = hand.broker.coordinator.shards[0]
+    shard = hand.broker.groups.shards[0]
     assert ORDERS in shard.group(groups[-1]).offsets, "the crash must come before the end"
 
     hand.crash()
@@ -93,7 +93,7 @@ def test_what_was_committed_for_a_deleted_topic_is_not_its_successors_for_a_mome
     user = GroupUser(hand)
     groups = commit_in_groups(user, 1_200)
     replace_topic(user)
-    shard = hand.broker.coordinator.shards[0]
+    shard = hand.broker.groups.shards[0]
     assert ORDERS in shard.group(groups[-1]).offsets, "it was forgotten too early for this test"
 
     topics = [OffsetFetchRequestTopics(ORDERS, [0])] if names_topics else None
@@ -129,7 +129,7 @@ def test_a_topic_deleted_while_groups_are_loaded_takes_all_its_offsets_with_it()
     hand.crash()
     user = GroupUser(hand)
     delete_topic(user)
-    assert hand.broker.coordinator.is_loading(), "too few groups for this test"
+    assert hand.broker.groups.is_loading(), "too few groups for this test"
 
     hand.settle(1_000)
 
@@ -150,7 +150,7 @@ def test_many_topics_deleted_at_once_are_forgotten_in_one_walk() -> None:
     chores: list[int] = []
     while not user.answers():
         hand.turn(*hand.disk.complete_flushes())
-        chores.append(len(hand.broker.coordinator._chores))
+        chores.append(len(hand.broker.groups._chores))
     hand.settle()
 
     assert max(chores) <= 1
@@ -167,9 +167,9 @@ def test_offsets_that_could_not_be_forgotten_are_forgotten_later() -> None:
     hand.disk.capacity_bytes = hand.disk.used_bytes()
     hand.settle()
     hand.disk.heal()
-    assert ORDERS in hand.broker.coordinator.shards[0].group(READERS).offsets
+    assert ORDERS in hand.broker.groups.shards[0].group(READERS).offsets
 
-    hand.broker.coordinator.expire_offsets()
+    hand.broker.groups.expire_offsets()
     hand.settle()
 
     assert GroupUser(hand).offset() == -1
@@ -190,12 +190,12 @@ def test_a_group_whose_tombstones_are_more_than_a_batch_holds_can_be_deleted() -
     hand, user = group_of_many_offsets()
 
     deleted = user.delete_groups()
-    before = dict(hand.broker.coordinator.shards[0].groups.by_id)
+    before = dict(hand.broker.groups.shards[0].groups.by_id)
     hand.crash()
     hand.settle()
 
     assert deleted == [errors.NONE]
-    assert before == hand.broker.coordinator.shards[0].groups.by_id == {}
+    assert before == hand.broker.groups.shards[0].groups.by_id == {}
 
 
 def test_a_deleted_topic_takes_more_offsets_with_it_than_a_batch_holds() -> None:
@@ -204,4 +204,4 @@ def test_a_deleted_topic_takes_more_offsets_with_it_than_a_batch_holds() -> None
     delete_topic(user, "wide")
     hand.settle()
 
-    assert hand.broker.coordinator.shards[0].groups.by_id == {}
+    assert hand.broker.groups.shards[0].groups.by_id == {}

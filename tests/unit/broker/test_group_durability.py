@@ -66,7 +66,7 @@ def test_an_offset_is_fetched_when_it_is_flushed_and_not_before() -> None:
 
     user.send_commit({0: 7})
     (flush_id,) = hand.disk.pending_flushes()
-    shard = hand.broker.coordinator.shards[0]
+    shard = hand.broker.groups.shards[0]
     before = shard.group(READERS).offset(ORDERS, 0)
     hand.turn(hand.disk.complete_flush(flush_id))
 
@@ -84,7 +84,7 @@ def test_syncs_are_answered_when_the_assignment_is_flushed_and_not_before() -> N
     leader.send_sync()
     turns_without_flush(hand)
     before = (leader.answers(), other.answers())
-    state = leader.hand.broker.coordinator.shards[0].group(READERS).round.phase
+    state = leader.hand.broker.groups.shards[0].group(READERS).round.phase
     hand.settle()
 
     assert before == ([], [])
@@ -319,7 +319,7 @@ def test_an_answer_to_a_peer_that_is_gone_goes_nowhere_and_the_commit_counts() -
     hand.settle()
 
     assert reader.offset() == 7
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
 
 
 def test_a_join_waits_for_no_record() -> None:

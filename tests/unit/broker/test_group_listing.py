@@ -193,7 +193,7 @@ def test_operations_are_told_to_who_asks(hand: BrokerByHand, asks: bool, operati
 
 def test_notes_of_long_names_and_many_members_stay_short_and_can_be_described() -> None:
     hand = group_broker()
-    history = hand.broker.coordinator.history
+    history = hand.broker.groups.history
     names = tuple(f"{number}" * 900 for number in range(2_000))
     long = "\x01" * 40_000
 
@@ -223,6 +223,6 @@ def test_the_reason_of_a_member_is_kept_as_far_as_kafkas_clients_send_it() -> No
 
     member.client.ask(api_keys.JOIN_GROUP, 9, request)
 
-    notes = [note for _, _, note in hand.broker.coordinator.history.notes(READERS)]
+    notes = [note for _, _, note in hand.broker.groups.history.notes(READERS)]
     began = next(each for each in notes if isinstance(each, RebalanceBegan))
     assert began.reason.endswith(": " + "r" * 255)

@@ -195,7 +195,7 @@ def test_before_version_8_loading_is_told_in_its_version_s_place(
 
 def test_a_broker_that_loads_goes_on_serving(hand: BrokerByHand) -> None:
     hand.crash()
-    shard = hand.broker.coordinator.shards[0]
+    shard = hand.broker.groups.shards[0]
     user = GroupUser(hand)
 
     user.send_produce(a_batch(b"a"))
@@ -230,7 +230,7 @@ def test_a_partition_that_loads_slowly_does_not_keep_the_groups_of_another() -> 
     fill(GroupUser(hand), slow, 8)
     (member,) = stable_group(hand, 1, quick)
     hand.crash()
-    shards = hand.broker.coordinator.shards
+    shards = hand.broker.groups.shards
     while shards[partition_of_key(quick, 2)].runtime.error_code != errors.NONE:
         hand.turn()
     member.client = hand.connect()
@@ -315,7 +315,7 @@ def test_a_topic_that_is_deleted_while_it_is_loaded_leaves_nothing(hand: BrokerB
     hand.crash()
     user = GroupUser(hand)
     user.send_delete(OFFSETS_TOPIC)
-    loading = [shard.runtime.error_code for shard in hand.broker.coordinator.shards.values()]
+    loading = [shard.runtime.error_code for shard in hand.broker.groups.shards.values()]
 
     hand.settle()
     user.answers()

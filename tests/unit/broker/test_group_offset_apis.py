@@ -486,7 +486,7 @@ def test_a_commit_that_is_to_be_kept_for_ever_is_kept(version: int) -> None:
     committed = user.commit({0: 5}, version=version, retention_ms=(1 << 63) - 1)
 
     assert committed == [errors.NONE]
-    hand.broker.coordinator.expire_offsets()
+    hand.broker.groups.expire_offsets()
     hand.settle()
     assert user.offset() == 5
 

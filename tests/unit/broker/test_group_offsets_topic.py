@@ -80,7 +80,7 @@ def test_many_who_ask_at_once_wait_for_one_creation() -> None:
     codes = [user.answer(FindCoordinatorResponse).error_code for user in users]
     assert codes == [errors.NONE] * 20
     assert groups_topic(hand.broker)[0] == 3
-    assert hand.broker.changes.purgatory.delayed == 0
+    assert hand.broker.changes.waits.purgatory.delayed == 0
 
 
 def test_a_topic_that_could_not_be_recorded_is_made_for_the_next_who_asks() -> None:
@@ -295,7 +295,7 @@ def test_who_waits_in_a_group_looks_for_another_coordinator_when_the_topic_goes(
 
     assert waiting.answer(JoinGroupResponse).error_code == errors.NOT_COORDINATOR
     assert other.heartbeat() == errors.NOT_COORDINATOR
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
     assert waiting_in(hand) == {}
 
 
@@ -309,7 +309,7 @@ def test_a_commit_on_its_way_is_refused_when_the_topic_goes() -> None:
 
     (answer,) = user.answers()
     assert commit_codes(answer)[0] in (errors.NONE, errors.NOT_COORDINATOR)
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
     assert waiting_in(hand) == {}
 
 

@@ -113,7 +113,7 @@ def test_the_initial_delay_does_not_end_early_though_one_leaves_and_all_others_a
 def test_a_round_has_one_join_operation_however_many_join() -> None:
     hand = group_broker()
     members = stable_group(hand, 2)
-    before = hand.broker.coordinator.groups.joins.completed_total
+    before = hand.broker.groups.shared.joins.completed_total
 
     newcomers = [Member(hand) for _ in range(5)]
     counts = []
@@ -126,7 +126,7 @@ def test_a_round_has_one_join_operation_however_many_join() -> None:
 
     assert counts == [1] * 5
     assert [each.take_join().generation_id for each in (*members, *newcomers)] == [3] * 7
-    assert hand.broker.coordinator.groups.joins.completed_total == before + 1
+    assert hand.broker.groups.shared.joins.completed_total == before + 1
     assert "Join" not in waiting_in(hand)
 
 
@@ -264,8 +264,8 @@ def test_a_rebalance_ends_the_sync_operation_of_the_generation_before() -> None:
 def test_a_heartbeat_moves_the_deadline_of_its_one_operation() -> None:
     hand = group_broker()
     (member,) = stable_group(hand)
-    purgatory = hand.broker.coordinator.groups.heartbeats
-    shard = hand.broker.coordinator.shards[0]
+    purgatory = hand.broker.groups.shared.heartbeats
+    shard = hand.broker.groups.shards[0]
     operation = shard.sessions.operations[READERS, member.member_id]
     completed = purgatory.completed_total
 
@@ -333,7 +333,7 @@ def test_the_probe_is_told_of_every_removal() -> None:
             self.removed.append((group_id, member_id, reason, silent_ms))
 
     hand = group_broker()
-    recorder = hand.broker.coordinator.history.probe = Recorder()
+    recorder = hand.broker.groups.history.probe = Recorder()
     (member,) = stable_group(hand)
     pending = Member(hand, "others")
     pending.get_id()
@@ -465,7 +465,7 @@ def stable_pair(hand: BrokerByHand) -> tuple[Member, Member]:
 
 def member_ids(hand: BrokerByHand) -> list[str]:
     """Who is a member now."""
-    return list(hand.broker.coordinator.shards[0].group(READERS).round.members)
+    return list(hand.broker.groups.shards[0].group(READERS).round.members)
 
 
 def test_a_session_that_begins_anew_in_the_turn_in_which_it_was_due_is_watched() -> None:
@@ -482,7 +482,7 @@ def test_a_session_that_begins_anew_in_the_turn_in_which_it_was_due_is_watched()
 
     assert first.take_join().error_code == errors.NONE
     assert member_ids(hand) == [first.member_id]
-    assert hand.broker.coordinator.groups.heartbeats.delayed == 1
+    assert hand.broker.groups.shared.heartbeats.delayed == 1
 
 
 def test_a_join_that_waits_longer_than_a_connection_may_be_idle_keeps_the_broker_at_rest() -> None:
@@ -520,10 +520,10 @@ def test_a_negative_rebalance_timeout_is_none_before_and_after_a_crash() -> None
     other = Member(hand, instance_id="other")
     stabilize(other, member)
 
-    live = hand.broker.coordinator.shards[0].group(READERS).round.members
+    live = hand.broker.groups.shards[0].group(READERS).round.members
     hand.crash()
     hand.settle()
-    loaded = hand.broker.coordinator.shards[0].group(READERS).round.members
+    loaded = hand.broker.groups.shards[0].group(READERS).round.members
 
     assert live[member.member_id].rebalance_timeout_ms == 0
     assert loaded[member.member_id].rebalance_timeout_ms == 0

@@ -34,7 +34,7 @@ def test_nothing_is_left_when_all_members_have_left() -> None:
         assert member.leave() == errors.NONE
 
     assert waiting_in(hand) == {}
-    assert operations_of(hand.broker.coordinator.shards[0]) == []
+    assert operations_of(hand.broker.groups.shards[0]) == []
 
 
 def test_nothing_is_left_when_all_members_have_died_in_different_phases() -> None:
@@ -52,7 +52,7 @@ def test_nothing_is_left_when_all_members_have_died_in_different_phases() -> Non
     pass_time(hand, 400_000)
 
     assert waiting_in(hand) == {}
-    assert operations_of(hand.broker.coordinator.shards[0]) == []
+    assert operations_of(hand.broker.groups.shards[0]) == []
 
 
 def test_nothing_is_left_after_a_group_was_deleted() -> None:
@@ -85,7 +85,7 @@ def test_a_join_whose_peer_is_gone_ends_with_its_round_and_leaves_nothing() -> N
     assert (joined.error_code, joined.generation_id) == (errors.NONE, 3)
     assert waiting == {"Sync": 1, "Heartbeat": 2}
     assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
 
 
 def test_a_sync_and_a_commit_whose_peers_are_gone_leave_nothing() -> None:
@@ -106,7 +106,7 @@ def test_a_sync_and_a_commit_whose_peers_are_gone_leave_nothing() -> None:
     pass_time(hand, 100_000)
 
     assert waiting_in(hand) == {}
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
 
 
 def test_a_hundred_rounds_leave_what_one_leaves() -> None:
@@ -118,7 +118,7 @@ def test_a_hundred_rounds_leave_what_one_leaves() -> None:
 
     assert delayed_in(hand) == {"Heartbeat": 1}
     assert waiting_in(hand) == {"Heartbeat": (1, 1)}
-    assert hand.broker.coordinator.waiting == 0
+    assert hand.broker.groups.waiting == 0
 
 
 def test_a_commit_on_its_way_is_answered_before_a_clean_stop_ends() -> None:
@@ -140,7 +140,7 @@ def test_a_commit_on_its_way_is_answered_before_a_clean_stop_ends() -> None:
 
 def test_groups_that_are_named_in_a_loop_are_forgotten_with_their_ids() -> None:
     hand = group_broker()
-    shard = hand.broker.coordinator.shards[0]
+    shard = hand.broker.groups.shards[0]
     for number in range(1_000):
         asking = Member(hand, f"group-{number}")
         asking.get_id()

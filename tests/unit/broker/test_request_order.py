@@ -444,7 +444,9 @@ def test_a_peer_whose_request_is_still_to_be_handled_is_not_idle() -> None:
     # The watch of the connection is due in the turn that answers the first request.
     watch = hand.broker.answers.connections[user.client.connection_id].watch
     assert watch is not None
-    hand.turn(*hand.disk.complete_flushes(), after_ms=watch.deadline_ms - hand.broker.now_ms)
+    hand.turn(
+        *hand.disk.complete_flushes(), after_ms=watch.deadline_ms - hand.broker.this_turn.now_ms
+    )
     hand.settle()
 
     assert not user.client.is_closed

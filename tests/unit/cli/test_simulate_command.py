@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 from tarry.cli import simulate as command
-from tarry.simulation.run import PLAYS
+from tarry.simulation.run import WORKLOADS
 
 
 @pytest.mark.parametrize(
@@ -44,4 +44,4 @@ def test_a_failure_is_replayed_with_the_workload_that_it_was_found_in(
 
 
 def test_every_workload_of_the_command_can_be_played() -> None:
-    assert tuple(PLAYS) == command.WORKLOADS
+    assert tuple(WORKLOADS) == command.WORKLOADS

@@ -120,7 +120,7 @@ NOWHERE = ["-b", "127.0.0.1:1", "-m", "0.2"]
         (groups, ["delete", "g"], "Add --yes"),
         (groups, ["delete-offsets", "g", "--topic", "t"], "Add --yes"),
         (groups, ["delete-offsets", "g", "-y"], "Missing option"),
-        (describe, ["-X", "request.timeout.ms=soon"], "is no whole number"),
+        (describe, ["-X", "request.timeout.ms=soon"], "must be a whole number"),
         (describe, ["-b", "::1"], "write the address"),
     ],
 )

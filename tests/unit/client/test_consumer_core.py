@@ -527,9 +527,9 @@ def test_a_partition_that_is_paused_while_it_is_sought_goes_on_from_there() -> N
     core.assign([T0])
     core.seek_to(T0, EARLIEST)
 
-    core.pause(T0)
+    core.pause([T0])
     cluster.run_for(1_000)
-    core.resume(T0)
+    core.resume([T0])
 
     assert poll(cluster) == [b"0"]
 

@@ -354,7 +354,7 @@ def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:
     [
         ({"group.instance.id": "i1"}, "give group.id too"),
         ({"heartbeat.interval.ms": 45_000}, "is not less than session.timeout.ms=45000"),
-        ({"heartbeat.mode": "sometimes"}, "is not one of thread, poll"),
+        ({"heartbeat.mode": "sometimes"}, "must be thread or poll"),
         ({"group.protocol": "consumer"}, "groups use the classic protocol"),
     ],
 )

@@ -40,11 +40,11 @@ def test_a_pause_drops_the_fetch_that_is_under_way() -> None:
     assert poll(cluster) == values(0, 4)
     cluster.run_for(20)
     log.add(b"4")
-    core.pause(T0)
+    core.pause([T0])
     cluster.run_for(2_000)
     assert core.fetcher.buffered_bytes == 0
 
-    core.resume(T0)
+    core.resume([T0])
 
     assert poll(cluster) == [b"4"]
 
@@ -55,7 +55,7 @@ def test_a_pause_leaves_what_was_handed_out_unfinished() -> None:
     core = reading(cluster)
     assert poll(cluster) == values(0, 4)
 
-    core.pause(T0)
+    core.pause([T0])
 
     assert core.position(T0).finished == 0
 
@@ -71,8 +71,8 @@ def test_a_topic_made_anew_stays_told_through_a_pause() -> None:
         topic.logs[0].add(b"of another topic")
     cluster.run_for(2_000)
 
-    core.pause(T0)
-    core.resume(T0)
+    core.pause([T0])
+    core.resume([T0])
 
     with pytest.raises(TopicRecreated):
         poll(cluster)

@@ -9,7 +9,6 @@ import pytest
 
 import tarry.client
 from tarry.client.setting_arguments import ClientArguments, ConsumerArguments, ProducerArguments
-from tarry.client.settings import COMMON, CONSUMER, KEYS, PRODUCER, Key
 
 
 def test_every_public_name_is_there_and_says_where_it_comes_from() -> None:
@@ -34,29 +33,6 @@ def test_every_error_of_the_client_is_a_public_name() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="has no attribute 'Prodcuer'"):
         _ = tarry.client.Prodcuer  # type: ignore[attr-defined]
-
-
-def type_of(key: Key) -> Any:
-    if isinstance(key.default, bool):
-        return bool
-    return int | str if isinstance(key.default, int) or key.name == "acks" else str
-
-
-@pytest.mark.parametrize(
-    ("arguments", "owners"),
-    [
-        (ClientArguments, (COMMON,)),
-        (ProducerArguments, (COMMON, PRODUCER)),
-        (ConsumerArguments, (COMMON, CONSUMER)),
-    ],
-)
-def test_the_arguments_are_those_of_the_table(arguments: Any, owners: tuple[str, ...]) -> None:
-    wanted = {
-        key.name.replace(".", "_"): type_of(key) for key in KEYS.values() if key.owner in owners
-    }
-
-    assert get_type_hints(arguments) == wanted
-    assert not arguments.__required_keys__
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,7 @@ import pytest
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.setting import DEFAULT_ONLY, WITHOUT_EFFECT, value_text
-from tarry.base.settings import Settings
-from tarry.base.settings_table import DYNAMIC_KEYS
+from tarry.base.settings import DYNAMIC_KEYS, Settings
 from tarry.cluster.config_entries import broker_entries, topic_entries
 from tarry.cluster.topic_settings import (
     TOPIC_SETTINGS,

@@ -50,18 +50,18 @@ class RecordsScenario:
 
     @property
     def group(self) -> GroupState:
-        return self.hand.broker.coordinator.shards[0].group("g")
+        return self.hand.broker.groups.shards[0].group("g")
 
     def check(self) -> list[str]:
         return self.replay.after_turn(self.hand.broker, 1)
 
     def remove_offset(self, *, removes_group: bool = False) -> None:
         """The broker writes a tombstone by itself."""
-        decision = Decision(self.hand.broker.now_ms)
+        decision = Decision(self.hand.broker.this_turn.now_ms)
         tombstones = [OffsetTombstone("g", topic="t", partition=0)]
         records = [GroupTombstone("g")] if removes_group else tombstones
         decision.append = TombstonesAppend(records, None, is_group=False)
-        self.hand.broker.coordinator.shards[0].carry_out(self.group, decision)
+        self.hand.broker.groups.shards[0].carry_out(self.group, decision)
         self.hand.settle()
 
 

@@ -28,7 +28,7 @@ from tarry.protocol.messages.delete_records import (
 HIGH_WATERMARK: Final = -1
 
 # Kafka answers from memory, so that clients may allow it no time at all; here the answer comes
-# after a round of checkpoints, which takes milliseconds.
+# after a round of recovery points, which takes milliseconds.
 TIMEOUT_MS_MIN: Final = 1_000
 
 

@@ -10,8 +10,7 @@ from mypy_extensions import mypyc_attr
 from tarry.base import errors
 from tarry.base.placement import partition_of_key
 from tarry.base.settings import Settings
-from tarry.broker.coordinator.chores import Chore
-from tarry.broker.coordinator.loader import Loader
+from tarry.broker.coordinator.loader import Chore, Loader
 from tarry.broker.coordinator.runtime import ShardContext, ShardRuntime, ShardState
 from tarry.broker.coordinator.tickets import Asked
 from tarry.broker.part import Part

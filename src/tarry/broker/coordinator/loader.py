@@ -11,7 +11,6 @@ from typing import Any, Final
 
 from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
-from tarry.broker.coordinator.chores import Chore
 from tarry.broker.coordinator.runtime import ShardRuntime, ShardState
 from tarry.records.batch import decode_batch_header
 from tarry.records.record import decode_records
@@ -20,6 +19,14 @@ from tarry.records.record import decode_records
 READ_BYTES: Final = 512 * 1024
 # A batch that is compressed is unfolded to so many bytes at most.
 BATCH_BYTES_MAX: Final = 1 << 30
+
+
+class Chore:
+    """Work on much of a coordinator's state, in steps of a few milliseconds, one step a turn."""
+
+    def step(self) -> bool:
+        """Do a part; True when all is done."""
+        raise NotImplementedError
 
 
 class Loader(Chore):

@@ -30,7 +30,6 @@ from tarry.cluster.topic_decisions import (
 )
 from tarry.protocol.message import Message
 from tarry.purgatory.operation import PayloadOperation
-from tarry.timer.wheel import TimingWheel
 
 # The key of those who wait for the data of deleted topics to be away.
 REMOVALS: Final = "removals"
@@ -109,19 +108,19 @@ class ChangeOperation(PayloadOperation[Asked]):
             payload.context.respond(response)
 
 
-class MetadataChanges(WaitingPart):
+class MetadataChanges:
     """The changes that clients wait for, and the listener of the store."""
 
     def __init__(
         self,
         turn: Turn,
-        timer: TimingWheel,
+        waits: WaitingPart,
         store: MetadataStore,
         hosting: Hosting,
         settings: Settings,
         random: Random,
     ) -> None:
-        super().__init__(timer, "Metadata")
+        self.waits = waits
         self.store = store
         self.settings = settings
         self._random = random
@@ -180,7 +179,7 @@ class MetadataChanges(WaitingPart):
         """Answer when a change has ended that the store was asked for already."""
         operation = ChangeOperation(deadline_ms, asked)
         asked.context.operation = operation
-        self.watch(operation, asked.keys)
+        self.waits.watch(operation, asked.keys)
 
     # -- what the store tells
 
@@ -191,11 +190,11 @@ class MetadataChanges(WaitingPart):
         for record in records:
             self._hosting.react(record)
             if isinstance(record, TopicRemoved):
-                self.touch(REMOVALS)
+                self.waits.touch(REMOVALS)
         if change is not None:
-            self.touch(change)
+            self.waits.touch(change)
 
     def on_refused(self, change: Change) -> None:
         """Wake whoever waits for a change that is not kept."""
         self._hosting.on_refused(change)
-        self.touch(change)
+        self.waits.touch(change)

@@ -9,7 +9,9 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from tarry.client.core.outgoing import PARTITION_MAX, check_topic
+from tarry.client.core.outgoing import PARTITION_MAX, check_timestamp, check_topic
+from tarry.client.errors import NotSubscribed
+from tarry.client.settings import SettingValue
 
 Place = tuple[str, int]
 
@@ -60,6 +62,16 @@ def offsets_of(what: str, offsets: object) -> dict[Place, int]:
     return {place_of(what, place): offset for place, offset in offsets.items()}
 
 
+def times_of(what: str, times: object) -> dict[Place, int]:
+    """Timestamps by partition."""
+    if not isinstance(times, Mapping):
+        raise TypeError(f'{what} takes times such as {{("orders", 0): 0}}, not {times!r:.60}')
+    for timestamp in times.values():
+        check_timestamp(timestamp)
+    places_of(what, times)
+    return dict(times)
+
+
 def names_of(what: str, names: object) -> list[str]:
     """Names in their order; one as a str is most likely meant as a list of one."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
@@ -71,9 +83,40 @@ def names_of(what: str, names: object) -> list[str]:
     return found
 
 
-def check_pattern(pattern: re.Pattern[str]) -> None:
-    if not isinstance(pattern.pattern, str):
-        raise TypeError('subscribe takes a pattern of text, such as re.compile("orders-.*")')
+def topics_of(what: str, topics: object) -> list[str] | re.Pattern[str]:
+    """Names of topics, or the pattern that finds them."""
+    if isinstance(topics, re.Pattern):
+        if not isinstance(topics.pattern, str):
+            raise TypeError(f'{what} takes a pattern of text, such as re.compile("orders-.*")')
+        return topics
+    names = [topics] if isinstance(topics, str) else names_of(what, topics)
+    for name in names:
+        check_topic(name)
+    return names
+
+
+def consumer_arguments(
+    given: Iterable[object],
+) -> tuple[dict[str, SettingValue], list[str] | re.Pattern[str]]:
+    """Settings and subscription among the positional arguments of a consumer."""
+    settings: dict[str, SettingValue] = {}
+    names: list[str] = []
+    patterns: list[re.Pattern[str]] = []
+    for one in given:
+        if isinstance(one, Mapping):
+            settings.update(one)
+        elif isinstance(one, str):
+            names.append(one)
+        elif isinstance(one, re.Pattern):
+            patterns.append(one)
+        elif one is not None:
+            raise TypeError(
+                'Consumer takes names of topics, such as Consumer("orders", group_id="billing"), '
+                f"or one compiled pattern, not {one!r:.60}"
+            )
+    if len(patterns) + bool(names) > 1:
+        raise NotSubscribed("subscribe to names or to one pattern, not to both")
+    return settings, patterns[0] if patterns else names
 
 
 def check_settings(what: str, settings: object) -> None:

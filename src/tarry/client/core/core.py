@@ -17,6 +17,7 @@ from tarry.base.limits import STALL_MS
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Notice, Operations
+from tarry.client.core.outgoing import check_topic
 from tarry.client.core.refresh import Refresh
 from tarry.client.core.reminder import Reminder
 from tarry.client.core.routing import Routing
@@ -89,6 +90,7 @@ class ClientCore:
 
     def begin_topic_query(self, topic: str, timeout_ms: int, now_ms: int) -> TopicQuery:
         """Learn the partitions of a topic."""
+        check_topic(topic)
         self.track(topic)
         query = TopicQuery(self.operations, self.metadata, topic, self.topic_error)
         return self.operations.begin(query, timeout_ms, now_ms)

@@ -22,23 +22,27 @@ import re
 import warnings
 import weakref
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
+from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self, Unpack
 
-from tarry.client.core.arguments import check_pattern, names_of, offsets_of, places_of
+from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
-from tarry.client.core.group.consumer import GroupView
-from tarry.client.core.group.offsets.requests import CommittedOffset
-from tarry.client.core.operation import Callback
-from tarry.client.core.outgoing import check_topic
-from tarry.client.errors import ConcurrentUse, NotSubscribed
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.operation import Answer, Callback
+from tarry.client.core.outgoing import check_timestamp
+from tarry.client.errors import ConcurrentUse
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.background import Background
 from tarry.client.sync.clock import monotonic_ms
-from tarry.client.sync.listener import Listener
-from tarry.client.sync.places import Place, PlacesReader
+from tarry.client.sync.driver import Begin, Driver, Tell
+from tarry.client.sync.exclusive import Exclusive
+from tarry.client.sync.listener import Listener, Place
 
 log = logging.getLogger("tarry.client")
 
@@ -49,7 +53,7 @@ ITERATION_SECONDS: Final = 3_600
 TICK_MS: Final = 50
 
 
-class Consumer(PlacesReader):
+class Consumer:
     """For one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
@@ -62,24 +66,24 @@ class Consumer(PlacesReader):
         listener: Listener | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
-        for one in what:
-            _check_named(one)
-        mappings = [one for one in what if isinstance(one, Mapping)]
-        given = {key: value for one in mappings for key, value in one.items()}
-        super().__init__(ConsumerSettings(given, **arguments))
+        given, topics = consumer_arguments(what)
+        self.settings = made = ConsumerSettings(given, **arguments)
+        self._driver = Driver(
+            made,
+            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms()),
+            "tarry-keeper",
+        )
+        self._core = self._driver.core
+        self._exclusive = Exclusive("a Consumer")
         self._listener = listener or Listener()
+        # Told again and again while a question to the cluster waits.
+        self.on_wait: Tell | None = None
         self._finalizer = weakref.finalize(self, _abandon, self._driver.background)
         # At the end of the program there is nobody left to tell.
         self._finalizer.atexit = False
-        names = [one for one in what if isinstance(one, str)]
-        patterns = [one for one in what if isinstance(one, re.Pattern)]
         try:
-            if len(patterns) + bool(names) > 1:
-                raise NotSubscribed("subscribe to names or to one pattern, not to both")
-            if patterns:
-                self.subscribe(patterns[0])
-            elif names:
-                self.subscribe(names)
+            if topics:
+                self.subscribe(topics)
         except BaseException:
             self._driver.close()
             raise
@@ -91,18 +95,8 @@ class Consumer(PlacesReader):
     ) -> None:
         """Share these topics, or those whose names the pattern finds, with the group; takes the
         place of what was subscribed before."""
-        names: list[str] = []
-        if isinstance(topics, re.Pattern):
-            check_pattern(topics)
-        else:
-            names = [topics] if isinstance(topics, str) else names_of("subscribe", topics)
-            for name in names:
-                check_topic(name)
         with self._told() as core:
-            if isinstance(topics, re.Pattern):
-                core.subscribe_pattern(topics)
-            else:
-                core.subscribe(names)
+            core.subscribe(topics)
             if listener is not None:
                 self._listener = listener
 
@@ -133,13 +127,11 @@ class Consumer(PlacesReader):
         """Commit behind this record, behind these records, at these offsets, or behind everything
         that was handed out.  Raises CommitFailed when the partition is not ours any more, or, with
         `is_retriable`, when that is being decided."""
-        offsets = None if what is None else _offsets_of(what)
-        self._wait_for(partial(self._core.begin_commit, offsets), timeout)
+        self._wait_for(partial(self._core.begin_commit, what), timeout)
 
     def committed(self, places: Iterable[Place], timeout: float | None = None) -> dict[Place, int]:
         """Where the group goes on in each partition; -1 where it never committed."""
-        wanted = places_of("committed", places)
-        return self._wait_for(partial(self._core.begin_committed, wanted), timeout)
+        return self._wait_for(partial(self._core.begin_committed, places), timeout)
 
     # --- Records
 
@@ -195,6 +187,109 @@ class Consumer(PlacesReader):
         self._core.is_woken = True
         self._driver.ask_to_leave()
 
+    # --- What is read, and from where
+
+    def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
+        """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
+        return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
+
+    def assign(self, places: Iterable[Place]) -> None:
+        """Read these partitions, and no others: those that were read already go on, others begin
+        where seek says, or as `auto.offset.reset` does."""
+        with self._told() as core:
+            core.assign(places)
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Hand out the record at this offset next; NotSubscribed for what is not read."""
+        with self._told() as core:
+            core.seek((topic, partition), offset)
+
+    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
+        with self._told() as core:
+            core.seek_all(places, EARLIEST)
+
+    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
+        with self._told() as core:
+            core.seek_all(places, LATEST)
+
+    def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
+        """To the first record that is not older than `timestamp` (milliseconds), else the end."""
+        check_timestamp(timestamp)
+        with self._told() as core:
+            core.seek_all(places, timestamp)
+
+    def pause(self, places: Iterable[Place]) -> None:
+        """Read nothing of these partitions; what was read ahead is dropped."""
+        with self._told() as core:
+            core.pause(places)
+
+    def resume(self, places: Iterable[Place]) -> None:
+        """Read paused partitions again."""
+        with self._told() as core:
+            core.resume(places)
+
+    def positions(self) -> list[PartitionPosition]:
+        """Where each assigned partition stands."""
+        return list(self._core.fetcher.positions.values())
+
+    def position(self, topic: str, partition: int) -> int:
+        """The offset that is handed out next; -1 while it is being looked up."""
+        with self._told() as core:
+            return core.position((topic, partition)).position
+
+    def lag(self, topic: str, partition: int) -> int:
+        """Records up to the end as the last fetch saw it; -1 before the first."""
+        with self._told() as core:
+            return core.position((topic, partition)).lag
+
+    def is_at_end(self, topic: str, partition: int) -> bool:
+        """Whether the last fetch saw nothing past the position."""
+        with self._told() as core:
+            return core.position((topic, partition)).is_at_end
+
+    # --- Offsets
+
+    def beginning_offsets(
+        self, places: Iterable[Place], timeout: float | None = None
+    ) -> dict[Place, int]:
+        wanted = dict.fromkeys(places_of("beginning_offsets", places), EARLIEST)
+        return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    def end_offsets(
+        self, places: Iterable[Place], timeout: float | None = None
+    ) -> dict[Place, int]:
+        wanted = dict.fromkeys(places_of("end_offsets", places), LATEST)
+        return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    def offsets_for_times(
+        self, times: Mapping[Place, int], timeout: float | None = None
+    ) -> dict[Place, int]:
+        """The first offset at or after each time; -1 where no record is that young."""
+        wanted = times_of("offsets_for_times", times)
+        return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    @property
+    def trouble(self) -> str:
+        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        return self._core.trouble(monotonic_ms())
+
+    # --- Waiting
+
+    @contextmanager
+    def _told(self) -> Iterator[GroupConsumerCore]:
+        """The core, to be told or asked something: by one thread at a time, while nobody turns it;
+        what an iteration did not yield is back."""
+        with self._exclusive:
+            self._driver.check_usable()
+            with self._driver.lock:
+                self._core.take_back()
+                yield self._core
+
+    def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
+        limit_ms = self.settings.api_timeout_ms
+        with self._exclusive:
+            return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)
+
     # --- The end
 
     def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
@@ -244,24 +339,3 @@ class Consumer(PlacesReader):
 def _abandon(background: Background) -> None:
     if background.abandon():
         warnings.warn("a Consumer was not closed", ResourceWarning, stacklevel=1)
-
-
-def _offsets_of(
-    what: ConsumerRecord | RecordGroup | Mapping[Place, int],
-) -> dict[Place, CommittedOffset]:
-    if isinstance(what, ConsumerRecord):
-        return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
-    if isinstance(what, RecordGroup):
-        offset = what.records[-1].offset + 1
-        return {(what.topic, what.partition): CommittedOffset(offset)}
-    offsets = offsets_of("commit", what)
-    return {place: CommittedOffset(offset) for place, offset in offsets.items()}
-
-
-def _check_named(one: object) -> None:
-    """Positional arguments of a consumer."""
-    if one is not None and not isinstance(one, (str, re.Pattern, Mapping)):
-        raise TypeError(
-            'Consumer takes names of topics, such as Consumer("orders", group_id="billing"), or '
-            f"one compiled pattern, not {one!r:.60}"
-        )

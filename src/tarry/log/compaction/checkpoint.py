@@ -43,7 +43,7 @@ _FIRST_LINE: Final = "tarry compaction 1"
 
 
 def cleaned_name(name: str, generation: int) -> str:
-    """What the file that will be `name` is called before the swap."""
+    """Return the name that the file `name` has before the swap."""
     return f"{name}.{generation}{CLEANED_SUFFIX}"
 
 
@@ -93,7 +93,7 @@ def _is_same(row: SegmentRow, other: SegmentRow) -> bool:
 
 
 def decode_compaction(content: bytes) -> CompactionCheckpoint | None:
-    """What the file says, or None if it is damaged."""
+    """Decode the content of the file; None if it is damaged."""
     lines = decode_lines(_FIRST_LINE, content)
     if not lines:
         return None
@@ -105,7 +105,7 @@ def decode_compaction(content: bytes) -> CompactionCheckpoint | None:
 
 
 class FoundCompaction:
-    """What a start found of compaction in a log's directory."""
+    """Files of compaction that a start found in a log's directory."""
 
     def __init__(self) -> None:
         self.checkpoint: CompactionCheckpoint | None = None

@@ -1,4 +1,4 @@
-"""What one step of compaction may cost, counted instead of measured: the core has no clock.
+"""Cost of one step of compaction, counted instead of measured: the core has no clock.
 
 The unit is a microsecond of the compiled form, about; interpreted, records and batches take four
 times as long.  Hot.
@@ -25,7 +25,7 @@ COMPRESSED_KIB_UNITS: Final = 40
 
 
 class Effort:
-    """What a step has left."""
+    """Remaining work of one compaction step, in µs of compiled code."""
 
     def __init__(self, units: i64 = STEP_UNITS) -> None:
         self.units: i64 = units

@@ -27,7 +27,7 @@ SOURCES_MAX: Final = 50
 
 
 class CompactedSegment:
-    """What takes the place of `sources`, which follow each other."""
+    """New segment that takes the place of `sources`, which follow each other."""
 
     def __init__(self, log: Log, base_offset: i64, generation: i64) -> None:
         self.log = log
@@ -140,7 +140,7 @@ class CompactedSegment:
             segment.modified_wall_ms = max(segment.modified_wall_ms, source.modified_wall_ms)
 
     def row(self) -> SegmentRow:
-        """What the new segment is, once it is durable."""
+        """Return the row of the new segment, as it is once it is durable."""
         segment = self.segment
         return SegmentRow(
             [

@@ -89,13 +89,13 @@ class EpochIndex:
         self.version += 1
 
     def copy(self) -> EpochIndex:
-        """The same entries, to come back to."""
+        """Return a copy of all entries, to come back to."""
         copied = EpochIndex()
         copied.restore(self)
         return copied
 
     def restore(self, other: EpochIndex) -> None:
-        """Be as `other`."""
+        """Replace all entries by a copy of `other`'s."""
         self.epochs = list(other.epochs)
         self.start_offsets = list(other.start_offsets)
         self.latest_epoch = other.latest_epoch

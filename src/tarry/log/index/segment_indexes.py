@@ -91,11 +91,11 @@ class SegmentIndexes:
             self.saved_times = min(self.saved_times, time_entries)
 
     def offset_entries(self) -> i64:
-        """How many there are, in memory or in the file."""
+        """Count the entries of the offset index, in memory or in the file."""
         return self.offsets.count if self.are_loaded else self.saved_offsets
 
     def time_entries(self) -> i64:
-        """The same for the time index."""
+        """Count the entries of the time index, in memory or in the file."""
         return self.times.count if self.are_loaded else self.saved_times
 
     def last_position(self) -> i64:

@@ -23,7 +23,7 @@ EMPTY_SNAPSHOT: Final = -2
 
 
 class RecoveryPoint:
-    """What is sure of one log.  Without segments: a log that no round has seen yet."""
+    """Durable part of one log.  Without segments: a log that no round has seen yet."""
 
     def __init__(self, directory: str, identity: str) -> None:
         self.directory = directory

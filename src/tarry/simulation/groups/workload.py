@@ -148,7 +148,7 @@ class GroupsWorkload(Workload):
             for member in self._members
             if member.group is plan and not member.is_done
         )
-        shard = broker.coordinator.shard_of(plan.name)
+        shard = broker.groups.shard_of(plan.name)
         now = None if shard is None else shard.group(plan.name).round
         if now is None or now.phase == EMPTY:
             return f"group {plan.name} has no members, and {living} live" if living else ""
@@ -209,7 +209,7 @@ class GroupsWorkload(Workload):
         self._history.last_turns.append(self._context.network.turn)
 
     def on_collected(self, broker: Broker) -> None:
-        coordinator = broker.coordinator
+        coordinator = broker.groups
         for purgatory in broker.parts.purgatories():
             if purgatory.name not in self.waits_at_rest:
                 continue

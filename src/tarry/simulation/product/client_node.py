@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import Any, Final
 
-from tarry.base.doors import connected, disconnected, received
+from tarry.base.doors import connected_to, disconnected, received
 from tarry.client.core.core import ClientCore
 from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.operation import Callback, Done, Notice, Operation, Wait
@@ -249,7 +249,7 @@ class _Link:
         self._connection_id = connection_id
 
     def on_connected(self) -> None:
-        self._node.hear(connected(self._connection_id, "", ""))
+        self._node.hear(connected_to(self._connection_id, ""))
 
     def on_received(self, data: bytes) -> None:
         self._node.hear(received(self._connection_id, data))

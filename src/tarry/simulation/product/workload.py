@@ -312,7 +312,7 @@ class MembersWorkload(ProductWorkload):
             return ["the calm goes on"]
         ends = self._ends(broker)
         members = self._members()
-        shard = broker.coordinator.shard_of(GROUP)
+        shard = broker.groups.shard_of(GROUP)
         now = None if shard is None else shard.group(GROUP).round
         living = sorted(member.consumer_core.membership.member_id for member in members)
         if now is None or now.phase != STABLE or sorted(now.members) != living:

@@ -29,11 +29,11 @@ class GroupCoordinator(Coordinator[GroupShard]):
 
     def __init__(self, context: GroupContext) -> None:
         super().__init__(OFFSETS_TOPIC, GROUP, context, context.cluster)
-        self.groups = context
+        self.shared = context
         self.history = context.history
 
     def new_shard(self, partition: Partition) -> GroupShard:
-        return GroupShard(partition, self.groups)
+        return GroupShard(partition, self.shared)
 
     def topic_wanted(self, settings: Settings, brokers: int) -> TopicWanted:
         segment_bytes = max(settings.offsets_topic_segment_bytes, SEGMENT_BYTES_MIN)
@@ -50,12 +50,12 @@ class GroupCoordinator(Coordinator[GroupShard]):
         )
 
     def purgatories(self) -> list[Purgatory]:
-        groups = self.groups
-        return [groups.joins, groups.syncs, groups.heartbeats, groups.recorded]
+        shared = self.shared
+        return [shared.joins, shared.syncs, shared.heartbeats, shared.recorded]
 
     def moment(self) -> Moment:
         """Return the time of the turn, with the settings of groups."""
-        return self.groups.moment()
+        return self.shared.moment()
 
     def find_named(self, group_id: str) -> tuple[GroupShard | None, int]:
         """Find the shard for what only a group with a name can be asked; like `find`."""
@@ -68,9 +68,9 @@ class GroupCoordinator(Coordinator[GroupShard]):
         if self.shards and not any(
             isinstance(chore, ForgetTopics) and not chore.has_begun for chore in self._chores
         ):
-            self._chores.append(ForgetTopics(self.shards, self.groups))
+            self._chores.append(ForgetTopics(self.shards, self.shared))
 
     def expire_offsets(self) -> None:
         """Begin to look for offsets and groups whose time is over."""
         if not any(isinstance(chore, ExpireOffsets) for chore in self._chores):
-            self._chores.append(ExpireOffsets(self.shards, self.groups))
+            self._chores.append(ExpireOffsets(self.shards, self.shared))

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.coordinator.chores import Chore
 from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.shard import GroupShard
+from tarry.broker.coordinator.loader import Chore
 from tarry.group.offsets import decide_expire_offsets, decide_forget_topics
 
 # So many groups, or so many offsets of them, are looked at in a step.

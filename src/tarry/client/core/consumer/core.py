@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
+from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.fetcher import Fetcher
 from tarry.client.core.consumer.handed_out import HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import (
@@ -86,12 +87,15 @@ class ConsumerCore(ClientCore):
             )
         return position
 
-    def check_read(self, places: Iterable[tuple[str, int]]) -> None:
+    def _check_read(self, places: Iterable[tuple[str, int]]) -> None:
         """Raise NotSubscribed unless all of them are read, before something happens to one."""
         for place in places:
             self.position(place)
 
     def seek(self, place: tuple[str, int], offset: int) -> None:
+        """Hand out the record at this offset next."""
+        place_of("seek", place)
+        check_offset("seek", offset)
         position = self.position(place)
         self.fetcher.forget(position)
         self.cancel(position.question)
@@ -105,20 +109,34 @@ class ConsumerCore(ClientCore):
         position.seek(OFFSET_UNKNOWN)
         position.question = self.lookup.ask(place, timestamp, self._on_found)
 
-    def pause(self, place: tuple[str, int]) -> None:
-        """Read nothing of a partition; what was read ahead is dropped, what is wrong stays."""
-        position = self.position(place)
-        position.is_paused = True
-        self.fetcher.forget(position)
-        position.drop_fetched()
+    def seek_all(self, places: Iterable[tuple[str, int]] | None, timestamp: int) -> None:
+        """Seek these partitions, or all that are read, to a time, or to EARLIEST or LATEST."""
+        wanted = list(self.fetcher.positions) if places is None else places_of("seek", places)
+        self._check_read(wanted)
+        for place in wanted:
+            self.seek_to(place, timestamp)
 
-    def resume(self, place: tuple[str, int]) -> None:
-        self.position(place).is_paused = False
+    def pause(self, places: Iterable[tuple[str, int]]) -> None:
+        """Read nothing of partitions; what was read ahead is dropped, what is wrong stays."""
+        wanted = places_of("pause", places)
+        self._check_read(wanted)
+        for place in wanted:
+            position = self.position(place)
+            position.is_paused = True
+            self.fetcher.forget(position)
+            position.drop_fetched()
+
+    def resume(self, places: Iterable[tuple[str, int]]) -> None:
+        """Read paused partitions again."""
+        wanted = places_of("resume", places)
+        self._check_read(wanted)
+        for place in wanted:
+            self.position(place).is_paused = False
 
     def begin_offsets(
         self, wanted: dict[tuple[str, int], int], timeout_ms: int, now_ms: int
     ) -> ReadOffsets:
-        """Look offsets up without moving there."""
+        """Look offsets up, at times or at EARLIEST or LATEST, without moving there."""
         for topic, _ in wanted:
             self.track(topic)
         query = ReadOffsets(self, wanted)

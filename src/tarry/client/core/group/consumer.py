@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
+from tarry.client.core.arguments import offsets_of, places_of, topics_of
 from tarry.client.core.consumer.core import ConsumerCore
-from tarry.client.core.consumer.handed_out import RecordGroup
+from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import Coordinator
@@ -22,15 +23,15 @@ from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.offsets.committed import (
     CommittedAnswer,
     CommittedOffsets,
+    CommittedQuery,
 )
-from tarry.client.core.group.offsets.committer import Commit, Committer
+from tarry.client.core.group.offsets.committer import Commit, Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.poll import Closing, Poll
 from tarry.client.core.group.topics import Topics
-from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.settings import ConsumerSettings
-from tarry.link.errors import ClientError, TimedOut
+from tarry.link.errors import ClientError
 from tarry.link.tasks import Task
 
 log = logging.getLogger("tarry.client")
@@ -94,22 +95,21 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- What is read
 
-    def subscribe(self, topics: Sequence[str]) -> None:
-        """Share these topics with the group."""
+    def subscribe(self, topics: Iterable[str] | re.Pattern[str]) -> None:
+        """Share these topics with the group, or those whose names the pattern finds, now and
+        later."""
+        wanted = topics_of("subscribe", topics)
         self._require_group()
-        self.topics.subscribe(topics)
-        self.track_only(self.topics_in_use())
-        if topics:
+        if isinstance(wanted, re.Pattern):
+            self.topics.subscribe_pattern(wanted)
+            self.want_refresh()
+        else:
+            self.topics.subscribe(wanted)
+            self.track_only(self.topics_in_use())
+        if wanted:
             self.membership.want_join("the subscription changed")
         else:
             self.unsubscribe()
-
-    def subscribe_pattern(self, pattern: re.Pattern[str]) -> None:
-        """Share all topics whose names the pattern finds, now and later."""
-        self._require_group()
-        self.topics.subscribe_pattern(pattern)
-        self.want_refresh()
-        self.membership.want_join("the subscription changed")
 
     def unsubscribe(self) -> None:
         """Want nothing: the next poll gives back what is owned and leaves the group."""
@@ -124,10 +124,11 @@ class GroupConsumerCore(ConsumerCore):
         if self.fetcher.positions and not self.topics.is_subscribed and not self.membership.owned:
             raise NotSubscribed("this consumer reads partitions by assign; take one or the other")
 
-    def assign(self, places: list[Place]) -> None:
+    def assign(self, places: Iterable[Place]) -> None:
+        wanted = places_of("assign", places)
         if self.topics.is_subscribed:
             raise NotSubscribed("this consumer is subscribed, its group assigns; unsubscribe first")
-        super().assign(places)
+        super().assign(wanted)
 
     def _read_only(self, places: list[Place]) -> None:
         """What the membership says is read, and nothing else."""
@@ -304,9 +305,14 @@ class GroupConsumerCore(ConsumerCore):
         return CommittedOffset(offset, position.fetch_epoch if is_all else UNKNOWN)
 
     def begin_commit(
-        self, offsets: dict[Place, CommittedOffset] | None, timeout_ms: int, now_ms: int
+        self,
+        what: ConsumerRecord | RecordGroup | Mapping[Place, int] | None,
+        timeout_ms: int,
+        now_ms: int,
     ) -> PendingCommit:
-        """Commit these offsets; None: behind everything that was handed out."""
+        """Commit behind this record, behind these records, at these offsets, or behind everything
+        that was handed out."""
+        offsets = None if what is None else _offsets_behind(what)
         self._require_committing()
         self.take_back()
         commit = Commit(self.handed_out_offsets() if offsets is None else offsets)
@@ -314,11 +320,12 @@ class GroupConsumerCore(ConsumerCore):
         return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
 
     def begin_committed(
-        self, places: Sequence[Place], timeout_ms: int, now_ms: int
+        self, places: Iterable[Place], timeout_ms: int, now_ms: int
     ) -> CommittedQuery:
         """Look up where the group stands, without moving there."""
+        wanted = places_of("committed", places)
         self._require_committing()
-        query = CommittedQuery(self.operations, self.committed_offsets, places)
+        query = CommittedQuery(self.operations, self.committed_offsets, wanted)
         return self.operations.begin(query, timeout_ms, now_ms)
 
     def _require_committing(self) -> None:
@@ -372,53 +379,13 @@ class GroupConsumerCore(ConsumerCore):
         self.membership.leave(reason, now_ms, even_static=even_static)
 
 
-class PendingCommit(Operation[None]):
-    """The wait for one commit, which gives up by itself in time."""
-
-    def __init__(self, operations: Operations, commit: Commit) -> None:
-        super().__init__(operations)
-        self.commit = commit
-
-    def look(self, now_ms: int) -> bool:
-        return self.commit.is_done
-
-    def answer(self, now_ms: int) -> None:
-        if self.commit.error is not None:
-            raise self.commit.error
-
-
-class CommittedQuery(Operation[dict[Place, int]]):
-    """Where a group stands in several partitions; -1 where it never committed."""
-
-    def __init__(
-        self, operations: Operations, offsets: CommittedOffsets, places: Sequence[Place]
-    ) -> None:
-        super().__init__(operations)
-        self._offsets = offsets
-        self._answers: dict[Place, CommittedAnswer] = {}
-        self._questions = {place: offsets.ask(place, self._take) for place in places}
-
-    def _take(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
-        self._answers[place] = answer
-
-    def look(self, now_ms: int) -> bool:
-        return len(self._answers) == len(self._questions)
-
-    def answer(self, now_ms: int) -> dict[Place, int]:
-        found: dict[Place, int] = {}
-        for place in self._questions:
-            answer = self._answers[place]
-            if isinstance(answer, ClientError):
-                raise answer
-            found[place] = answer.offset
-        return found
-
-    def late_error(self, now_ms: int) -> ClientError:
-        reason = self._offsets.coordinator.last_error
-        because = f": {reason}" if reason is not None else ""
-        return TimedOut(f"the coordinator did not tell the committed offsets in time{because}")
-
-    def end(self, now_ms: int) -> None:
-        super().end(now_ms)
-        for question in self._questions.values():
-            self._offsets.cancel(question)
+def _offsets_behind(
+    what: ConsumerRecord | RecordGroup | Mapping[Place, int],
+) -> dict[Place, CommittedOffset]:
+    if isinstance(what, ConsumerRecord):
+        return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
+    if isinstance(what, RecordGroup):
+        offset = what.records[-1].offset + 1
+        return {(what.topic, what.partition): CommittedOffset(offset)}
+    offsets = offsets_of("commit", what)
+    return {place: CommittedOffset(offset) for place, offset in offsets.items()}

@@ -81,7 +81,7 @@ class LogReplay:
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
         """What is wrong now."""
         sentences: list[str] = []
-        for index, shard in broker.coordinator.shards.items():
+        for index, shard in broker.groups.shards.items():
             if shard.runtime.error_code == errors.NONE:
                 sentences += self._follow(index, shard, turn)
                 self._note_ends(index, shard, turn)

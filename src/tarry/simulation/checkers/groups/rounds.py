@@ -42,7 +42,7 @@ class RoundChecker:
         was_stopped = self._was_stopped
         self._before = {}
         self._was_stopped = False
-        for shard in broker.coordinator.shards.values():
+        for shard in broker.groups.shards.values():
             if shard.runtime.error_code != errors.NONE:
                 continue
             for group_id, group in shard.groups.by_id.items():
@@ -50,9 +50,11 @@ class RoundChecker:
                 sentence = wrong_with_round(group) or _wrong_with_operations(shard, group)
                 earlier = before.get(group_id)
                 if not sentence and earlier is not None and earlier is not group.round:
-                    sentence = _wrong_with_end_of_join_phase(earlier, group.round, broker.now_ms)
+                    sentence = _wrong_with_end_of_join_phase(
+                        earlier, group.round, broker.this_turn.now_ms
+                    )
                 if not sentence and was_stopped:
-                    sentence = _wrong_with_sessions(group, broker.now_ms)
+                    sentence = _wrong_with_sessions(group, broker.this_turn.now_ms)
                 if sentence:
                     return [f"group {group_id}: {sentence}"]
             for group_id in _waiting_groups(shard):

@@ -6,7 +6,7 @@ All questions that wait go out as one request.  A coordinator that is still load
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
 from tarry.client.core.group import reactions
@@ -19,8 +19,9 @@ from tarry.client.core.group.offsets.requests import (
     offset_fetch_request,
     told_offsets,
 )
+from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import BrokerError
-from tarry.link.errors import ClientError
+from tarry.link.errors import ClientError, TimedOut
 from tarry.link.exchange import Exchange
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -157,3 +158,40 @@ class _OffsetFetch(Exchange[OffsetFetchResponse]):
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self.committed.on_failure(self.asked, error, now_ms)
+
+
+class CommittedQuery(Operation[dict[Place, int]]):
+    """Where a group stands in several partitions; -1 where it never committed."""
+
+    def __init__(
+        self, operations: Operations, offsets: CommittedOffsets, places: Sequence[Place]
+    ) -> None:
+        super().__init__(operations)
+        self._offsets = offsets
+        self._answers: dict[Place, CommittedAnswer] = {}
+        self._questions = {place: offsets.ask(place, self._take) for place in places}
+
+    def _take(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
+        self._answers[place] = answer
+
+    def look(self, now_ms: int) -> bool:
+        return len(self._answers) == len(self._questions)
+
+    def answer(self, now_ms: int) -> dict[Place, int]:
+        found: dict[Place, int] = {}
+        for place in self._questions:
+            answer = self._answers[place]
+            if isinstance(answer, ClientError):
+                raise answer
+            found[place] = answer.offset
+        return found
+
+    def late_error(self, now_ms: int) -> ClientError:
+        reason = self._offsets.coordinator.last_error
+        because = f": {reason}" if reason is not None else ""
+        return TimedOut(f"the coordinator did not tell the committed offsets in time{because}")
+
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        for question in self._questions.values():
+            self._offsets.cancel(question)

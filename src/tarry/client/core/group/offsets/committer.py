@@ -18,6 +18,7 @@ from tarry.client.core.group.coordinator import Coordinator
 from tarry.client.core.group.identity import Identity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
 from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
+from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import BrokerError, CommitFailed
 from tarry.link.errors import ClientError, TimedOut
 from tarry.link.exchange import Exchange
@@ -248,3 +249,18 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:
         self.committer.on_failure(error, now_ms)
+
+
+class PendingCommit(Operation[None]):
+    """The wait for one commit, which gives up by itself in time."""
+
+    def __init__(self, operations: Operations, commit: Commit) -> None:
+        super().__init__(operations)
+        self.commit = commit
+
+    def look(self, now_ms: int) -> bool:
+        return self.commit.is_done
+
+    def answer(self, now_ms: int) -> None:
+        if self.commit.error is not None:
+            raise self.commit.error

@@ -1,0 +1,85 @@
+"""Written by `tools/generate_settings.py`: the broker's settings with their types."""
+
+from __future__ import annotations
+
+
+class SettingAttributes:
+    """Attributes of `Settings`, one for each row of the table.
+
+    A key with others behind it is in its own unit, also where the user gave another one.
+    """
+
+    flush_policy: str
+    logging_format: str
+    logging_level: str
+    node_id: int
+    broker_id: int
+    broker_rack: str | None
+    listeners: str
+    advertised_listeners: str | None
+    listener_security_protocol_map: str
+    controller_listener_names: str | None
+    log_dirs: str | None
+    log_dir: str | None
+    socket_request_max_bytes: int
+    socket_send_buffer_bytes: int
+    socket_receive_buffer_bytes: int
+    socket_listen_backlog_size: int
+    connections_max_idle_ms: int
+    max_connections: int
+    max_connections_per_ip: int
+    max_connections_per_ip_overrides: str
+    auto_create_topics_enable: bool
+    delete_topic_enable: bool
+    num_partitions: int
+    default_replication_factor: int
+    min_insync_replicas: int
+    message_max_bytes: int
+    compression_type: str
+    compression_gzip_level: int
+    compression_lz4_level: int
+    compression_zstd_level: int
+    log_flush_interval_messages: int
+    log_segment_bytes: int
+    log_roll_ms: int
+    log_roll_hours: int
+    log_roll_jitter_ms: int
+    log_roll_jitter_hours: int
+    log_index_interval_bytes: int
+    log_index_size_max_bytes: int
+    log_message_timestamp_type: str
+    log_message_timestamp_before_max_ms: int
+    log_message_timestamp_after_max_ms: int
+    log_retention_bytes: int
+    log_retention_ms: int
+    log_retention_minutes: int | None
+    log_retention_hours: int
+    log_retention_check_interval_ms: int
+    log_segment_delete_delay_ms: int
+    log_cleanup_policy: tuple[str, ...]
+    log_cleaner_backoff_ms: int
+    log_cleaner_dedupe_buffer_size: int
+    log_cleaner_delete_retention_ms: int
+    log_cleaner_max_compaction_lag_ms: int
+    log_cleaner_min_cleanable_ratio: float
+    log_cleaner_min_compaction_lag_ms: int
+    group_initial_rebalance_delay_ms: int
+    group_max_session_timeout_ms: int
+    group_max_size: int
+    group_min_session_timeout_ms: int
+    offset_metadata_max_bytes: int
+    offsets_commit_timeout_ms: int
+    offsets_retention_check_interval_ms: int
+    offsets_retention_minutes: int
+    offsets_topic_num_partitions: int
+    offsets_topic_replication_factor: int
+    offsets_topic_segment_bytes: int
+    fetch_max_bytes: int
+    max_request_partition_size_limit: int
+    producer_id_expiration_ms: int
+    producer_id_expiration_check_interval_ms: int
+    transaction_max_timeout_ms: int
+    producer_purgatory_purge_interval_requests: int
+    fetch_purgatory_purge_interval_requests: int
+    authorizer_class_name: str
+    remote_log_storage_system_enable: bool
