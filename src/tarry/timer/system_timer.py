@@ -130,9 +130,7 @@ class SystemTimer(TimerOwner):
         return clock()
 
     def seconds_until(self, time_ms: int) -> float:
-        """Return the time until a moment on the timer's clock, a day at most; negative if it has
-        passed.
-        """
+        """Return the seconds until a time on the timer's clock, a day at most."""
         if self._clock is None:
             # The smaller one first: no float holds the time of every deadline.
             left_ns = time_ms * NS_PER_MS - time.monotonic_ns()
@@ -382,9 +380,7 @@ class SystemTimer(TimerOwner):
     # -- beats ------------------------------------------------------------------------------
 
     def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
-        """Return what is to be handed over of what was just taken out; notes the beats on their
-        way.
-        """
+        """Return what of the taken entries is to be handed over; notes the beats on their way."""
         due = self._without_late(due)
         for entry in due:
             if isinstance(entry, PeriodicEntry):
@@ -392,9 +388,7 @@ class SystemTimer(TimerOwner):
         return due
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
-        """Begin a beat; None if it was cancelled on its way, or another departure of it runs
-        already.
-        """
+        """Begin a beat; None if it was cancelled on its way, or runs already after a departure."""
         now_ms = self._time_of_beat(entry)
         with self._lock:
             self._without_late([])
@@ -451,8 +445,7 @@ class SystemTimer(TimerOwner):
             self._grounded.append(flight)
 
     def _is_beat_awaited(self, entry: TimerEntry) -> bool:
-        """Return true if the entry comes back from a beat that it was cancelled in.  The lock is
-        held.
+        """Return true if the entry comes back from a beat that it was cancelled in.  Lock held.
 
         It is added when that has ended, lest it beat twice at a time.
         """
@@ -462,8 +455,7 @@ class SystemTimer(TimerOwner):
         return bool(self._grounded) and self._has_beat_moved(entry, entry.deadline_ms)
 
     def _has_beat_moved(self, entry: TimerEntry, deadline_ms: int) -> bool:
-        """Return true if the entry is on its way or in its beat; the next one is moved then.  Lock
-        held.
+        """Return true if the entry is on its way or in its beat, so that the next one is moved.
 
         ValueError: the timer does not reach the deadline; everything stays.
         """
