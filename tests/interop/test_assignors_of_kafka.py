@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.interop.kafka_server import KafkaUnavailable, java_command
+from tests.support.patience import PATIENCE_S
 
 SOURCE = Path(__file__).parent / "java" / "Assignors.java"
 GOLDEN = Path(__file__).parents[1] / "unit" / "client" / "golden" / "assignors.jsonl"
@@ -19,7 +20,7 @@ def test_kafka_prints_the_golden_assignments() -> None:
     except KafkaUnavailable as reason:
         pytest.skip(str(reason))
 
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
 
     assert done.returncode == 0, done.stderr
     if os.environ.get("TARRY_REWRITE") == "1":

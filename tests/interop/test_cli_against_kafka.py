@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 from tests.support.broker_process import BrokerProcess
+from tests.support.patience import PATIENCE_S
 
-ANSWER_SECONDS_MAX = 60
+ANSWER_SECONDS_MAX = PATIENCE_S
 
 
 class Cli:

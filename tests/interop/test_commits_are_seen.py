@@ -15,6 +15,7 @@ from tests.support.interop.confluent_face import confluent_kafka, missing
 from tests.support.interop.group_broker import GroupBroker
 from tests.support.interop.group_scene_of_clients import Scene
 from tests.support.interop.java_groups import JavaGroups
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),
@@ -47,7 +48,7 @@ def test_librdkafka_sees_its_asynchronous_commit(group_broker: GroupBroker, topi
     for offset in range(1, COUNT + 1):
         wanted = confluent_kafka.TopicPartition(topic, 0, offset)
         consumer.commit(offsets=[wanted], asynchronous=True)
-        seen += [each.offset for each in consumer.committed([wanted], timeout=10)]
+        seen += [each.offset for each in consumer.committed([wanted], timeout=PATIENCE_S)]
     consumer.close()
 
     assert seen == list(range(1, COUNT + 1))

@@ -12,6 +12,7 @@ from tests.support.interop.connect_worker import CONNECT_POM, DISTRIBUTED, Conne
 from tests.support.interop.group_admin_faces import KafkaPythonGroupAdmin
 from tests.support.interop.group_broker import GroupBroker
 from tests.support.interop.kafka_server import KafkaUnavailable, class_path
+from tests.support.patience import PATIENCE_S
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),
@@ -64,7 +65,7 @@ def test_lines_pass_through_a_topic_once_over_kills_of_broker_and_worker(
     files = Files(tmp_path)
     topic = f"lines-{worker.mode}"
     admin = confluent_admin.AdminClient({"bootstrap.servers": group_broker.address, "log_level": 0})
-    admin.create_topics([confluent_admin.NewTopic(topic, 1)])[topic].result(60)
+    admin.create_topics([confluent_admin.NewTopic(topic, 1)])[topic].result(PATIENCE_S)
     source = {"connector.class": f"{CLASSES}SourceConnector", "topic": topic}
     sink = {"connector.class": f"{CLASSES}SinkConnector", "topics": topic}
 
@@ -103,7 +104,7 @@ def assert_workers_and_internal_topics_are_in_order(admin: Any, address: str) ->
     asked = [confluent_admin.ConfigResource(kind, topic) for topic in topics]
     # librdkafka lists only groups of consumers.
     with_protocols = KafkaPythonGroupAdmin(address)
-    configs = [one.result(60) for one in admin.describe_configs(asked).values()]
+    configs = [one.result(PATIENCE_S) for one in admin.describe_configs(asked).values()]
     found = {one["group_id"]: one for one in with_protocols.admin.list_groups()}
     workers = found[DISTRIBUTED["group.id"]]
     with_protocols.close()

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from tests.support.interop.kafka_server import KafkaUnavailable, java_command
+from tests.support.patience import PATIENCE_S
 
 from tarry.cli.log_dump import dump_command
 from tarry.log.config import LogConfig
@@ -34,7 +35,7 @@ def dump(files: list[Path], *options: str) -> str:
         )
     except KafkaUnavailable as reason:
         pytest.skip(f"DumpLogSegments cannot run here: {reason}")
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
     output = done.stdout + done.stderr
     assert done.returncode == 0, output
     assert not [word for word in COMPLAINTS if word in output], output

@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 from tests.support.broker_process import BrokerProcess
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.
@@ -48,7 +49,7 @@ def run_command(line: str, address: str, directory: Path) -> None:
         cwd=directory,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
 

@@ -15,10 +15,11 @@ import pytest
 from click.testing import CliRunner
 from tests.interop.test_cli_against_kafka import Cli, read_line
 from tests.support.broker_process import BrokerProcess
+from tests.support.patience import PATIENCE_S
 
 from tarry.cli.main import tarry
 
-ANSWER_SECONDS_MAX = 60
+ANSWER_SECONDS_MAX = PATIENCE_S
 
 
 class GroupCli(Cli):

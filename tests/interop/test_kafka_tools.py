@@ -9,6 +9,7 @@ from collections.abc import Callable
 import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.interop.kafka_server import TOOLS_POM, KafkaUnavailable, java_command
+from tests.support.patience import PATIENCE_S
 from tests.support.raw_client import RawClient, one_batch
 
 RunTool = Callable[..., str]
@@ -29,7 +30,9 @@ def run_tool(shared_broker: BrokerProcess) -> RunTool:
             command += ["--bootstrap-server", shared_broker.address]
         # Tools live for a second: compiling them well is not worth the while.
         command.insert(1, "-XX:TieredStopAtLevel=1")
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            command, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout
 

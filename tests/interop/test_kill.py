@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.interop.confluent_face import PRODUCER_SETTINGS, confluent_kafka, missing
+from tests.support.patience import PATIENCE_S
 
 pytestmark = pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}")
 
@@ -31,7 +32,7 @@ ROUND_SECONDS = (0.0, 0.3)
 # Every third restart is killed as well, most often before it is ready.
 EARLY_SECONDS = (0.05, 0.4)
 
-READ_SECONDS_MAX = 60
+READ_SECONDS_MAX = PATIENCE_S
 
 
 class Load:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.interop.kafka_server import KafkaUnavailable, java_command
+from tests.support.patience import PATIENCE_S
 
 from tarry.base.setting import value_text
 from tarry.cluster.topic_settings import TOPIC_SETTINGS
@@ -23,7 +24,7 @@ def kafkas_keys() -> dict[str, list[str]]:
         command = java_command(str(SOURCE))
     except KafkaUnavailable as reason:
         pytest.skip(str(reason))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=True)
     rows = [line.split("\t") for line in done.stdout.splitlines() if line.count("\t") == 4]
     return {row[0]: row[1:] for row in rows}
 

@@ -11,6 +11,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -48,7 +49,7 @@ class Project:
             capture_output=True,
             text=True,
             check=False,
-            timeout=100,
+            timeout=PATIENCE_S,
         )
 
 

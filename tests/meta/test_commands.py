@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 ROOT = Path(__file__).resolve().parents[2]
 TEXTS = ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md", "CHANGELOG.md"]
@@ -61,7 +62,7 @@ def test_every_tarry_command_that_is_named_exists(command: str) -> None:
     tarry = Path(sys.executable).parent / "tarry"
 
     done = subprocess.run(
-        [tarry, command, "--help"], capture_output=True, text=True, check=False, timeout=30
+        [tarry, command, "--help"], capture_output=True, text=True, check=False, timeout=PATIENCE_S
     )
 
     assert done.returncode == 0, done.stderr

@@ -8,6 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 import tarry
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # A compiled wheel is made of what `make setup` has compiled; without that it would take minutes.
 COMPILED = tarry.FORM == "compiled"
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
@@ -28,7 +29,7 @@ def dist(tmp_path_factory: pytest.TempPathFactory) -> Path:
         capture_output=True,
         text=True,
         check=False,
-        timeout=390,
+        timeout=PATIENCE_S,
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return directory

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.broker_process import BrokerProcess
+from tests.support.patience import PATIENCE_S
 from tests.support.raw_client import (
     FETCH_VERSION,
     PRODUCE_VERSION,
@@ -115,7 +116,7 @@ def test_a_length_that_no_request_has(honest: Honest, size: int, words: str) -> 
 
 
 def test_http_on_the_port_is_named_in_the_log(honest: Honest) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", honest.broker.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", honest.broker.port, timeout=PATIENCE_S)
     with contextlib.closing(connection):
         connection.request("GET", "/metrics")
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):

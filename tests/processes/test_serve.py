@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.broker_process import BrokerProcess
+from tests.support.patience import PATIENCE_S
 
 from tarry.base.listeners import host_and_port
 from tarry.protocol.api_keys import METADATA
@@ -69,7 +70,7 @@ def run_serve(
         env={**os.environ, **(environment or {})},
         capture_output=True,
         text=True,
-        timeout=20,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.stdout == ""
@@ -328,18 +329,15 @@ def test_log_lines_can_be_json(make_broker: MakeBroker) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_stops_it_cleanly_within_five_seconds(
-    broker: BrokerProcess, number: signal.Signals
-) -> None:
+def test_a_signal_stops_it_cleanly(broker: BrokerProcess, number: signal.Signals) -> None:
     with connect(broker.port) as peer:
         ask_metadata(peer)
-        began = time.monotonic()
 
         code = broker.stop(number)
 
         assert peer.recv(100) == b""
+    # A broker that does not finish within five seconds ends with 1.
     assert code == 0
-    assert time.monotonic() - began < 5
     assert "Traceback" not in broker.log()
 
 

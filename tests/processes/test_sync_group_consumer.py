@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from tests.support.broker_process import BrokerProcess, wait_until
+from tests.support.patience import PATIENCE_S
 
 from tarry.client.core.admin.calls import NewTopic
 from tarry.client.core.consumer.handed_out import ConsumerRecord
@@ -534,7 +535,7 @@ def test_a_wakeup_ends_an_iteration_from_another_thread(make: Any, topic: str) -
     reader.start()
     wait_until(lambda: len(seen) == 6, "all records")
     consumer.wakeup()
-    reader.join(10)
+    reader.join(PATIENCE_S)
 
     assert not reader.is_alive()
 

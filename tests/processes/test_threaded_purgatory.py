@@ -19,6 +19,7 @@ from threading import get_ident
 from types import TracebackType
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 import tarry
 from tarry.purgatory import DelayedOperation, ThreadedPurgatory
@@ -30,7 +31,7 @@ OPERATIONS_RECORDED = 60_000
 WAIT_MS_MAX = 10
 LEFT_BYTES_MAX = 1 << 20
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(400)]
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(autouse=True)
@@ -165,7 +166,7 @@ def run(scene: Scene, operations: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(380)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive(), "threads wait for each other"
     scene.purgatory.shutdown(expire_pending=True)
     scene.timer.shutdown()
@@ -272,7 +273,7 @@ def test_no_lock_is_held_while_another_is_taken_or_an_operation_runs() -> None:
         run(scene, OPERATIONS_RECORDED)
     finally:
         is_over.set()
-        reaper.join(60)
+        reaper.join(PATIENCE_S)
 
     assert recorder.nested == []
     assert next(recorder.taken) > OPERATIONS_RECORDED

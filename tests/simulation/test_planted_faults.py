@@ -13,6 +13,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.simulation.run import run_seed
 
@@ -87,7 +88,7 @@ def search(workload: str, name: str) -> str:
         env={**os.environ, "TARRY_PURE": "1"},
         capture_output=True,
         text=True,
-        timeout=100,
+        timeout=PATIENCE_S,
         check=True,
     )
     return done.stdout.strip()

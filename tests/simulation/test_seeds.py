@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.simulation.run import run_seed
 
@@ -43,7 +44,7 @@ def test_a_seed_has_one_digest_whatever_the_hash_seed_of_the_process() -> None:
             env={**os.environ, "PYTHONHASHSEED": hash_seed},
             capture_output=True,
             text=True,
-            timeout=100,
+            timeout=PATIENCE_S,
             check=True,
         )
         digests.append(done.stdout)

@@ -10,7 +10,9 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-START_S_MAX = 20.0
+from tests.support.patience import PATIENCE_S
+
+START_S_MAX = PATIENCE_S
 
 
 class BrokerProcess:

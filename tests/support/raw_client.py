@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import struct
 
+from tests.support.patience import PATIENCE_S
+
 from tarry.protocol import api_keys
 from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
@@ -33,7 +35,7 @@ from tarry.protocol.registry import MESSAGES
 from tarry.records import BatchBuilder
 from tarry.wire.reader import Reader, Window, window_of
 
-ANSWER_S_MAX = 30.0
+ANSWER_S_MAX = PATIENCE_S
 PRODUCE_VERSION = 11
 FETCH_VERSION = 12
 CREATE_VERSION = 7

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Callable
 from typing import Final
 
+from tests.support.patience import PATIENCE_S
+
 from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
@@ -24,7 +26,7 @@ class KafkaConnection:
 
     def __init__(self, address: str) -> None:
         host, _, port = address.rpartition(":")
-        self.socket = socket.create_connection((host, int(port)), timeout=30)
+        self.socket = socket.create_connection((host, int(port)), timeout=PATIENCE_S)
         self.file = self.socket.makefile("rb")
 
     def ask(self, api_key: int, version: int, request: Message) -> Message:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from tests.support.interop.kafka_server import POM, free_port, java_command
+from tests.support.patience import PATIENCE_S
 
 CONNECT_POM: Final = POM.with_name("connect-pom.xml")
 PROGRAMS: Final = {
@@ -49,7 +50,7 @@ DISTRIBUTED: Final = {
     "scheduled.rebalance.max.delay.ms": "0",
 }
 
-WAIT_SECONDS_MAX: Final = 90
+WAIT_SECONDS_MAX: Final = PATIENCE_S
 LOOK_AGAIN_SECONDS: Final = 0.05
 
 

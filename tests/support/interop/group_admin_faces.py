@@ -16,8 +16,9 @@ from tests.support.interop.confluent_face import confluent_admin, confluent_kafk
 from tests.support.interop.java_face import JavaError
 from tests.support.interop.java_groups import JavaGroups
 from tests.support.interop.kafka_python_face import kafka
+from tests.support.patience import PATIENCE_S
 
-STEP_SECONDS_MAX: Final = 60
+STEP_SECONDS_MAX: Final = PATIENCE_S
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")

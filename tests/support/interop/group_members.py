@@ -17,8 +17,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any, Final, NamedTuple, Protocol
 
+from tests.support.patience import PATIENCE_S
+
 # How long a test waits for a group, on a machine that is busy and with a broker that starts.
-WAIT_SECONDS_MAX: Final = 60
+WAIT_SECONDS_MAX: Final = PATIENCE_S
 
 # How long a look at the broker may be old while nothing is heard of the members.
 LOOK_AGAIN_SECONDS: Final = 0.05

@@ -8,8 +8,9 @@ from typing import Final
 from tests.support.interop.confluent_face import PRODUCER_SETTINGS, confluent_admin, confluent_kafka
 from tests.support.interop.group_laws import History, value_of
 from tests.support.interop.group_members import Event, Member, Watch, owned
+from tests.support.patience import PATIENCE_S
 
-STEP_SECONDS_MAX: Final = 60
+STEP_SECONDS_MAX: Final = PATIENCE_S
 
 
 class Scene(History):

@@ -10,6 +10,7 @@ from typing import Any, Final
 from tests.support.interop.client_face import CODECS, ClientMissing, ProducerFace
 from tests.support.interop.kafka_server import KafkaUnavailable, java_command
 from tests.support.interop.records_sent import ReadRecord, SentRecord, records_of_every_kind
+from tests.support.patience import PATIENCE_S
 from tests.support.places import PEERS
 
 SOURCE: Final = PEERS / "java" / "Client.java"
@@ -52,7 +53,7 @@ class JavaProgram:
         assert self.run.stdout is not None
         self.run.stdin.close()
         try:
-            self.run.wait(10)
+            self.run.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             # A test has failed and left it waiting for an answer.
             self.run.kill()

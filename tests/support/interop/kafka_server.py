@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 from typing import Final
 
+from tests.support.patience import PATIENCE_S
 from tests.support.places import BUILD, PEERS
 
 POM: Final = PEERS / "java" / "pom.xml"
@@ -31,8 +32,8 @@ POM: Final = PEERS / "java" / "pom.xml"
 TOOLS_POM: Final = POM.with_name("tools-pom.xml")
 
 # A node with an empty directory needs 4 to 6 s on an idle machine with two cores.
-START_SECONDS_MAX: Final = 90
-STOP_SECONDS_MAX: Final = 30
+START_SECONDS_MAX: Final = PATIENCE_S
+STOP_SECONDS_MAX: Final = PATIENCE_S
 CLUSTER_ID: Final = "dGFycnktaW50ZXJvcC0wMQ"
 
 PROPERTIES: Final = {

@@ -113,6 +113,8 @@ class LinkScene:
         }
         # Why connections to an address are refused; "" for no answer at all.
         self.refusals: dict[Address, str] = {}
+        # The addresses of a name that has others than itself.
+        self.addresses: dict[Address, list[Address]] = {}
         self.connects: list[tuple[int, Address]] = []
         self.closes: list[int] = []
         # Requests that have no answer yet, but for ApiVersions.
@@ -157,7 +159,8 @@ class LinkScene:
         while self._outputs:
             output = self._outputs.popleft()
             if isinstance(output, Resolve):
-                self.handle(Resolved(output.connection_id, [output.address]))
+                found = self.addresses.get(output.address, [output.address])
+                self.handle(Resolved(output.connection_id, found))
             elif isinstance(output, Connect):
                 self._connect(output)
             elif isinstance(output, Send):

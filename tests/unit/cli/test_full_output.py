@@ -7,6 +7,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 FULL = "/dev/full"
 
@@ -40,7 +41,7 @@ def run_into_full(*command: str) -> subprocess.CompletedProcess[str]:
             stdout=full,
             stderr=subprocess.PIPE,
             text=True,
-            timeout=60,
+            timeout=PATIENCE_S,
             check=False,
         )
 

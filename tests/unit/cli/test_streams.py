@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 NOWHERE = ["-b", "127.0.0.1:1", "-m", "50ms"]
 
@@ -18,7 +19,7 @@ def run_tarry(*arguments: str | bytes, closed: str = "") -> subprocess.Completed
     return subprocess.run(
         [*shell, sys.executable, "-m", "tarry", *arguments],
         capture_output=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         check=False,
         stdin=subprocess.DEVNULL,
         env={**os.environ, "TARRY_PURE": "1"},

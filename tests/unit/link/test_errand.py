@@ -119,6 +119,19 @@ def test_a_lost_connection_is_a_failure_that_passes(scene: LinkScene) -> None:
     assert call.attempts == 2
 
 
+def test_a_request_without_an_answer_is_repeated_after_the_time_of_one_request(
+    scene: LinkScene,
+) -> None:
+    call = AskCode()
+    ask(scene, call)
+
+    scene.pass_ms(1_500)
+    reply(scene)
+
+    assert call.result == 0
+    assert len(scene.requests) == 2
+
+
 def test_a_refusal_is_not_repeated(scene: LinkScene) -> None:
     call = AskCode()
     ask(scene, call)
@@ -176,6 +189,17 @@ def test_an_answer_after_the_end_counts_for_nothing(scene: LinkScene) -> None:
     assert call.error is first is not None
 
 
+def test_a_call_that_ended_in_a_pause_is_not_sent_again(scene: LinkScene) -> None:
+    call = AskCode()
+    ask(scene, call)
+    reply(scene, BUSY)
+
+    scene.errands.fail_all(ClientError("closed"))
+    scene.pass_ms(5_000)
+
+    assert len(scene.requests) == 1
+
+
 # --- Errands
 
 
@@ -193,6 +217,7 @@ def test_the_calls_of_a_step_go_out_at_once_and_the_next_step_waits_for_all(
     first, second = scene.requests
     scene.reply(first, 1)
     scene.errands.work(scene.now_ms)
+    scene.perform()
     assert len(scene.requests) == 2
 
     scene.reply(second, 2)

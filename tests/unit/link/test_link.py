@@ -166,9 +166,22 @@ def test_what_was_never_sent_ends_at_its_own_time(scene: LinkScene) -> None:
     scene.send(patient, hasty)
 
     scene.pass_ms(400)
-
     assert isinstance(hasty.error, BrokerUnreachable)
     assert patient.ends == []
+    scene.pass_ms(1_100)
+
+    assert isinstance(patient.error, BrokerUnreachable)
+
+
+def test_what_ended_before_it_was_sent_is_not_sent(scene: LinkScene) -> None:
+    scene.refusals[ADDRESSES[1]] = ""
+    patient, hasty = Beat("patient", 1_500), Beat("hasty", 400)
+    scene.send(patient, hasty)
+    scene.pass_ms(400)
+
+    scene.handle(connected_to(scene.link().connection_id, "10.0.0.1:9092"))
+
+    assert [one.message.member_id for one in scene.requests] == ["patient"]
 
 
 def test_an_attempt_to_connect_has_a_limit(scene: LinkScene) -> None:
@@ -234,6 +247,41 @@ def test_a_lost_connection_fails_what_it_owed_and_is_made_again(scene: LinkScene
     assert next_one.ends == []
     scene.reply(new)
     assert next_one.ends == [0]
+
+
+def test_what_a_lost_connection_had_not_sent_yet_counts_as_not_sent(scene: LinkScene) -> None:
+    scene.send(Beat())
+    scene.reply(scene.requests[0], throttle_ms=600)
+    held = Beat()
+    scene.send(held)
+
+    scene.handle(disconnected(scene.requests[0].connection_id))
+
+    assert type(held.error) is BrokerUnreachable
+
+
+def test_half_an_answer_of_a_lost_connection_does_not_reach_the_next(scene: LinkScene) -> None:
+    scene.send(Beat())
+    (old,) = scene.requests
+    scene.tell(old.connection_id, old.answer(_response(0))[:7])
+    scene.handle(disconnected(old.connection_id))
+    beat = Beat()
+
+    scene.send(beat)
+    scene.pass_ms(100)
+    scene.reply(scene.requests[1], 3)
+
+    assert beat.ends == [3]
+
+
+def test_every_address_of_a_name_is_tried_before_the_link_fails(scene: LinkScene) -> None:
+    scene.addresses[ADDRESSES[1]] = [ADDRESSES[1], ADDRESSES[2]]
+    scene.refusals[ADDRESSES[1]] = "connection refused"
+
+    scene.send(Beat())
+
+    assert [address for _, address in scene.connects] == [ADDRESSES[1], ADDRESSES[2]]
+    assert scene.link().state == READY
 
 
 def test_a_closed_link_fails_everything_once(scene: LinkScene) -> None:

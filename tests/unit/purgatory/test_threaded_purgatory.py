@@ -15,6 +15,7 @@ from concurrent.futures import Executor, Future
 from typing import Any, TypeVar
 
 import pytest
+from tests.support.patience import PATIENCE_S
 from tests.support.purgatory_faces import Operation, ThreadedFace, watch
 
 from tarry.purgatory import PurgatoryShutDown, ThreadedPurgatory
@@ -36,7 +37,7 @@ def elsewhere(function: Callable[[], Answer]) -> Answer:
 
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
-    thread.join(20)
+    thread.join(PATIENCE_S)
     assert not thread.is_alive(), "a lock is held while the code of an operation runs"
     if errors:
         raise errors.pop()
@@ -834,7 +835,7 @@ def run_in_threads(function: Callable[[], object], count: int) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(PATIENCE_S)
         assert not thread.is_alive(), "threads wait for each other"
     if errors:
         raise errors.pop()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.base.doors import FileRegion
 from tarry.base.errors import StorageError
@@ -163,7 +164,7 @@ def may_go_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
 
     def waiting_remove(path: str) -> None:
         if path.endswith("slow"):
-            assert event.wait(10)
+            assert event.wait(PATIENCE_S)
         remove(path)
 
     monkeypatch.setattr(flusher_module, "_remove", waiting_remove)

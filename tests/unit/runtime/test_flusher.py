@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.base.doors import Event
 from tarry.runtime.flusher import WORKERS_MAX, Flusher
@@ -36,7 +37,7 @@ class Device:
             self.at_once += 1
             self.at_once_max = max(self.at_once_max, self.at_once)
             self.flushed.append(descriptor)
-        assert self.may_go_on.wait(10)
+        assert self.may_go_on.wait(PATIENCE_S)
         with self.lock:
             self.at_once -= 1
         if descriptor in self.failing:
@@ -52,7 +53,7 @@ class Subject:
     def ends(self, count: int = 1) -> list[tuple[int, str]]:
         events: list[Event] = []
         while len(events) < count:
-            assert self.woken.acquire(timeout=10)
+            assert self.woken.acquire(timeout=PATIENCE_S)
             self.flusher.collect(events)
         return [(event.flush_id, event.error) for event in events]
 

@@ -8,12 +8,13 @@ import os
 from collections.abc import Iterator
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.runtime.log_lines import JsonFormatter, QueueHandler, TextFormatter
 from tarry.runtime.log_writer import LogWriter
 
 # Seconds after which a test gives up on a thread that should be at work.
-PATIENCE = 20.0
+PATIENCE = PATIENCE_S
 
 
 class Pipe:

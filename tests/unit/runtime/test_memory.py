@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 PROGRAM = """
 import resource
@@ -25,7 +26,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
 @pytest.mark.skipif(sys.platform != "linux", reason="about glibc")
 def test_large_frames_fault_no_pages_once_the_process_is_warm() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=20
+        [sys.executable, "-c", PROGRAM],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
 
     # Without it: 87,000.
@@ -51,7 +56,11 @@ print(len(full), gc.get_freeze_count() > 100_000)
 @pytest.mark.skipif(sys.version_info >= (3, 14), reason="collects in steps by itself")
 def test_ten_thousand_waiting_requests_cause_no_full_collection() -> None:
     done = subprocess.run(
-        [sys.executable, "-c", COLLECTING], capture_output=True, text=True, check=True, timeout=20
+        [sys.executable, "-c", COLLECTING],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=PATIENCE_S,
     )
 
     assert done.stdout == "0 True\n"

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.base.doors import Chunk, FileRegion
 from tarry.runtime.files import OsDisk, OsLogFile
@@ -36,7 +37,7 @@ class Pair:
         listening.close()
         self.near.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 100 * 1024)
         self.near.setblocking(False)
-        self.far.settimeout(10)
+        self.far.settimeout(PATIENCE_S)
 
     def exchange(self, outbox: Outbox) -> bytes:
         """Send and read by turns until all has arrived."""

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from tests.support.patience import PATIENCE_S
 
 from tarry.runtime.service_manager import READY, STOPPING, notify
 
@@ -15,7 +16,7 @@ from tarry.runtime.service_manager import READY, STOPPING, notify
 @pytest.fixture
 def manager() -> Iterator[socket.socket]:
     with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as one:
-        one.settimeout(10)
+        one.settimeout(PATIENCE_S)
         yield one
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from tarry.base.errors import (
@@ -184,7 +184,10 @@ def delete_offsets(
     )
 
 
-def _partition_errors(response: Any, error_of: Any) -> PartitionErrors:
+def _partition_errors(
+    response: OffsetCommitResponse | OffsetDeleteResponse,
+    error_of: Callable[[Place, int], ClientError],
+) -> PartitionErrors:
     found: PartitionErrors = {}
     for topic in response.topics:
         for one in topic.partitions:
