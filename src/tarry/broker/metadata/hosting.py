@@ -67,7 +67,7 @@ class Hosting:
         self._logs = logs
         self._flushes = flushes
         self._removals = removals
-        self._retries = retries
+        self.retries = retries
         self._random = random
         self._listener = listener
         self._on_closed = on_closed
@@ -129,7 +129,7 @@ class Hosting:
             self._logs.trouble.report(f"topic {topic.name} has no logs yet", error)
             # What is open already stays: opened anew it would not be known as new, and its name
             # would never be flushed.
-            self._retries.later(partial(self._make_again, hosted))
+            self.retries.later(partial(self._make_again, hosted))
         else:
             self._listener.on_hosted(hosted)
 

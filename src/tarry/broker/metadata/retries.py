@@ -12,24 +12,28 @@ from tarry.timer.wheel import TimingWheel
 RETRY_MS: Final = 1_000
 
 
-class Retry(TimerEntry):
-    """One step that waits for its next try."""
-
-    def __init__(self, deadline_ms: int, step: Callable[[], None]) -> None:
-        super().__init__(deadline_ms)
-        self._step = step
-
-    def expire(self) -> None:
-        self._step()
-
-
 class Retries:
-    """Has steps tried again by the broker's timer."""
+    """Has steps tried again by the broker's timer; `waiting` says how many."""
 
     def __init__(self, turn: Turn, timer: TimingWheel) -> None:
         self._turn = turn
         self._timer = timer
+        self.waiting = 0
 
     def later(self, step: Callable[[], None]) -> None:
         """Have this step tried once more in a second."""
-        self._timer.add(Retry(self._turn.now_ms + RETRY_MS, step))
+        self.waiting += 1
+        self._timer.add(Retry(self._turn.now_ms + RETRY_MS, self, step))
+
+
+class Retry(TimerEntry):
+    """One step that waits for its next try."""
+
+    def __init__(self, deadline_ms: int, retries: Retries, step: Callable[[], None]) -> None:
+        super().__init__(deadline_ms)
+        self._retries = retries
+        self._step = step
+
+    def expire(self) -> None:
+        self._retries.waiting -= 1
+        self._step()

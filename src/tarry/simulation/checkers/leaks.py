@@ -49,10 +49,11 @@ class LeakChecker:
                     f"{purgatory.watched} operations are watched in purgatory {purgatory.name}, "
                     f"and {purgatory.delayed} wait"
                 )
-        entries_max = delayed + connections + self._duties
+        retries = broker.hosting.retries.waiting
+        entries_max = delayed + connections + self._duties + retries
         if len(broker.timer) > entries_max:
             sentences.append(
                 f"the wheel holds {len(broker.timer)} entries for {delayed} operations, "
-                f"{connections} connections and {self._duties} duties"
+                f"{connections} connections, {self._duties} duties and {retries} retries"
             )
         return sentences

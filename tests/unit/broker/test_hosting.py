@@ -1,0 +1,107 @@
+"""Hosting: a broker has the logs of its own replicas, as applied metadata say, and no others."""
+
+from __future__ import annotations
+
+from tests.support.broker.admin_user import Operator
+from tests.support.broker.broker_user import a_batch, records_in
+from tests.support.metadata_stores import GivenChange
+
+from tarry.base import errors
+from tarry.cluster.records import (
+    MetadataRecord,
+    PartitionRow,
+    PartitionsAdded,
+    TopicCreated,
+    TopicDeleted,
+)
+from tarry.protocol import api_keys
+from tarry.protocol.messages.metadata import (
+    MetadataRequest,
+    MetadataRequestTopic,
+    MetadataResponse,
+)
+from tarry.simulation.by_hand import BrokerByHand
+
+SPREAD = b"spread".ljust(16, b".")
+HERE = PartitionRow(1, 0, 0, [1], [1])
+ELSEWHERE = PartitionRow(2, 0, 0, [2], [2])
+
+
+def change(someone: Operator, *records: MetadataRecord) -> None:
+    """Change the metadata as another broker would: nobody here waits for it."""
+    someone.hand.broker.store.change(GivenChange(*records))
+    someone.hand.settle()
+
+
+def spread_topic() -> Operator:
+    """Return an operator of a broker that has the first and the last partition of three."""
+    someone = Operator(BrokerByHand())
+    rows = [HERE, ELSEWHERE, HERE]
+    change(someone, TopicCreated(topic_id=SPREAD, name="spread", partitions=rows, configs={}))
+    return someone
+
+
+def hosted(someone: Operator) -> list[int]:
+    return list(someone.hand.broker.topics["spread"].partitions)
+
+
+def directories(someone: Operator) -> list[str]:
+    return [path for path in someone.hand.disk.paths() if path.startswith("spread")]
+
+
+def test_the_logs_of_this_brokers_replicas_are_opened_and_no_others() -> None:
+    someone = spread_topic()
+
+    assert hosted(someone) == [0, 2]
+    assert [path[:8] for path in directories(someone) if path.endswith("/")] == [
+        "spread-0",
+        "spread-2",
+    ]
+    someone.hand.crash()
+    assert hosted(someone) == [0, 2]
+
+
+def test_records_go_to_a_partition_by_its_index_though_one_before_it_is_elsewhere() -> None:
+    someone = spread_topic()
+
+    last = someone.produce(a_batch(b"here"), topic="spread", indexes=(2,))
+    elsewhere = someone.produce(a_batch(b"lost"), topic="spread", indexes=(1,))
+
+    assert (last.error_code, last.index) == (errors.NONE, 2)
+    assert elsewhere.error_code == errors.UNKNOWN_TOPIC_OR_PARTITION
+    fetched = someone.fetch(0, topic="spread", indexes=(2,))
+    assert [record.value for record in records_in(fetched)] == [b"here"]
+
+
+def test_clients_are_told_of_all_partitions_and_who_leads_them() -> None:
+    someone = spread_topic()
+
+    asked = MetadataRequest([MetadataRequestTopic(name="spread")])
+    answer = someone.client.ask(api_keys.METADATA, 12, asked)
+
+    assert isinstance(answer, MetadataResponse)
+    partitions = answer.topics[0].partitions
+    assert [(each.partition_index, each.leader_id) for each in partitions] == [
+        (0, 1),
+        (1, 2),
+        (2, 1),
+    ]
+
+
+def test_a_topic_that_grows_gets_the_logs_that_are_this_brokers() -> None:
+    someone = spread_topic()
+
+    change(someone, PartitionsAdded(topic_id=SPREAD, partitions=[ELSEWHERE, HERE]))
+
+    assert hosted(someone) == [0, 2, 4]
+
+
+def test_a_topic_that_is_deleted_elsewhere_leaves_nothing_here() -> None:
+    someone = spread_topic()
+
+    change(someone, TopicDeleted(topic_id=SPREAD))
+    someone.hand.disk.complete_removals()
+
+    assert "spread" not in someone.hand.broker.topics
+    assert directories(someone) == []
+    assert someone.hand.broker.cluster.deleted_topics == {}
