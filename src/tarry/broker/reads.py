@@ -109,12 +109,13 @@ class FetchStatus:
 
     def is_refused(self) -> bool:
         """Return whether the partition is refused to this fetch now; say why in the attributes."""
-        self.diverging = None
         self.error_code = self._error()
         return self.error_code != errors.NONE or self.diverging is not None
 
     def _error(self) -> int:
         """Return the error for this fetch; without one, `diverging` may have been set."""
+        # Not in `is_refused`: compiled, that would believe its own None after this call.
+        self.diverging = None
         partition = self.partition
         if partition is None or partition.is_closed:
             return self.gone_code
