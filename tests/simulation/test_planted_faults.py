@@ -17,8 +17,13 @@ from tests.support.patience import PATIENCE_S
 
 from tarry.simulation.run import run_seed
 
-SEEDS = {"records": 200, "groups": 300}
-PROGRAMS = {"records": "planted_faults.py", "groups": "planted_group_faults.py"}
+SEEDS = {"records": 200, "groups": 300, "clients": 100, "members": 100}
+PROGRAMS = {
+    "records": "planted_faults.py",
+    "groups": "planted_group_faults.py",
+    "clients": "planted_client_faults.py",
+    "members": "planted_client_faults.py",
+}
 
 RECORDS = (
     "acknowledge_before_the_flush",
@@ -75,7 +80,33 @@ GROUPS = (
     "count_the_age_of_offsets_from_their_commits",
 )
 
-FAULTS = [*(("records", name) for name in RECORDS), *(("groups", name) for name in GROUPS)]
+CLIENTS = (
+    "number_a_batch_anew_when_it_is_repeated",
+    "count_a_lost_answer_as_an_acknowledgement",
+    "take_the_answer_for_the_batch_of_another_partition",
+    "send_the_next_batch_while_one_is_repeated",
+    "count_a_fetch_that_left_before_a_seek",
+)
+
+MEMBERS = (
+    "commit_what_was_only_fetched",
+    "revoke_without_a_commit",
+    "take_a_refused_heartbeat_for_a_good_one",
+    "hand_out_without_knowing_the_coordinators_mind",
+    "begin_at_the_end_instead_of_the_commit",
+    "begin_anew_at_every_assignment",
+)
+
+FAULTS = [
+    (workload, name)
+    for workload, names in (
+        ("records", RECORDS),
+        ("groups", GROUPS),
+        ("clients", CLIENTS),
+        ("members", MEMBERS),
+    )
+    for name in names
+]
 
 pytestmark = [pytest.mark.interpreted, pytest.mark.process, pytest.mark.slow]
 

@@ -58,7 +58,7 @@ class Site:
 
     def topics(self) -> list[str]:
         assert self.node.broker is not None
-        return list(self.node.broker.topics)
+        return self.node.broker.topics.names()
 
 
 def two_sites(trace: Trace | None = None) -> tuple[World, Site, Site]:

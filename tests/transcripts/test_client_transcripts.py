@@ -40,7 +40,6 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
 from tarry.client.core.group.offsets.committer import Commit
-from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Answer, Callback, Done, Operation
 from tarry.client.settings import ConsumerSettings
@@ -209,8 +208,7 @@ class Player:
             self.do_commit([])
 
     def do_commit(self, words: list[str]) -> None:
-        offsets = {place: CommittedOffset(offset) for place, offset in offsets_of(words).items()}
-        pending = self.core.begin_commit(offsets or None, 10_000, self.cluster.now_ms)
+        pending = self.core.begin_commit(offsets_of(words) or None, 10_000, self.cluster.now_ms)
         with contextlib.suppress(ClientError):
             self.perform(pending)
         self.say_why(pending.commit)

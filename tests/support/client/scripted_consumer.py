@@ -10,7 +10,6 @@ from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.sync import consumer as consumer_module
-from tarry.client.sync import places as places_module
 from tarry.client.sync.consumer import Consumer
 
 
@@ -18,7 +17,6 @@ def consumer_of(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, **arguments: Any
 ) -> Consumer:
     """A consumer of this cluster, whose bootstrap server is its broker 1."""
-    monkeypatch.setattr(places_module, "monotonic_ms", lambda: cluster.now_ms)
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
     consumer = Consumer({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()

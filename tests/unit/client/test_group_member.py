@@ -277,6 +277,24 @@ def test_a_stop_in_a_join_is_noticed_too() -> None:
 # --- Rounds
 
 
+def test_a_member_may_be_closed_while_it_joins_and_a_commit_has_no_answer() -> None:
+    scene = joined(partition_assignment_strategy="cooperative-sticky", enable_auto_commit=False)
+    scene.cluster.script(api_keys.OFFSET_COMMIT, lambda cluster, seen: SILENCE)
+    commit = begin(scene, commit_of(3), timeout_ms=300)
+    scene.cluster.run_for(10)
+    scene.cluster.script(api_keys.JOIN_GROUP, lambda cluster, seen: SILENCE)
+    scene.core.membership.want_join("the subscription changed")
+    scene.poll(100)
+    assert scene.core.membership.state == JOINING
+    assert not commit.is_done
+
+    closing = scene.core.begin_close(2_000, scene.cluster.now_ms, leave=True, is_finished=False)
+    closing.step(scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: closing.is_ready)
+
+    assert len(scene.requests(api_keys.LEAVE_GROUP)) == 1
+
+
 def test_a_join_waits_until_the_user_polls() -> None:
     scene = GroupScene()
     scene.core.subscribe(["t"])

@@ -18,7 +18,6 @@ from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
-from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import WAIT, Done
 from tarry.client.core.producer.batch import Receipt
 from tarry.client.core.producer.core import ProducerCore
@@ -82,7 +81,7 @@ def test_a_member_is_told_reads_commits_and_leaves() -> None:
 
     core.subscribe(["t"])
     groups = perform(cluster, core.begin_poll(500, 5_000, cluster.now_ms), told.append)
-    perform(cluster, core.begin_commit({PLACE: CommittedOffset(1)}, 5_000, cluster.now_ms))
+    perform(cluster, core.begin_commit({PLACE: 1}, 5_000, cluster.now_ms))
     reached = perform(cluster, core.begin_committed([PLACE], 5_000, cluster.now_ms))
     ends = perform(cluster, core.begin_offsets({PLACE: LATEST}, 5_000, cluster.now_ms))
     perform(cluster, closing(core, cluster))
@@ -338,7 +337,7 @@ Begin = Callable[[Any, int], Any]
         lambda core, now_ms: core.begin_topic_query("u", 60_000, now_ms),
         lambda core, now_ms: core.begin_offsets({("u", 0): LATEST}, 60_000, now_ms),
         lambda core, now_ms: core.begin_committed([("u", 0)], 60_000, now_ms),
-        lambda core, now_ms: core.begin_commit({("u", 0): CommittedOffset(1)}, 60_000, now_ms),
+        lambda core, now_ms: core.begin_commit({("u", 0): 1}, 60_000, now_ms),
     ],
 )
 def test_what_waits_when_a_client_is_closed_hears_of_it(begin: Begin) -> None:

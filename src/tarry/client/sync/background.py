@@ -85,18 +85,20 @@ class Background:
                     self._told.wait(max(self._wakes_ms - monotonic_ms(), 0) / 1000)
             if self.is_stopping or driver.is_closed:
                 return
-            if self._is_left():
+            if self.is_over:
                 driver.close()
                 return
             driver.drive_in_background()
 
-    def _is_left(self) -> bool:
-        return self.is_abandoned and not self._driver.core.has_work
+    @property
+    def is_over(self) -> bool:
+        """The thread has nothing left to do; with the lock held, or in the thread."""
+        return self.is_stopping or (self.is_abandoned and not self._driver.core.has_work)
 
     def _is_needed(self) -> bool:
         """With the lock held; says in `_wakes_ms` when to ask again."""
         driver = self._driver
-        if self.is_stopping or driver.is_closed or self._is_left():
+        if driver.is_closed or self.is_over:
             return True
         now_ms = monotonic_ms()
         due_ms = driver.core.unattended_due_ms

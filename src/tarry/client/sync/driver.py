@@ -129,16 +129,23 @@ class Driver(Generic[Core]):
                 self._drive_in_role(lambda now_ms: operation.is_ready, tell)
                 continue
             with self.lock:
-                if self._role.locked() and not operation.is_ready:
-                    self.ask_to_leave()
-                    self._waiting[operation] = threading.Condition(self.lock)
-                    self._waiting[operation].wait()
+                # Who leaves looks for those who wait after he has given the role up: whoever
+                # waits is there to be seen before he looks at the role.
+                self._waiting[operation] = threading.Condition(self.lock)
+                try:
+                    if self._role.locked() and not operation.is_ready:
+                        self.ask_to_leave()
+                        self._waiting[operation].wait()
+                finally:
                     del self._waiting[operation]
 
     def drive_in_background(self) -> None:
         """Drive while turns are needed, until somebody who waits wants the role."""
         if self._role.acquire(blocking=False):
-            self._drive_in_role(lambda now_ms: not self.core.needs_turns(now_ms), yields=True)
+            core, background = self.core, self.background
+            self._drive_in_role(
+                lambda now_ms: background.is_over or not core.needs_turns(now_ms), yields=True
+            )
 
     def nudge(self) -> None:
         """One turn without waiting; if somebody else drives, he is told that there is work."""
@@ -170,7 +177,7 @@ class Driver(Generic[Core]):
                     trouble = self.core.trouble(now_ms) if tell is not None else ""
                     self._give_notice(outputs)
                 self._sockets.perform(outputs)
-                if done or (yields and (self._is_leave_asked or self.background.is_stopping)):
+                if done or (yields and self._is_leave_asked):
                     return
                 if tell is not None:
                     tell(trouble)

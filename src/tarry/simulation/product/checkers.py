@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from tarry.client.core.group.events import ASSIGNED
 from tarry.simulation.clients.context import RunContext
+from tarry.simulation.clients.history import place_name
 from tarry.simulation.product.history import HandOut, NamedPlace, ProductHistory, Told
+
+
+def check_promised(context: RunContext, history: ProductHistory) -> list[str]:
+    """Check that every record whose receipt is good is in the log, wherever that may be."""
+    for place, values in history.promised.items():
+        found = {record.value for record in context.history.reads.get(place, {}).values()}
+        for value in values:
+            if value not in found:
+                return [f"{value[:20]!r} has a good receipt and is not in {place_name(place)}"]
+    return []
 
 
 def check_contents(context: RunContext, history: ProductHistory) -> list[str]:
@@ -27,7 +38,8 @@ def check_members(history: ProductHistory, ends: dict[NamedPlace, int]) -> list[
         handed_out = [one for one in history.handed_out if one.place == place]
         found += _skipped(place, end, handed_out)
         found += _taken_back(history, place, handed_out)
-        found += _repeated(history, handed_out)
+        if place not in history.uncommitted:
+            found += _repeated(history, handed_out)
     return found
 
 

@@ -41,7 +41,8 @@ class ClientNode:
         # The process has ended, by itself or killed.
         self.is_gone = False
         # The process is stopped until then.
-        self.stalled_until_ms = 0
+        self._stalled_until_ms = 0
+        self._due_ms = self.clock.now_ms
         self._links: dict[int, _Link] = {}
         self._events: list[LinkEvent] = []
         self._user = self.user()
@@ -55,8 +56,8 @@ class ClientNode:
         """Use the client.  For subclasses."""
         raise NotImplementedError
 
-    def on_callback(self, event: GroupEvent) -> None:
-        """Hear of an event of the group, in a callback.  For subclasses."""
+    def on_callback(self, event: GroupEvent, operation: Operation[Any]) -> None:
+        """Hear of an event of the group, in a callback of this operation.  For subclasses."""
 
     def on_request(self, api_key: int, frame: bytes) -> None:
         """Look at a request that is about to leave.  For subclasses."""
@@ -65,13 +66,20 @@ class ClientNode:
         """Return the connections, oldest first."""
         return [link.socket for link in self._links.values()]
 
+    @property
+    def is_stalled(self) -> bool:
+        """True while the process is stopped."""
+        return self._stalled_until_ms > self.clock.now_ms
+
     def stall(self, duration_ms: int) -> None:
         """Stop the process for so long."""
-        self.stalled_until_ms = self.clock.now_ms + duration_ms
+        self._stalled_until_ms = self.clock.now_ms + duration_ms
+        self._look_at_time()
 
     def kill(self) -> None:
         """End the process: its sockets close, and nobody is told more than that."""
         self.is_gone = True
+        self._look_at_time()
         for link in self._links.values():
             link.socket.close()
         self._links.clear()
@@ -80,10 +88,14 @@ class ClientNode:
 
     def due_ms(self) -> int:
         """When the next turn is due; `NEVER_MS` once the process has ended."""
-        if self.is_gone:
-            return NEVER_MS
+        return self._due_ms
+
+    def _look_at_time(self) -> None:
+        """Find out when the next turn is due: after a turn, an event or a fault."""
         operation = self._operation
-        if operation is not None:
+        if self.is_gone:
+            due_ms = NEVER_MS
+        elif operation is not None:
             due_ms = self._attended_due_ms(is_ready=operation.is_ready)
         else:
             due_ms = self._works_until_ms
@@ -91,7 +103,7 @@ class ClientNode:
                 due_ms = min(due_ms, self._attended_due_ms(is_ready=False))
             elif (unattended_ms := self.core.unattended_due_ms) is not None:
                 due_ms = min(due_ms, unattended_ms)
-        return max(due_ms, self.stalled_until_ms)
+        self._due_ms = max(due_ms, self._stalled_until_ms)
 
     def _attended_due_ms(self, *, is_ready: bool) -> int:
         """When a driver that waits for events and for the core's time has its next turn."""
@@ -102,15 +114,15 @@ class ClientNode:
 
     def turn(self) -> None:
         """Turn the core, and let the user go on if it can."""
-        now_ms = self.clock.now_ms
         self._turn_core()
-        if self._operation is None and self._works_until_ms > now_ms:
-            self._is_driven_in_background = self.core.needs_turns(now_ms)
-            return
-        self._is_driven_in_background = False
-        if self._go_on():
-            # What the user has begun leaves at once.
-            self._turn_core()
+        if self._operation is None and self._works_until_ms > self.clock.now_ms:
+            self._is_driven_in_background = self.core.needs_turns(self.clock.now_ms)
+        else:
+            self._is_driven_in_background = False
+            if self._go_on():
+                # What the user has begun leaves at once.
+                self._turn_core()
+        self._look_at_time()
 
     def _turn_core(self) -> None:
         events = self._events
@@ -146,7 +158,7 @@ class ClientNode:
                     if isinstance(step, Wait):
                         break
                     if isinstance(step, Callback):
-                        self.on_callback(step.event)
+                        self.on_callback(step.event, operation)
                         operation.end_callback(self.clock.now_ms)
                         has_acted = True
                         continue
@@ -178,6 +190,7 @@ class ClientNode:
         """Take an event of a connection for the next turn."""
         if not self.is_gone:
             self._events.append(event)
+            self._look_at_time()
 
     def _resolve(self, connection_id: int, address: Address) -> None:
         event = Resolved(connection_id, [address])

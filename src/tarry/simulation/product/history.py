@@ -40,8 +40,12 @@ class ProductHistory:
 
     def __init__(self) -> None:
         self.handed_out: list[HandOut] = []
+        # Values whose producers were told that they are in the log, by partition.
+        self.promised: dict[tuple[bytes, int], list[bytes]] = {}
         self.told: list[Told] = []
         # The largest offset that a member knew to be committed, by partition.
         self.committed: dict[NamedPlace, int] = {}
+        # Partitions whose last commit before they were given up was refused.
+        self.uncommitted: dict[NamedPlace, None] = {}
         # From here on no client and no broker fails any more; -1: not yet.
         self.calm_ms = -1

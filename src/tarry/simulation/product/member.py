@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tarry.client.core.group.events import GroupEvent
+from tarry.client.core.group.events import REVOKED, GroupEvent
+from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.poll import Poll
+from tarry.client.core.operation import Operation
 from tarry.client.errors import CorruptRecords, GroupFailed
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
@@ -43,9 +46,12 @@ class MemberNode(ConsumerNode):
             self._learn_commits()
             yield Delay(context.random.randrange(self.work_now_ms_max) if self._current else 0)
         self._finished.update(self._current)
-        yield self.consumer_core.begin_close(
+        owned = self.owned
+        closing = self.consumer_core.begin_close(
             _CLOSE_MS, self.clock.now_ms, leave=True, is_finished=True
         )
+        yield closing
+        self._note_last_commit(closing.commit, owned)
 
     def take_error(self, error: ClientError) -> None:
         if isinstance(error, CorruptRecords):
@@ -60,8 +66,10 @@ class MemberNode(ConsumerNode):
         hand_out = self.history.handed_out[-1]
         self._current[hand_out.place] = end_offset
 
-    def on_callback(self, event: GroupEvent) -> None:
+    def on_callback(self, event: GroupEvent, operation: Operation[Any]) -> None:
         self._learn_commits()
+        if event.kind == REVOKED and isinstance(operation, Poll):
+            self._note_last_commit(operation.commit, event.places)
         self.history.told.append(
             Told(
                 self.clock.now_ms,
@@ -71,6 +79,11 @@ class MemberNode(ConsumerNode):
                 dict(self.history.committed),
             )
         )
+
+    def _note_last_commit(self, commit: Commit | None, places: list[NamedPlace]) -> None:
+        """Note that a commit was tried and refused: the next owner reads some records again."""
+        if commit is not None and (not commit.is_done or commit.error is not None):
+            self.history.uncommitted.update(dict.fromkeys(places))
 
     def _learn_commits(self) -> None:
         """Note what the coordinator has taken."""

@@ -13,6 +13,7 @@ from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.history import REFUSED, SentBatch, SentRecord
 from tarry.simulation.clients.simulated_client import Delay
 from tarry.simulation.product.client_node import ClientNode, User
+from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.world import World
 
 _RECORDS_MAX: Final = 4
@@ -29,9 +30,11 @@ class ProducerNode(ClientNode):
         context: RunContext,
         name: str,
         settings: dict[str, SettingValue],
+        product_history: ProductHistory,
         pause_ms_max: int,
     ) -> None:
         self.context = context
+        self._history = product_history
         self.settings = ProducerSettings({**settings, "client.id": name})
         self.is_answered = self.settings.acks != 0
         self._pause_ms_max = pause_ms_max
@@ -108,8 +111,11 @@ class ProducerNode(ClientNode):
                 waiting.append((receipt, batch))
             elif (error := receipt.error) is not None:
                 self._refuse(batch, error)
-            elif receipt.offset >= 0:
-                self.context.history.acknowledge(batch, receipt.offset, None)
+            elif self.is_answered:
+                promised = self._history.promised.setdefault(batch.place, [])
+                promised.append(batch.records[0].value)
+                if receipt.offset >= 0:
+                    self.context.history.acknowledge(batch, receipt.offset, None)
         self._under_way = waiting
 
     def _refuse(self, batch: SentBatch, error: ClientError) -> None:

@@ -64,7 +64,7 @@ def draw_clients_scenario(random: Random) -> ProductScenario:
 def draw_members_scenario(random: Random) -> ProductScenario:
     """Draw a producer, and a group that reads what it writes."""
     scenario = _draw(random)
-    scenario.duration_ms += 3_000
+    scenario.duration_ms += 2_500
     scenario.producers.append(_draw_producer(random))
     scenario.producers[0]["acks"] = "all"
     scenario.producers[0]["enable.idempotence"] = True
@@ -95,7 +95,7 @@ def draw_members_scenario(random: Random) -> ProductScenario:
 
 def _draw(random: Random) -> ProductScenario:
     scenario = ProductScenario()
-    scenario.duration_ms = 2_000 + random.randrange(3_000)
+    scenario.duration_ms = 1_500 + random.randrange(2_500)
     for number in range(1 + random.randrange(2)):
         plan = TopicPlan(f"lasting-{number}", 1 + random.randrange(3), is_lasting=True)
         # A clock that jumps back must not make a batch that is sent again come from the future.

@@ -21,7 +21,7 @@ from tarry.simulation.clients.topic_admin import TopicAdmin
 from tarry.simulation.connection import ClientSocket
 from tarry.simulation.faults import DAMAGE, Fault, draw_faults
 from tarry.simulation.product import scenario as kinds
-from tarry.simulation.product.checkers import check_contents, check_members
+from tarry.simulation.product.checkers import check_contents, check_members, check_promised
 from tarry.simulation.product.client_node import ClientNode
 from tarry.simulation.product.consumer import ConsumerNode
 from tarry.simulation.product.history import NamedPlace, ProductHistory
@@ -114,6 +114,7 @@ class ProductWorkload(Workload):
                 self._context,
                 self._name("producer"),
                 scenario.producers[number],
+                self._history,
                 scenario.producer_pause_ms_max,
             )
         )
@@ -181,7 +182,7 @@ class ProductWorkload(Workload):
         if self._coming:
             return [f"{self._coming} clients are still to come"]
         ends = self._ends(broker)
-        found: list[str] = []
+        found = [f"{node.name} is stopped" for node in self._living() if node.is_stalled]
         for node in self._living():
             if isinstance(node, ProducerNode) and not node.is_settled:
                 found.append(f"{node.name} has records that are not acknowledged")
@@ -217,6 +218,7 @@ class ProductWorkload(Workload):
     def check(self) -> list[str]:
         return [
             *check_history(self._context.history),
+            *check_promised(self._context, self._history),
             *check_contents(self._context, self._history),
         ]
 

@@ -85,9 +85,11 @@ class Coordinator:
         """A connection that nothing waits on, to the same broker."""
         old = self._connection
         if old is not None:
-            self._open(old.broker_id, old.address)
+            # What fails with the old connection must not take the new one for lost.
+            self._connection = None
             old.when_lost = None
             self.connections.release(old, "not waited for any more", now_ms)
+            self._open(old.broker_id, old.address)
 
     def lose(self, reason: str, now_ms: int) -> None:
         """The broker is not the coordinator any more, or cannot be reached; quiet if unknown."""

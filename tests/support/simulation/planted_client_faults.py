@@ -1,0 +1,171 @@
+"""Faults planted into the product's own client one at a time, and the first seed that finds each.
+
+As in `planted_faults.py`; run as a program with the workload before the name it prints the seed
+and the sentence.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+
+from tarry.base import errors
+from tarry.client.core.consumer.core import ConsumerCore
+from tarry.client.core.consumer.fetcher import FetchExchange
+from tarry.client.core.consumer.lookup import LATEST
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.membership import Membership
+from tarry.client.core.group.poll import Poll
+from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
+from tarry.client.core.producer.produce import ProduceExchange
+from tarry.client.core.producer.queue import PartitionQueue
+from tarry.client.core.producer.sender import Sender
+from tarry.link.errors import ClientError
+from tarry.protocol.messages.produce import ProduceResponse
+from tarry.simulation.run import run_seed
+
+# --- Producer
+
+
+def number_a_batch_anew_when_it_is_repeated() -> None:
+    honest = PartitionQueue.number
+
+    def number(self: PartitionQueue, batch: ProducerBatch) -> None:
+        if batch.attempts > 0:
+            batch.base_sequence = UNSEQUENCED
+        honest(self, batch)
+
+    PartitionQueue.number = number
+
+
+def count_a_lost_answer_as_an_acknowledgement() -> None:
+    def on_failure(
+        self: Sender, queue: PartitionQueue, batch: ProducerBatch, error: ClientError, now_ms: int
+    ) -> None:
+        self.on_acknowledged_by_nobody(queue, batch)
+
+    Sender.on_failure = on_failure
+
+
+def take_the_answer_for_the_batch_of_another_partition() -> None:
+    honest = ProduceExchange._answers
+
+    def answers(self: ProduceExchange, response: ProduceResponse) -> dict[object, object]:
+        found = honest(self, response)
+        places = list(found)
+        return {place: found[places[place_number - 1]] for place_number, place in enumerate(places)}
+
+    ProduceExchange._answers = answers
+
+
+def send_the_next_batch_while_one_is_repeated() -> None:
+    """The order is lost: a batch that is repeated does not hold up those behind it."""
+
+    def put_back(self: PartitionQueue, batch: ProducerBatch) -> None:
+        batch.forget_sequence()
+        self.waiting.append(batch)
+
+    PartitionQueue.put_back = put_back
+
+
+# --- Consumer
+
+
+def count_a_fetch_that_left_before_a_seek() -> None:
+    def current_at(self: FetchExchange, place: tuple[str, int]) -> PartitionPosition | None:
+        position = self._positions.get(place)
+        return position if self.fetcher.positions.get(place) is position else None
+
+    FetchExchange._current_at = current_at
+
+
+# --- Member
+
+
+def commit_what_was_only_fetched() -> None:
+    def finish_handed_out(self: ConsumerCore) -> None:
+        for position in self.fetcher.positions.values():
+            position.finish(position.fetch_offset)
+
+    ConsumerCore.finish_handed_out = finish_handed_out
+
+
+def revoke_without_a_commit() -> None:
+    honest = Poll._tell
+
+    def tell(self: Poll, now_ms: int) -> object:
+        settings = self._core.consumer_settings
+        commits = settings.auto_commit
+        settings.auto_commit = False
+        step = honest(self, now_ms)
+        settings.auto_commit = commits
+        return step
+
+    Poll._tell = tell
+
+
+def take_a_refused_heartbeat_for_a_good_one() -> None:
+    honest = Membership.on_beat
+
+    def on_beat(self: Membership, code: int, who: object, now_ms: int) -> None:
+        if code in (errors.ILLEGAL_GENERATION, errors.UNKNOWN_MEMBER_ID):
+            code = errors.NONE
+        honest(self, code, who, now_ms)
+
+    def on_commit_refused(self: Membership, code: int, who: object, now_ms: int) -> None:
+        pass
+
+    Membership.on_beat = on_beat
+    Membership.on_commit_refused = on_commit_refused
+
+
+def hand_out_without_knowing_the_coordinators_mind() -> None:
+    Membership.may_hand_out = lambda self, now_ms: True
+
+
+def begin_at_the_end_instead_of_the_commit() -> None:
+    GroupConsumerCore.begin_at = lambda self, place, position: self.seek_to(place, LATEST)
+
+
+def begin_anew_at_every_assignment() -> None:
+    GroupConsumerCore.begin_at = ConsumerCore.begin_at
+
+
+CLIENTS = (
+    number_a_batch_anew_when_it_is_repeated,
+    count_a_lost_answer_as_an_acknowledgement,
+    take_the_answer_for_the_batch_of_another_partition,
+    send_the_next_batch_while_one_is_repeated,
+    count_a_fetch_that_left_before_a_seek,
+)
+MEMBERS = (
+    commit_what_was_only_fetched,
+    revoke_without_a_commit,
+    take_a_refused_heartbeat_for_a_good_one,
+    hand_out_without_knowing_the_coordinators_mind,
+    begin_at_the_end_instead_of_the_commit,
+    begin_anew_at_every_assignment,
+)
+
+FAULTS: dict[str, tuple[str, Callable[[], None]]] = {
+    plant.__name__: (workload, plant)
+    for workload, plants in (("clients", CLIENTS), ("members", MEMBERS))
+    for plant in plants
+}
+
+
+def first_seed_that_finds(name: str, seeds: int) -> tuple[int, str]:
+    """The seed and what is wrong with it; -1 if none of them finds the fault."""
+    workload, plant = FAULTS[name]
+    plant()
+    for seed in range(1, seeds + 1):
+        failure = run_seed(seed, workload=workload).failure
+        if failure:
+            return seed, failure
+    return -1, ""
+
+
+if __name__ == "__main__":
+    found_seed, sentence = first_seed_that_finds(sys.argv[1], int(sys.argv[2]))
+    sys.stdout.write(f"{found_seed} {sentence}\n")
