@@ -123,7 +123,7 @@ class Coordinator(Part, Generic[S]):
         if partition.topic != self.topic:
             return
         shard = self.shards.get(partition.index)
-        if shard is not None and shard.runtime.partition is partition:
+        if shard is not None:
             self._advanced[shard.runtime] = None
 
     def settle(self) -> None:
@@ -142,8 +142,6 @@ class Coordinator(Part, Generic[S]):
             self._advanced = {}
             for runtime in advanced:
                 runtime.advance()
-            if self._to_load:
-                self._begin_loading()
         if self._chores:
             chore = self._chores.popleft()
             if not chore.step():
