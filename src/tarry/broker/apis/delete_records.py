@@ -70,7 +70,7 @@ def handle(
 
 
 def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
-    """The offsets by topic and partition, in the order in which they are first named."""
+    """Return the offsets by topic and partition, in the order in which they are first named."""
     asked: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = asked.setdefault(topic.name, {})
@@ -80,7 +80,7 @@ def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
 
 
 def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None, int]:
-    """The partition whose records may be deleted, or why there is none."""
+    """Return the partition whose records may be deleted, or why there is none."""
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
     if partition is None:

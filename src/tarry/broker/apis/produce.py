@@ -43,7 +43,7 @@ UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
 
 class ProduceHandler:
-    """What a produce needs of the broker."""
+    """Handler of produces, with what it needs of the broker."""
 
     def __init__(
         self,
