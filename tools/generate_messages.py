@@ -39,7 +39,7 @@ def api_keys_module(apis: list[Api]) -> str:
             *keys,
             "",
             "class Api:",
-            '    """One API; `flexible_from` is -1 if no version is flexible."""',
+            '    """Key of an API; `flexible_from` is -1 if no version is flexible."""',
             "",
             "    def __init__(",
             "        self,",

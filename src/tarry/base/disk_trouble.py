@@ -84,7 +84,7 @@ class DiskTrouble:
 
 
 class _Trouble:
-    """One kind of refusal, from its first time until it has been quiet for a minute."""
+    """Trouble of one kind, from its first time until it has been quiet for a minute."""
 
     __slots__ = ("count", "is_new", "last", "total")
 

@@ -26,7 +26,7 @@ class LogFile(Protocol):
         """
 
     def read(self, position: int, size_max: int) -> bytes:
-        """At most `size_max` bytes from `position`; fewer only at the end of the file.
+        """Read at most `size_max` bytes from `position`; fewer only at the end of the file.
 
         Raises `StorageError` if the device fails.
         """
@@ -77,12 +77,14 @@ class Disk(Protocol):
         """
 
     def flush(self, files: list[LogFile], directories: list[str]) -> None:
-        """The same, waiting; only for start and stop, never in a turn.  Raises `StorageError`."""
+        """Flush and wait for the end; only for start and stop, never in a turn.  Raises
+        `StorageError`.
+        """
 
     def free_bytes(self) -> int: ...
 
     def total_bytes(self) -> int:
-        """The size of the file system that the directory is on."""
+        """Return the size of the file system that the directory is on, in bytes."""
 
 
 class FileRegion:
@@ -148,7 +150,7 @@ STOP_REQUESTED: Final = 6
 
 
 class Event:
-    """One thing that happened.  Which fields count depends on `kind`."""
+    """Event that a turn handles.  Which fields count depends on `kind`."""
 
     __slots__ = ("connection_id", "data", "error", "flush_id", "kind", "listener", "peer")
 
@@ -163,13 +165,16 @@ class Event:
 
     @property
     def is_outgoing(self) -> bool:
-        """Whether we began the connection that is there now (CONNECTED); a listener took those
-        that a peer began."""
+        """True if the broker began the connection (CONNECTED), false if a peer did and a listener
+        took it.
+        """
         return not self.listener
 
 
 def connected(connection_id: int, listener: str, peer: str) -> Event:
-    """A peer connected to the named listener (`PLAINTEXT`); `peer` is "host:port"."""
+    """Make the event of a peer that connected to the named listener (`PLAINTEXT`); `peer` is
+    "host:port".
+    """
     event = Event(CONNECTED)
     event.connection_id = connection_id
     event.listener = listener
@@ -191,14 +196,14 @@ def received(connection_id: int, data: bytes) -> Event:
 
 
 def drained(connection_id: int) -> Event:
-    """Everything that was given to `send` has left."""
+    """Make the event of a connection that has sent everything that was given to `send`."""
     event = Event(DRAINED)
     event.connection_id = connection_id
     return event
 
 
 def disconnected(connection_id: int, error: str = "") -> Event:
-    """The peer is gone; nothing more comes from this id."""
+    """Make the event of a peer that is gone; nothing more comes from this id."""
     event = Event(DISCONNECTED)
     event.connection_id = connection_id
     event.error = error
@@ -206,7 +211,9 @@ def disconnected(connection_id: int, error: str = "") -> Event:
 
 
 def flushed(flush_id: int, error: str = "") -> Event:
-    """A flush ended; `error` is not empty if it failed, and then nothing of it is durable."""
+    """Make the event of a flush that ended; `error` says why nothing of it is durable, "" that all
+    is.
+    """
     event = Event(FLUSHED)
     event.flush_id = flush_id
     event.error = error

@@ -146,7 +146,7 @@ SHARE_SESSION_LIMIT_REACHED: Final = 133
 
 
 class ErrorCode(NamedTuple):
-    """What is known of a code: `refreshes` means the client's metadata is stale."""
+    """Facts about a code: `refreshes` means the client's metadata is stale."""
 
     code: int
     name: str
@@ -316,7 +316,7 @@ ERRORS: Final[dict[int, ErrorCode]] = {
 
 
 def error_name(code: int) -> str:
-    """The name of a code, or the number as text for one that we do not know."""
+    """Return the name of a code, or the number as text for one that we do not know."""
     known = ERRORS.get(code)
     return known.name if known is not None else f"ERROR_{code}"
 
@@ -334,7 +334,7 @@ class StorageError(TarryError):
 
 
 class DiskFull(StorageError):
-    """No room is left on the disk, or its quota is used up."""
+    """Error of a disk without room, or of a quota that is used up."""
 
 
 class FlushFailed(TarryError):

@@ -1,4 +1,4 @@
-"""Every limit and its reason.  What a user may set is a setting; its default may stand here."""
+"""Limits, each with its reason.  What a user may set is a setting; its default may stand here."""
 
 from __future__ import annotations
 

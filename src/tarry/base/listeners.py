@@ -47,25 +47,27 @@ class Listener:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether only programs of this machine reach it."""
+        """True if only programs of this machine reach it."""
         return self.host in ("localhost", "::1") or self.host.startswith("127.")
 
     def bound(self, port: int) -> None:
-        """The system gave this port where 0 was asked for."""
+        """Take the port that the system gave where 0 was asked for."""
         self.port = port
         if self.advertised_port == 0:
             self.advertised_port = port
 
 
 def host_and_port(host: str, port: int) -> str:
-    """As it is written in an address: IPv6 hosts in brackets."""
+    """Write host and port as an address: IPv6 hosts in brackets."""
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
 def parse_listeners(
     listeners: str, advertised_listeners: str, protocol_map: str, controller_names: str
 ) -> tuple[list[Listener], list[str]]:
-    """The listeners to open, and the names of those of KRaft's controller, which are not."""
+    """Return the listeners to open, and the names of those of KRaft's controller, which are not
+    opened.
+    """
     controllers = [name.upper() for name in _parts(controller_names)]
     addresses = parse_addresses("listeners", listeners)
     _refuse_twice(addresses)
@@ -148,7 +150,9 @@ def _refuse_protocol(name: str, protocols: dict[str, str]) -> None:
 def _advertised(
     opened: list[ListenerAddress], text: str, controllers: list[str]
 ) -> dict[str, ListenerAddress]:
-    """By name; a listener without an entry advertises its own address."""
+    """Return the advertised address by name; a listener without an entry advertises its own
+    address.
+    """
     advertised = {address.name: address for address in opened}
     for address in parse_addresses("advertised.listeners", text):
         if address.name in controllers:

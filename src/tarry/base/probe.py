@@ -1,4 +1,4 @@
-"""Where the core tells what happened, for whoever listens: metrics, events, tests.
+"""Probe by which the core tells metrics, event logs and tests what happened.
 
 It costs one call where nobody listens.  A listener subclasses `Probe` and is handed to the
 broker when it is made.  Times are milliseconds of the monotonic clock.
@@ -11,16 +11,18 @@ class Probe:
     """Is told and does nothing; overridden by who wants to know."""
 
     def on_turn(self, events: int, now_ms: int) -> None:
-        """A turn began with so many events."""
+        """Hear that a turn began with so many events."""
 
     def on_flush(self, logs: int, error: str) -> None:
-        """A flush round ended; `error` is empty when all of it is durable."""
+        """Hear that a flush round ended; `error` is empty when all of it is durable."""
 
     def on_operation(self, purgatory: str, key: object, waited_ms: int, *, expired: bool) -> None:
-        """A delayed operation ended."""
+        """Hear that a delayed operation ended."""
 
     def on_member_removed(self, group_id: str, member_id: str, reason: str, silent_ms: int) -> None:
-        """A member, or an id that was given out, is gone; since when nothing was heard of it."""
+        """Hear that a member, or an id that was given out, is gone, and since when nothing was
+        heard of it.
+        """
 
     def on_connection_closed(self, peer: str, reason: str) -> None:
-        """The broker closed a connection because of what its peer did, or did not do."""
+        """Hear that the broker closed a connection because of what its peer did, or did not do."""

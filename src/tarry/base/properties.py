@@ -1,4 +1,4 @@
-"""Where settings are written: Java's properties format, the environment, `key=value` words.
+"""Sources of settings: Java's properties format, the environment, `key=value` words.
 
 Pure text to texts by key, each with its place; reading the file and the environment is the
 shell's work.
@@ -44,7 +44,7 @@ class SettingTexts:
         self.sources: dict[str, str] = {}
 
     def add_properties(self, text: str, name: str) -> None:
-        """A properties file; a later line of a key wins."""
+        """Add the settings of a properties file; a later line of a key wins."""
         for number, line in _logical_lines(text):
             source = f"file {name} line {number}"
             key, value = _split(line)
@@ -74,7 +74,7 @@ class SettingTexts:
 
 
 def _is_other(name: str, value: str) -> bool:
-    """Whether a name of the environment begins like ours and is no setting."""
+    """Return true if a name of the environment begins like ours and is no setting."""
     if name in ENVIRONMENT_RESERVED or name.startswith(ENVIRONMENT_TESTS):
         return True
     if name == _KUBERNETES_PORT:
@@ -111,7 +111,7 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """The key ends at the first `=`, `:` or blank that no backslash protects."""
+    """Split a line into key and value at the first `=`, `:` or blank that no backslash protects."""
     end = 0
     while end < len(line) and line[end] not in "=: \t\f":
         end += 2 if line[end] == "\\" else 1

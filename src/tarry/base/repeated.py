@@ -69,7 +69,7 @@ class RepeatedFaults:
 
 
 class _Host:
-    """What is known of one host since its last line."""
+    """Host whose faults are summed up: what is known of it since its last line."""
 
     __slots__ = ("reason", "unwritten", "written_ms")
 
@@ -83,7 +83,7 @@ class _Host:
 
 
 def host_of(peer: str) -> str:
-    """The host of "host:port"; IPv6 hosts stand in brackets."""
+    """Return the host of "host:port"; IPv6 hosts stand in brackets."""
     host, colon, port = peer.rpartition(":")
     return host if colon and port.isdigit() else peer
 

@@ -47,7 +47,9 @@ _DOUBLE: Final = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\
 
 
 class Setting:
-    """One row; `behind` has keys and the factors that make this key's unit of their values."""
+    """Row of a table; `behind` has keys and the factors that make this key's unit of their
+    values.
+    """
 
     __slots__ = (
         "behind",
@@ -85,7 +87,7 @@ class Setting:
         return self.key.replace(".", "_")
 
     def parse(self, text: str) -> Value:
-        """The value that a user wrote; `InvalidSetting` with a sentence if it is none."""
+        """Parse the value that a user wrote; `InvalidSetting` with a sentence if it is none."""
         if len(text) > TEXT_CHARACTERS_MAX:
             raise InvalidSetting(
                 f"{self.key}={shown(text)}: it has {len(text)} characters, "
@@ -129,12 +131,12 @@ def _keys_behind(words: list[str]) -> tuple[tuple[str, int], ...]:
 
 
 def shown(text: str) -> str:
-    """A value fit for a sentence: short, and without control characters."""
+    """Make a value fit for a sentence: short, and without control characters."""
     return "".join(c if c.isprintable() else "?" for c in text.strip()[:80])
 
 
 def value_text(value: Value) -> str | None:
-    """A value as Kafka writes it."""
+    """Write a value as Kafka does."""
     if value is None or isinstance(value, str):
         return value
     if isinstance(value, bool):
@@ -174,7 +176,7 @@ def _parse_integer(key: str, type_: str, text: str) -> int:
 
 
 def _range_fault(check: str, value: Value) -> str:
-    """What the value must be, if it is not; "" if it is right."""
+    """Return what the value must be, if it is not; "" if it is right."""
     if not check:
         return ""
     alternatives = check.split("|")

@@ -74,7 +74,7 @@ _RETENTION_KEYS: Final = ("log.retention.ms", "log.retention.minutes", "log.rete
 
 
 class Settings(SettingAttributes):
-    """Every honoured key as an attribute (`settings.log_segment_bytes`), and what follows."""
+    """Settings of a broker: every honoured key as an attribute (`settings.log_segment_bytes`)."""
 
     def __init__(
         self, texts: Mapping[str, str] | None = None, sources: Mapping[str, str] | None = None
@@ -104,7 +104,7 @@ class Settings(SettingAttributes):
             )
 
     def _derive(self) -> None:
-        """Every attribute from the layers."""
+        """Derive every attribute from the layers."""
         for row in SETTINGS.values():
             if row.scope != GONE and row.key not in _DERIVED_APART:
                 setattr(self, row.attribute, self.effective(row.key))
@@ -145,13 +145,15 @@ class Settings(SettingAttributes):
         return {key: value_text(value) or "" for key, value in self._given.items()}
 
     def overlaid(self, cluster: Mapping[str, str], broker: Mapping[str, str]) -> Settings:
-        """A copy with these values, to see whether they can be."""
+        """Copy the settings with these values over them, to see whether they can be."""
         trial = copy.copy(self)
         trial.overlay(cluster, broker)
         return trial
 
     def layers(self, key: str) -> list[tuple[str, Value]]:
-        """Where the key by itself is given, the strongest first; its default is not among them."""
+        """Return where the key by itself is given, the strongest layer first; its default is not
+        there.
+        """
         layers = (
             (LAYER_BROKER, self._given_to_broker),
             (LAYER_CLUSTER, self._given_to_cluster),
@@ -162,11 +164,11 @@ class Settings(SettingAttributes):
     # -- single values
 
     def is_given(self, key: str) -> bool:
-        """Whether it was set, be it to the default."""
+        """Return true if the key was set, be it to the default."""
         return bool(self.layers(key))
 
     def get(self, key: str) -> Value:
-        """The value of a key by itself, without falling back to another key."""
+        """Return the value of a key by itself, without falling back to another key."""
         layers = self.layers(key)
         return layers[0][1] if layers else SETTINGS[key].default
 
@@ -176,11 +178,11 @@ class Settings(SettingAttributes):
         return value
 
     def get_text(self, key: str) -> str:
-        """The effective value as Kafka writes it; "" for none."""
+        """Return the effective value as Kafka writes it; "" for none."""
         return value_text(self.effective(key)) or ""
 
     def effective(self, key: str) -> Value:
-        """The value that counts: `log.retention.ms` in hours given becomes milliseconds."""
+        """Return the value that counts: `log.retention.ms` in hours given becomes milliseconds."""
         value = self.get(key)
         if value is not None:
             return value
@@ -192,7 +194,9 @@ class Settings(SettingAttributes):
 
     @contextmanager
     def _blaming(self, *keys: str) -> Iterator[None]:
-        """What goes wrong inside comes from these keys: its sentence names their places."""
+        """Add the places of these keys to the sentence of an `InvalidSetting` that is raised
+        inside.
+        """
         try:
             yield
         except InvalidSetting as error:
@@ -249,13 +253,13 @@ class Settings(SettingAttributes):
 
 
 def keys_behind(key: str) -> tuple[str, ...]:
-    """The key and those that count while it is not given, in their order."""
+    """Return the key and those that count while it is not given, in their order."""
     row = SETTINGS.get(key)
     return (key,) if row is None else (key, *[other for other, _ in row.behind])
 
 
 def why_not_dynamic(key: str) -> str:
-    """Why the key cannot be changed while the broker runs, as a sentence; "" if it can."""
+    """Return why the key cannot be changed while the broker runs, as a sentence; "" if it can."""
     if key in DYNAMIC_KEYS:
         return ""
     row = SETTINGS.get(key)

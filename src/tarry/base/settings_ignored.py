@@ -258,7 +258,7 @@ REASONS: Final[dict[str, str]] = {
 
 
 def reason_without_effect(key: str) -> str | None:
-    """Why a key of Kafka's does nothing here; None if it is not such a key."""
+    """Return why a key of Kafka's does nothing here; None if it is not such a key."""
     known = REASONS.get(key)
     if known is not None:
         return known

@@ -17,7 +17,7 @@ _REPLICA_KEYS: Final = (
 
 
 def warnings(settings: Settings) -> list[str]:
-    """One sentence for each thing that somebody who wrote these settings may not expect."""
+    """Return a sentence for each thing that a user who wrote these settings may not expect."""
     return [*_without_effect(settings), *_alone(settings), *_open_to_everybody(settings)]
 
 
@@ -43,7 +43,7 @@ def _alone(settings: Settings) -> list[str]:
 
 
 def _open_to_everybody(settings: Settings) -> list[str]:
-    """Nobody must believe in a protection that is not there."""
+    """Warn of a protection that is not there."""
     keys = settings.ignored.get(NO_SECURITY, [])
     listeners = settings.open_listeners
     if not keys and all(listener.is_loopback for listener in listeners):

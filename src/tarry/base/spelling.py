@@ -24,7 +24,9 @@ class Spelling:
         self._pairs = [(word, _pairs(word)) for word in words]
 
     def near(self, word: str) -> str:
-        """The word with most in common, of several the first; "" if none looks like this one."""
+        """Return the word with most in common, of several the first; "" if none looks like this
+        word.
+        """
         wanted = _pairs(word[:LETTERS_MAX])
         best, best_score = "", SCORE_NEAR
         for known, pairs in self._pairs:
@@ -36,6 +38,6 @@ class Spelling:
 
 
 def _pairs(word: str) -> frozenset[str]:
-    """Each two letters that follow each other, in lower case; the ends count as letters."""
+    """Return each two letters that follow each other, in lower case; the ends count as letters."""
     padded = f"^{word.lower()}$"
     return frozenset(padded[at : at + 2] for at in range(len(padded) - 1))

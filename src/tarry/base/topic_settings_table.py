@@ -1,4 +1,4 @@
-"""Every topic key of Kafka 4.1: its type, default and range, and what it means here.
+"""Topic keys of Kafka 4.1, all of them: type, default and range, and what each means here.
 
 The notation is that of `base/setting`.  A key is honoured, or kept without effect, so that topics
 can be copied from a Kafka with all their settings, or accepted at its default only, where any

@@ -1,8 +1,8 @@
 """Reading partitions for a fetch: what it asks for, on which terms, and what is there.
 
 `FetchStatus.look` says of one partition why it is refused or how many bytes it adds.  The first
-look at a fetch, the condition of one that waits and the answer all go by it, so they agree.  The
-answer is built once, when the fetch ends.  Hot.
+look at a fetch and the condition of one that waits go by it, and the answer by the same refusals.
+The answer is built once, when the fetch ends.  Hot.
 """
 
 from __future__ import annotations
@@ -77,10 +77,9 @@ class FetchStatus:
         `is_first`: no partition before it has any, so its first batch is returned whatever its
         size.
         """
-        partition = self.partition
-        self.error_code = self._refusal(partition)
-        if self.error_code != errors.NONE or self.diverging is not None:
+        if self.is_refused():
             return REFUSED
+        partition = self.partition
         assert partition is not None
         offset = self.asked.fetch_offset
         end = partition.readable_end(limits.reader)
@@ -108,9 +107,16 @@ class FetchStatus:
             return REFUSED
         return min(size, limit)
 
-    def _refusal(self, partition: Partition | None) -> int:
-        """Return the error for this fetch now; without one, `diverging` may refuse it."""
+    def is_refused(self) -> bool:
+        """Return whether the partition is refused to this fetch now; say why in the attributes."""
+        self.error_code = self._error()
+        return self.error_code != errors.NONE or self.diverging is not None
+
+    def _error(self) -> int:
+        """Return the error for this fetch; without one, `diverging` may have been set."""
+        # Not in `is_refused`: compiled, that would believe its own None after this call.
         self.diverging = None
+        partition = self.partition
         if partition is None or partition.is_closed:
             return self.gone_code
         asked = self.asked
@@ -175,7 +181,9 @@ class Fetch:
                 if size < 0:
                     return True
                 readable += size
-        return readable >= limits.min_bytes
+                if readable >= limits.min_bytes:
+                    return True
+        return False
 
     def read(self) -> FetchResponse:
         """Read every partition within the limits; the first batch even if it is too large."""
@@ -206,7 +214,7 @@ def _read_status(
     at_least_one: bool,
 ) -> i64:
     """Fill in one partition's answer; return the bytes of its records."""
-    found = status.look(limits, is_first=False)
+    is_refused = status.is_refused()
     partition = status.partition
     if status.error_code != errors.NONE:
         _refuse(answer, status.error_code, partition, limits.api_version)
@@ -220,21 +228,19 @@ def _read_status(
     # An empty record set is zero bytes, never null: librdkafka refuses null
     # (docs/explanation/protocol-traps.md, 9).
     answer.records = EMPTY
-    if found == REFUSED:
+    if is_refused:
         answer.diverging_epoch = status.diverging
         return 0
+    offset = status.asked.fetch_offset
+    end = partition.readable_end(limits.reader)
     size_max: i64 = max(min(left, status.asked.partition_max_bytes), 0)
-    if size_max == 0 and not at_least_one:
+    if offset >= end.offset or (size_max == 0 and not at_least_one):
         return 0
-    start = None if found == COMPLETE else status.start
+    start = status.start
+    if start is not None and start.segment_base_offset != end.segment_base_offset:
+        start = None
     try:
-        region = partition.log.read(
-            status.asked.fetch_offset,
-            partition.readable_end(limits.reader),
-            size_max,
-            at_least_one,
-            start,
-        )
+        region = partition.log.read(offset, end, size_max, at_least_one, start)
         if region is None:
             return 0
         if limits.api_version < FETCH_VERSION_OF_ZSTD and _holds_zstd(

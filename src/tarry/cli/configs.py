@@ -45,7 +45,7 @@ def configs() -> None:
 
 
 class Target(NamedTuple):
-    """Whose settings: of a topic, or else of a broker, or of all brokers."""
+    """Target of settings: a topic, a broker, or all brokers."""
 
     topic: str | None
     broker_id: int | None
@@ -84,7 +84,7 @@ class Target(NamedTuple):
 
 
 def _target_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Of what, one of the three: the command gets one `target`."""
+    """Add the options that name a target, one of three; the command gets one `target`."""
 
     @click.option("--topic", metavar="NAME", help="Settings of this topic.")
     @click.option("--broker", type=click.IntRange(0), metavar="ID", help="Settings of this broker.")
@@ -280,7 +280,7 @@ def unset_command(
 
 
 class _Change(NamedTuple):
-    """One change of settings, all of it or nothing."""
+    """Change of settings, made as a whole or not at all."""
 
     cluster: Cluster
     target: Target

@@ -211,7 +211,7 @@ def _read(
     count: int | None,
     follow: bool,
 ) -> None:
-    """Without a group: from one place to another."""
+    """Read without a group, from one place to another."""
     from tarry.cli.reading import Limits, Reading
     from tarry.cli.status_line import Waiting
     from tarry.client.errors import UnknownTopic
@@ -241,7 +241,7 @@ def _read(
 
 
 def _unknown_topic(source: _Source, names: list[str], error: UnknownTopic) -> str:
-    """The sentence about a topic that is not there, with the name that was probably meant."""
+    """Make the sentence about a topic that is not there, with the name that was probably meant."""
     from tarry.cli.running import Cluster
     from tarry.cli.topic_choice import explained
 
@@ -254,7 +254,7 @@ def _unknown_topic(source: _Source, names: list[str], error: UnknownTopic) -> st
 
 
 def _found_topics(source: _Source, names: list[str], pattern: re.Pattern[str]) -> list[str]:
-    """The topics that a pattern finds at this moment, but for the broker's own."""
+    """Return the topics that a pattern finds at this moment, but for the broker's own."""
     from tarry.cli.running import Cluster
 
     with Cluster(*source).admin() as admin:
@@ -286,7 +286,7 @@ def _read_as_member(
 def _membership(
     group: str, assignor: str | None, instance_id: str | None
 ) -> dict[str, SettingValue]:
-    """The settings of a member; it commits itself, when records are written out."""
+    """Return the settings of a member; it commits itself, when records are written out."""
     settings: dict[str, SettingValue] = {
         "group_id": group,
         "enable_auto_commit": False,
@@ -346,7 +346,7 @@ def _is_given(name: str) -> bool:
 
 
 def _reset(offset: str) -> str:
-    """Where to begin in partitions for which the group has committed nothing."""
+    """Return where to begin in partitions for which the group has committed nothing."""
     known = {"beginning": "earliest", "earliest": "earliest", "end": "latest", "latest": "latest"}
     if offset not in known:
         raise click.UsageError(
@@ -357,7 +357,7 @@ def _reset(offset: str) -> str:
 
 
 def _pattern(topics: tuple[str, ...]) -> re.Pattern[str] | None:
-    """One regular expression for all that was named, if one of it is a pattern."""
+    """Return one regular expression for all names, if one of them is a pattern."""
     from tarry.cli.topic_choice import is_pattern, regex_of
 
     # A consumer subscribes to names or to one pattern.
@@ -365,7 +365,7 @@ def _pattern(topics: tuple[str, ...]) -> re.Pattern[str] | None:
 
 
 class _Span(NamedTuple):
-    """Which partitions, from where and until when."""
+    """Span to read: which partitions, from where and until when."""
 
     partitions: list[int] | None
     ranges: Ranges
@@ -394,7 +394,7 @@ def _span(options: dict[str, Any]) -> _Span:
 
 
 def _output(options: dict[str, Any]) -> Output:
-    """Where records go, and what turns them into bytes."""
+    """Return the output: where records go, and what turns them into bytes."""
     from tarry.cli.dress import dressed_for_files, dressed_for_terminals
     from tarry.cli.escapes import BadEscape
     from tarry.cli.formats import BadFormat, JsonRenderer

@@ -30,7 +30,7 @@ class Dress:
 
     @property
     def is_plain(self) -> bool:
-        """Nothing is changed."""
+        """True if nothing is changed."""
         return self._key is None and self._value is None
 
     def key(self, content: bytes | None) -> bytes | None:
@@ -44,7 +44,7 @@ PLAIN: Final = Dress()
 
 
 def dressed_for_files(key_form: Form | None, value_form: Form | None) -> Dress:
-    """Only unpacked."""
+    """Make a dress that only unpacks."""
     return Dress(_unpacker("key", key_form), _unpacker("value", value_form))
 
 
@@ -95,7 +95,7 @@ def _for_screen(colour: bytes, marks: Sequence[re.Pattern[bytes]]) -> Change:
 
 
 def visible(content: bytes) -> bytes:
-    """The text with `\\xNN` for control characters and for bytes that are no UTF-8."""
+    """Return the text with `\\xNN` for control characters and for bytes that are no UTF-8."""
     try:
         content.decode()
     except UnicodeDecodeError:

@@ -13,7 +13,7 @@ class BadEscape(ValueError):
 
 
 def unescape(text: str) -> bytes:
-    """The bytes that a delimiter of the command line stands for."""
+    """Return the bytes that a delimiter of the command line stands for."""
     pieces: list[bytes] = []
     position = 0
     while position < len(text):
@@ -26,7 +26,7 @@ def unescape(text: str) -> bytes:
 
 
 def read_escape(text: str, position: int) -> tuple[bytes, int]:
-    """The escape at `position`, and the position behind it."""
+    """Read the escape at `position`; returns it and the position behind it."""
     letter = text[position + 1 : position + 2]
     if letter in SIMPLE and letter:
         return SIMPLE[letter], position + 2

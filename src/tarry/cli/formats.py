@@ -89,8 +89,9 @@ def _time_piece(layout: str) -> Renderer:
 
 
 def time_text(time_ms: int, layout: str) -> str:
-    """A time in the user's own zone: ISO with its offset from UTC, or as strftime makes it; empty
-    for a record without a time, and the number where the calendar has no such day."""
+    """Write a time in the user's own zone: ISO with its offset from UTC, or as strftime makes it;
+    empty for a record without a time, and the number where the calendar has no such day.
+    """
     if time_ms < 0:
         return ""
     try:
@@ -102,7 +103,7 @@ def time_text(time_ms: int, layout: str) -> str:
 
 
 def _piece(letter: str, null: bytes, dress: Dress) -> Renderer:
-    """One letter of kcat's."""
+    """Return the renderer of one letter of kcat's."""
 
     def or_null(content: bytes | None) -> bytes:
         return null if content is None else content
@@ -208,7 +209,7 @@ class PlainRenderer:
 
     @property
     def is_values_only(self) -> bool:
-        """Nothing but values and delimiters: whole groups are joined at once."""
+        """True if there are nothing but values and delimiters: whole groups are joined at once."""
         return self.key_delimiter is None and not self.with_offset and self.dress.is_plain
 
     def render_values(self, records: list[Record]) -> bytes:

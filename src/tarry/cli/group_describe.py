@@ -115,7 +115,7 @@ def _show(
 
 
 def _is_behind(looks: list[GroupLook], lag_max: int) -> bool:
-    """Whether a group is further behind than that, and say so."""
+    """Return true if a group is further behind than that, and say so."""
     is_behind = False
     for look in looks:
         group_id = look.description.group_id
@@ -139,7 +139,7 @@ def _is_behind(looks: list[GroupLook], lag_max: int) -> bool:
 def _looks(
     admin: Admin, names: Iterable[str], timeout: float
 ) -> tuple[list[GroupLook], list[ClientError]]:
-    """The named groups, or all, and why some cannot be shown."""
+    """Look at the named groups, or all; returns the looks, and why some cannot be shown."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
     from tarry.cli.group_look import explained_group, look_at_groups
 

@@ -53,7 +53,7 @@ def _content(path: str) -> str:
 
 
 def parse_offsets(content: str, path: str, group: str) -> dict[At, int]:
-    """The offsets of a group in lines of CSV; a line that is none is refused with its number."""
+    """Parse the offsets of a group in lines of CSV; a wrong line is refused with its number."""
     found: dict[At, int] = {}
     others: dict[str, None] = {}
     for number, row in enumerate(csv.reader(content.splitlines()), 1):

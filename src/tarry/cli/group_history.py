@@ -1,4 +1,4 @@
-"""What `tarry groups why` tells: the notes that a coordinator took, gathered into rebalances.
+"""History of a group for `tarry groups why`: a coordinator's notes, gathered into rebalances.
 
 A rebalance begins with the note that says so, or with the removals just before it, and ends when
 the group is stable or empty.  What happens outside of one stands alone.
@@ -34,7 +34,7 @@ MEMBER_REMOVED: Final = "MemberRemoved"
 
 
 class Rebalance:
-    """From the note that it began to the one that it is over."""
+    """Rebalance from the note that it began to the note that it is over."""
 
     def __init__(self) -> None:
         self.notes: list[GroupNote] = []
@@ -78,7 +78,7 @@ class Rebalance:
 
 
 def rebalances_of(memory: GroupMemory) -> list[Rebalance]:
-    """The rebalances and what else happened, oldest first."""
+    """Gather the rebalances and what else happened, oldest first."""
     found: list[Rebalance] = []
     for note in memory.notes:
         last = found[-1] if found else None
@@ -90,8 +90,9 @@ def rebalances_of(memory: GroupMemory) -> list[Rebalance]:
 
 
 def _belongs(note: GroupNote, last: Rebalance) -> bool:
-    """Whether a note goes on with the last story.  Removals come in the order of one decision:
-    they stand before the rebalance that they bring about."""
+    """Return true if a note goes on with the last story.  Removals come in the order of one
+    decision: they stand before the rebalance that they bring about.
+    """
     if last.state == UNDER_WAY:
         return True
     if last.state == NONE:
@@ -108,7 +109,7 @@ def history_json(memory: GroupMemory, rebalances: list[Rebalance]) -> dict[str, 
 
 
 def print_history(memory: GroupMemory, rebalances: list[Rebalance], count: int) -> None:
-    """A line for each thing that happened, the newest at the end."""
+    """Print a line for each thing that happened, the newest at the end."""
     since = time_text(memory.since_ms)
     if not rebalances:
         click.echo(f"nothing happened in group {memory.group_id} since {since}", err=True)
@@ -125,7 +126,7 @@ def print_history(memory: GroupMemory, rebalances: list[Rebalance], count: int) 
 
 
 def time_text(at_ms: int) -> str:
-    """In the user's own zone."""
+    """Write a time in the user's own zone."""
     moment = datetime.fromtimestamp(at_ms / 1000)
     return moment.isoformat(sep=" ", timespec="milliseconds")
 
@@ -145,7 +146,7 @@ def _stood(one: Rebalance) -> str:
 
 
 def _shortened(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
-    """How it began and how it ended."""
+    """Shorten a story to how it began and how it ended."""
     if len(lines) <= LINES_MAX:
         return lines
     left_out = len(lines) - (LINES_MAX - 1)
@@ -153,7 +154,7 @@ def _shortened(lines: list[tuple[str, str]]) -> list[tuple[str, str]]:
 
 
 def _lines(one: Rebalance) -> list[tuple[str, str]]:
-    """How long somebody was silent, and what happened, for each note that tells something new."""
+    """Return the silence of a member and what happened, for each note that tells something new."""
     lines: list[tuple[str, str]] = []
     before: GroupNote | None = None
     for note in one.notes:
@@ -166,7 +167,7 @@ def _lines(one: Rebalance) -> list[tuple[str, str]]:
 
 
 def _is_removal_again(note: GroupNote, before: GroupNote | None) -> bool:
-    """Whether it says only that the rebalance is about the member that was just removed."""
+    """Return true if a note says only that the rebalance is about the member just removed."""
     if before is None or (before.kind, before.at_ms) != (MEMBER_REMOVED, note.at_ms):
         return False
     if note.kind == ROUND_CHANGED:

@@ -1,4 +1,4 @@
-"""What `tarry groups describe` shows of a group: members, committed offsets, lag."""
+"""Looks at groups for `tarry groups describe`: members, committed offsets, lag."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
 
 
 class PartitionLook(NamedTuple):
-    """One partition of a group: what is committed, where it ends, who reads it.  None stands for
-    what is not there, or was not told."""
+    """Partition of a group: what is committed, where it ends, who reads it.  None stands for what
+    is not there, or was not told.
+    """
 
     place: Place
     committed: CommittedOffset | None
@@ -40,7 +41,7 @@ class PartitionLook(NamedTuple):
 
 
 class GroupLook:
-    """One group with its offsets."""
+    """Group with its members and offsets."""
 
     def __init__(self, description: GroupDescription, partitions: list[PartitionLook]) -> None:
         self.description = description
@@ -53,7 +54,7 @@ class GroupLook:
 
     @property
     def lag(self) -> int | None:
-        """Of all partitions that have one."""
+        """Sum of the lags of all partitions that have one."""
         lags = [one.lag for one in self.partitions if one.lag is not None]
         return sum(lags) if lags else None
 
@@ -77,7 +78,7 @@ class GroupLook:
             click.echo(f"rebalancing; see: tarry groups why {known.group_id}", err=True)
 
     def _unknown_lag(self) -> str:
-        """What the sum leaves out: nobody may have read anything there."""
+        """Return what the sum leaves out: perhaps nobody has read anything there."""
         count = sum(one.committed is None for one in self.partitions)
         return f"{count_of(count, 'partition')} without a commit" if count else ""
 
@@ -158,7 +159,9 @@ class GroupLook:
 
 
 def _who(member: GroupMember | None) -> tuple[str, str]:
-    """A static member by the name that it keeps; the address without Java's slash."""
+    """Return name and address of a member: the name that a static member keeps, no slash of
+    Java's.
+    """
     if member is None:
         return "-", "-"
     return member.instance_id or member.member_id, member.client_host.removeprefix("/")
@@ -186,7 +189,7 @@ def _member_json(member: GroupMember) -> dict[str, object]:
 def look_at_groups(
     admin: Admin, group_ids: Sequence[str], timeout: float
 ) -> tuple[list[GroupLook], dict[str, ClientError]]:
-    """The groups that are there, and why the others cannot be shown."""
+    """Look at the groups that are there; returns also why the others cannot be shown."""
     described = admin.describe_groups(group_ids, timeout)
     refused = {key: one for key, one in described.items() if isinstance(one, ClientError)}
     there = {key: one for key, one in described.items() if isinstance(one, GroupDescription)}
@@ -227,8 +230,9 @@ class UnknownGroup(BrokerError):
 def explained_group(
     admin: Admin, error: ClientError | None, name: str, timeout: float
 ) -> ClientError | None:
-    """The error of a request about a group; one that is not there with the name that was
-    probably meant."""
+    """Explain the error of a request about a group; one that is not there gets the name that was
+    probably meant.
+    """
     is_missing = isinstance(error, BrokerError) and error.code == GROUP_ID_NOT_FOUND
     # Brokers of newer kinds of groups say the same of those that only newer requests show.
     if not is_missing or "does not exist" not in str(error):
@@ -242,7 +246,7 @@ def _readers(description: GroupDescription) -> dict[Place, GroupMember]:
 
 
 def end_offsets(admin: Admin, places: Sequence[Place], timeout: float) -> dict[Place, int]:
-    """Where partitions end; those that are gone, or have no leader, are left out at once."""
+    """Return where partitions end; those that are gone, or have no leader, are left out at once."""
     return offsets_at(admin, dict.fromkeys(places, LATEST), timeout)
 
 

@@ -22,7 +22,7 @@ CURRENT: Final = "current"
 
 
 class Move(NamedTuple):
-    """One partition's committed offset (None: there is none), and what it becomes."""
+    """Move of one partition's committed offset (None: there is none) to another."""
 
     place: At
     before: int | None
@@ -95,7 +95,7 @@ class Reset:
         return chosen(wanted, self._check_there(wanted))
 
     def _check_there(self, wanted: Mapping[str, list[int] | None]) -> list[At]:
-        """The partitions of these topics; fails for one that is not there."""
+        """Return the partitions of these topics; fails for one that is not there."""
         topics = self.admin.find_topics(wanted, self.timeout)
         for topic, partitions in wanted.items():
             if topic not in topics:
@@ -125,7 +125,9 @@ def committed_offsets(admin: Admin, name: str, timeout: float) -> dict[At, int]:
 
 
 def chosen(wanted: dict[str, list[int] | None], places: Sequence[At]) -> list[At]:
-    """Those of the places that were asked for; single partitions even if they are not there."""
+    """Return those of the places that were asked for; single partitions even if they are not
+    there.
+    """
     found: dict[At, None] = {}
     for topic, partitions in wanted.items():
         if partitions is None:

@@ -1,4 +1,4 @@
-"""What `tarry consume --group` does: records of the partitions that the group leaves to us.
+"""Reading as a member, for `tarry consume --group`: records of the partitions that we are given.
 
 A record counts as read once it is written out: commits never run ahead of the output, and what
 was not written is read again by whoever has the partition next.
@@ -42,7 +42,7 @@ class NoPlaceInGroup(TarryError):
 
 
 class GroupLimits(NamedTuple):
-    """Where reading ends; `follow` means: not at the end of the partitions."""
+    """Limits of a reading; `follow` means: do not end at the end of the partitions."""
 
     count_max: int | None = None
     follow: bool = False
@@ -50,7 +50,7 @@ class GroupLimits(NamedTuple):
 
 
 class GroupReading(Listener):
-    """One run of `consume --group`."""
+    """Run of `consume --group`."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class GroupReading(Listener):
         return self.consumer.trouble or self.consumer.group.trouble
 
     def _step(self) -> bool:
-        """One poll; whether it brought anything."""
+        """Poll once; return true if it brought anything."""
         groups = self.consumer.poll(POLL_SECONDS, POLL_RECORDS_MAX)
         for group in groups:
             self._handed_out[group.topic, group.partition] = None
@@ -195,7 +195,7 @@ class GroupReading(Listener):
             self._written[place] = chosen.next_offset
 
     def _keep_alive(self) -> None:
-        """Nobody takes our output: read nothing, but stay a member."""
+        """Keep the membership while nobody takes our output, and read nothing."""
         if not self._is_blocked:
             self._is_blocked = True
             self.consumer.pause(self.consumer.assignment())

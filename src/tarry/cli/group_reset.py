@@ -154,7 +154,7 @@ def reset_command(
 def _target(
     given: dict[str, Place | None], from_file: str | None, from_group: str | None
 ) -> Place | None:
-    """Where all partitions go; None: a file or another group says it of each."""
+    """Return where all partitions go; None if a file or another group says it of each."""
     chosen_ones = [place for place in given.values() if place is not None]
     sources = [one for one in (from_file, from_group) if one is not None]
     if len(chosen_ones) + bool(sources) != 1:
@@ -164,7 +164,7 @@ def _target(
 
 
 class _Source(NamedTuple):
-    """Where the new offsets come from: a place for all, a file, or another group."""
+    """Source of the new offsets: a place for all, a file, or another group."""
 
     group: str
     target: Place | None
@@ -194,7 +194,7 @@ def check_group_there(admin: Admin, name: str, timeout: float) -> None:
 
 
 def _tell_of_new(admin: Admin, name: str, timeout: float, *, execute: bool, create: bool) -> None:
-    """A mistyped name must not make a group that nobody reads with."""
+    """Tell of a new group: a mistyped name must not make one that nobody reads with."""
     sentence = unknown_group(name, [one.group_id for one in admin.list_groups(timeout=timeout)])
     if not execute:
         click.echo(f"tarry: {sentence}; --execute --create makes it", err=True)
@@ -207,7 +207,7 @@ def _tell_of_new(admin: Admin, name: str, timeout: float, *, execute: bool, crea
 
 
 def is_at_terminal() -> bool:
-    """Whether somebody is there to answer."""
+    """Return true if a person is there to answer."""
     return sys.stdin.isatty()
 
 
@@ -242,7 +242,7 @@ def parse_topics(texts: Sequence[str]) -> dict[str, list[int] | None]:
 
 
 def _group(admin: Admin, name: str, timeout: float, *, may_be_new: bool) -> GroupDescription | None:
-    """The group; None for one that is not there yet and may be made."""
+    """Return the group; None for one that is not there yet and may be made."""
     from tarry.base.errors import GROUP_ID_NOT_FOUND
     from tarry.client import ClientError
     from tarry.client.errors import BrokerError

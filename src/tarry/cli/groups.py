@@ -143,7 +143,7 @@ def list_command(
 
 
 def _known(word: str, words: tuple[str, ...], what: str) -> str:
-    """A word as Kafka spells it: a broker finds no group for one that it does not know."""
+    """Return a word as Kafka spells it: a broker finds no group for one that it does not know."""
     for known in words:
         if known.lower() == word.lower():
             return known

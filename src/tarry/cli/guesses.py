@@ -24,10 +24,10 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 
 
 def unknown_topic(name: str, known: Iterable[str]) -> str:
-    """The sentence about a topic that is not there."""
+    """Make the sentence about a topic that is not there."""
     return f"topic {name!r} does not exist{did_you_mean(name, known)}"
 
 
 def unknown_group(name: str, known: Iterable[str]) -> str:
-    """The sentence about a group that is not there."""
+    """Make the sentence about a group that is not there."""
     return f"group {name!r} does not exist{did_you_mean(name, known)}"

@@ -29,7 +29,7 @@ PIECE_BYTES_MAX: Final = 100 * 1024 * 1024
 
 
 class InputRecord(NamedTuple):
-    """One record to send; None for a key or value is null, for a place: not said."""
+    """Record to send; None for a key or value is null, for a place: not said."""
 
     value: bytes | None
     key: bytes | None = None
@@ -40,7 +40,7 @@ class InputRecord(NamedTuple):
 
 
 class Shape(NamedTuple):
-    """How bytes of the input become keys and values."""
+    """Shape of the input: how bytes become keys and values."""
 
     delimiter: bytes = b"\n"
     key_delimiter: bytes | None = None
@@ -61,7 +61,7 @@ class Shape(NamedTuple):
         return key, value
 
     def filled(self, record: InputRecord) -> InputRecord:
-        """The record with what the options say where it says nothing itself."""
+        """Fill the record with what the options say where it says nothing itself."""
         key, value = record.key, record.value
         if self.empty_is_null:
             key, value = key or None, value or None
@@ -77,7 +77,7 @@ class BadInput(TarryError):
 
 
 class Source:
-    """One input and the name that messages call it by."""
+    """Source of input and the name that messages call it by."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -109,7 +109,9 @@ class Source:
 
 @contextlib.contextmanager
 def opened(paths: tuple[str, ...]) -> Iterator[list[Source]]:
-    """The files in their order, all of which can be read; stdin if there are none, or for `-`."""
+    """Open the files in their order, all of which can be read; stdin if there are none, or for
+    `-`.
+    """
     sources = [Source(path) for path in paths or ("-",)]
     try:
         for number, source in enumerate(sources):
@@ -162,7 +164,9 @@ def read_pieces(
 
 
 def _wait_for_input(stream: IO[bytes], look: Callable[[], None]) -> None:
-    """Until something can be read.  A read takes all that was buffered, so the handle knows."""
+    """Wait until something can be read.  A read takes all that was buffered, so the handle
+    knows.
+    """
     look()
     try:
         while not select.select([stream], [], [], LOOK_SECONDS)[0]:

@@ -90,7 +90,7 @@ def dirs_command(
 
 
 def _missing(admin: Admin, names: tuple[str, ...], timeout: float) -> list[str]:
-    """A sentence for each name and pattern that is about no topic."""
+    """Return a sentence for each name and pattern that is about no topic."""
     return chosen_topics(admin.list_topics(timeout), names, internal=True)[1] if names else []
 
 
@@ -268,5 +268,5 @@ def _state(one: VerifiedLog) -> str:
 
 
 def _printable(path: str) -> str:
-    """A path may be any bytes."""
+    """Make a path printable; it may be any bytes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -60,7 +60,7 @@ def dump_command(paths: tuple[str, ...], *, records: bool, decode: bool, as_json
 
 
 def _files(path: str) -> Iterator[str]:
-    """The file itself, or those below a directory that can be shown."""
+    """Yield the file itself, or those below a directory that can be shown."""
     from tarry.runtime.dump import is_dumpable
 
     if not os.path.isdir(path):
@@ -109,7 +109,7 @@ def _header(name: str, content: bytes | None) -> dict[str, Any]:
 
 
 def _put(line: dict[str, Any], name: str, content: bytes | None) -> None:
-    """As `tarry consume --json` writes it: text, or base64 for what is no UTF-8."""
+    """Put bytes into a row as `tarry consume --json` does: text, or base64 for what is no UTF-8."""
     try:
         line[name] = None if content is None else content.decode()
     except UnicodeDecodeError:
@@ -238,5 +238,5 @@ def _plain(value: Any) -> str:
 
 
 def _printable(path: str) -> str:
-    """A path may be any bytes."""
+    """Make a path printable; it may be any bytes."""
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "backslashreplace")

@@ -128,11 +128,11 @@ CONTEXT_SETTINGS: Final[dict[str, Any]] = {"help_option_names": ["-h", "--help"]
 @click.group(cls=LazyGroup, epilog=EXAMPLES, context_settings=CONTEXT_SETTINGS)
 @click.version_option(__version__, message="%(prog)s %(version)s")
 def tarry() -> None:
-    """A message broker that speaks Kafka's wire protocol, and its tools."""
+    """Run and use a message broker that speaks Kafka's wire protocol."""
 
 
 def main() -> None:
-    """What the installed command runs."""
+    """Run the installed command."""
     prepare_streams()
     # Commands tell by themselves what they wait for.
     logging.getLogger("tarry.client.waiting").disabled = True

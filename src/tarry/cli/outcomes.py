@@ -1,4 +1,4 @@
-"""What became of several things that a command asked for: a line each, one exit code for all."""
+"""Outcomes of several things that a command asked for: a line each, one exit code for all."""
 
 from __future__ import annotations
 
@@ -25,8 +25,9 @@ def print_outcomes(
     forgiven: Mapping[int, str] | None = None,
     as_json: bool = False,
 ) -> None:
-    """One line for each; exit 1 if one of them failed.  `forgiven` has what is said in place of
-    an error that is none here."""
+    """Print one line for each; exit 1 if one of them failed.  `forgiven` has what is said in place
+    of an error that is none here.
+    """
     is_failed = False
     rows: list[dict[str, object]] = []
     for name, error, done in outcomes:

@@ -44,7 +44,9 @@ class Outlet:
 
 
 def _handle_of(output: IO[bytes]) -> int | None:
-    """None for what is no file of the system, such as memory."""
+    """Return the descriptor of an output; None for what is no file of the system, such as
+    memory.
+    """
     try:
         output.flush()
         return output.fileno()

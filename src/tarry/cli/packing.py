@@ -53,7 +53,7 @@ class Form:
 
 
 def parse_form(text: str) -> Form | None:
-    """The form of this name or pack string; None for plain text, which needs no work."""
+    """Parse the form of this name or pack string; None for plain text, which needs no work."""
     if text in ("text", "s"):
         return None
     if text == "hex":
@@ -80,7 +80,7 @@ def _check_layout(text: str, layout: str) -> None:
 
 
 def _fields(layout: str) -> list[str]:
-    """Each field with its byte order, such as `>i`; big-endian unless `<` came before."""
+    """Return each field with its byte order, such as `>i`; big-endian unless `<` came before."""
     found: list[str] = []
     order = ">"
     for letter in layout:

@@ -286,7 +286,7 @@ def latency_command(
 
 
 def value_of(size: int) -> bytes:
-    """A value of so many bytes."""
+    """Make a value of so many bytes."""
     return (PATTERN * (size // len(PATTERN) + 1))[:size]
 
 

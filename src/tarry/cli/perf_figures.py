@@ -22,7 +22,7 @@ class NoSuchProcess(TarryError):
 
 
 def quantile(ordered: Sequence[float], share: float) -> float:
-    """The value that `share` of the sorted values do not exceed."""
+    """Return the value that `share` of the sorted values do not exceed."""
     return ordered[min(int(len(ordered) * share), len(ordered) - 1)]
 
 
@@ -96,7 +96,7 @@ class Figures(NamedTuple):
         return lines
 
     def _cpu_text(self, cpu: float) -> str:
-        """In total, for a record, and for a megabyte."""
+        """Write CPU time in total, for a record, and for a megabyte."""
         return (
             f"{cpu:.2f} s, {_ratio(cpu * 1e6, self.records):.2f} µs a record, "
             f"{_ratio(cpu * 1e3, self.size / 1e6):.2f} ms/MB"
@@ -115,7 +115,7 @@ class Figures(NamedTuple):
         return found
 
     def as_json(self) -> dict[str, object]:
-        """All figures under names with their units."""
+        """Return all figures under names with their units."""
         rate, megabytes_rate = self._rates()
         line: dict[str, object] = {
             "command": self.command,

@@ -191,7 +191,7 @@ class ConsumeRun(Run):
 
 
 class LatencyRun(Run):
-    """One record after the other, from `send` until a consumer has it."""
+    """Run of one record after the other, from `send` until a consumer has it."""
 
     def __init__(
         self, producer: Producer, consumer: Consumer, topic: str, broker_pid: int | None

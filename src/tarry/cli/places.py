@@ -41,8 +41,9 @@ class Place(NamedTuple):
     number: int = 0
 
     def offset(self, begin: int, end: int, found: int) -> int:
-        """Which offset that is in a partition from `begin` to `end`, in which the first record
-        of its time is at `found` (-1: none is that young, and what comes next is)."""
+        """Return the offset of this place in a partition from `begin` to `end`, in which the first
+        record of its time is at `found` (-1: none is that young, and what comes next is).
+        """
         if self.kind == BEGINNING:
             return begin
         if self.kind == END:
@@ -56,7 +57,7 @@ class Place(NamedTuple):
 
 
 def parse_place(text: str, now_wall_ms: int) -> Place:
-    """One place: a word, an offset, a count from the end, or `s@TIME`."""
+    """Parse one place: a word, an offset, a count from the end, or `s@TIME`."""
     if text in ("beginning", "earliest", "start"):
         return Place(BEGINNING)
     if text in ("end", "latest"):
@@ -75,7 +76,7 @@ def parse_place(text: str, now_wall_ms: int) -> Place:
 
 
 def parse_places(text: str, now_wall_ms: int) -> tuple[Place, dict[int, Place]]:
-    """A place for all partitions and those of single ones: `end`, or `0=100,2=-5`."""
+    """Parse a place for all partitions and those of single ones: `end`, or `0=100,2=-5`."""
     if "=" not in text:
         return parse_place(text, now_wall_ms), {}
     single: dict[int, Place] = {}

@@ -71,7 +71,7 @@ BLOCK_MS: Final = 500
 
 
 class _Input(NamedTuple):
-    """How the input is read."""
+    """Input of the command: how it is read."""
 
     whole: bool
     from_json: bool
@@ -246,7 +246,7 @@ def _send(
 
 
 def _patience_seconds(timeout: float, producer: Producer) -> float:
-    """Who did not say how long to wait wants a broker that restarts to be waited for."""
+    """Return how long to wait: without a word about it, for a broker that restarts."""
     source = click.get_current_context().get_parameter_source("timeout")
     if source is ParameterSource.DEFAULT:
         return producer.settings.delivery_timeout_ms / 1000
@@ -263,7 +263,7 @@ def _size_of(sources: list[Source]) -> int:
 
 
 def _input(options: dict[str, Any], *, tee: bool) -> _Input:
-    """How the input is read; options that cannot go together are wrong usage."""
+    """Return how the input is read; options that cannot go together are wrong usage."""
     delimiter = options["delimiter"]
     context = click.get_current_context()
     is_typed = context.get_parameter_source("delimiter") is not ParameterSource.DEFAULT

@@ -117,7 +117,7 @@ def show_command(*, name: str | None, as_json: bool) -> None:
 
 
 def _used(chosen: str | None) -> str | None:
-    """The environment's profile, or else the one that the file chooses."""
+    """Return the environment's profile, or else the one that the file chooses."""
     import os
 
     return os.environ.get("TARRY_PROFILE") or chosen

@@ -72,7 +72,7 @@ def configuration_path(environment: Mapping[str, str] = os.environ) -> Path:
 
 
 def load(path: Path) -> Configuration | None:
-    """The configuration in a file; None if there is no file.  Raises BadConfiguration."""
+    """Load the configuration in a file; None if there is no file.  Raises BadConfiguration."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -163,7 +163,9 @@ class _Reader:
         return BadConfiguration(f"{self._path}{place}: {key}: {sentence}")
 
     def _line_of(self, table: str, key: str) -> int:
-        """The line of a key below the header of its table; 0 if it is written in another way."""
+        """Return the line of a key below the header of its table; 0 if it is written in another
+        way.
+        """
         current = ""
         name = re.escape(key)
         wanted = re.compile(rf"\s*[\"']?{name}[\"']?\s*[=.]")
@@ -185,7 +187,7 @@ def _names(profiles: Mapping[str, Profile]) -> str:
 
 
 def find(name: str | None) -> Profile | None:
-    """The profile of this name, or the one that the file chooses.  Raises BadConfiguration."""
+    """Find the profile of this name, or the one that the file chooses.  Raises BadConfiguration."""
     path = configuration_path()
     found = load(path)
     if found is None:

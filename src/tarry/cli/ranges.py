@@ -15,7 +15,7 @@ DOTS = ".."
 
 
 class Range(NamedTuple):
-    """From where and up to where; None: up to the end."""
+    """Range from where and up to where; None: up to the end."""
 
     start: Place
     end: Place | None = None

@@ -10,7 +10,7 @@ import click
 
 
 class RawText(click.ParamType[str]):
-    """For options whose text is sent or compared as bytes; names are click's own text."""
+    """Text of options that is sent or compared as bytes; names are click's own text."""
 
     name = "TEXT"
 

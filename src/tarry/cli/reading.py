@@ -1,4 +1,4 @@
-"""What `tarry consume` does: from where to where it reads, and what it prints."""
+"""Reading for `tarry consume`: from where to where, and what it prints."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class NotThere(TarryError):
 
 
 class Limits(NamedTuple):
-    """Where reading ends; `follow` means: not at the end of the partitions."""
+    """Limits of a reading; `follow` means: do not end at the end of the partitions."""
 
     count_max: int | None = None
     until_ms: int | None = None
@@ -43,7 +43,7 @@ class Limits(NamedTuple):
 
 
 class Output(NamedTuple):
-    """Where records go, as what, and which of them."""
+    """Output of records: where they go, as what, and which of them."""
 
     stream: IO[bytes]
     renderer: Renderer | PlainRenderer
@@ -53,7 +53,7 @@ class Output(NamedTuple):
 
 
 class Reading:
-    """One run of `consume` over the partitions of some topics."""
+    """Run of `consume` over the partitions of some topics."""
 
     def __init__(
         self, consumer: Consumer, topics: list[str], output: Output, timeout: float
@@ -77,7 +77,7 @@ class Reading:
     # --- From where
 
     def choose(self, partitions: list[int] | None) -> None:
-        """The partitions to read; all of them if none are named."""
+        """Choose the partitions to read; all of them if none are named."""
         for topic in self.topics:
             known = self.consumer.partitions_of(topic, self.timeout)
             for partition in partitions or ():
@@ -155,7 +155,7 @@ class Reading:
             self._progress.show(self.seen, self.printed, self._share)
 
     def _share(self) -> float | None:
-        """How much of what is to be read was read; None if there is no end."""
+        """Return the share of what is to be read that was read; None if there is no end."""
         if len(self._bounds) < len(self.places):
             return None
         whole = sum(max(self._bounds[place] - self._begins[place], 0) for place in self.places)
@@ -259,7 +259,9 @@ class Chosen(NamedTuple):
 def chosen_records(
     records: list[Record], bound: int | None, count_max: int | None, search: Search | None
 ) -> Chosen:
-    """Those below the offset `bound` in which the search finds something, and so many of them."""
+    """Choose records below the offset `bound` in which the search finds something, so many at
+    most.
+    """
     if bound is not None and records[-1].offset >= bound:
         records = [record for record in records if record.offset < bound]
     if not records or count_max == 0:

@@ -15,7 +15,7 @@ NEWLINE: Final = b"\n"
 
 
 def _lines(source: Source, delimiter: bytes, look: Look) -> Iterator[tuple[int, bytes]]:
-    """Each line with its number, from 1 on."""
+    """Yield each line with its number, from 1 on."""
     number = 0
     for lines in read_pieces(source.open(), delimiter, look):
         for line in lines:

@@ -72,7 +72,7 @@ class Header(NamedTuple):
 
     @property
     def is_of_records(self) -> bool:
-        """There is a column for the value; otherwise each row becomes an object of JSON."""
+        """True if there is a column for the value; otherwise each row becomes an object of JSON."""
         return "value" in self.names
 
 
@@ -110,7 +110,7 @@ class _Lines:
 
 
 def header_of(row: list[str], where: str, key_column: str | None) -> Header:
-    """The header row; refuses what would be taken for something else than it is."""
+    """Read the header row; refuses what would be taken for something else than it is."""
     # Excel writes a byte order mark.
     names = [_utf8(name, where) for name in row]
     names[0] = names[0].removeprefix("\ufeff")

@@ -55,7 +55,7 @@ def objects_of(lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]
 
 
 def record_of_json(text: bytes, where: str) -> InputRecord:
-    """An object as a record, with its place; `where` names the line in what is raised."""
+    """Read an object as a record, with its place; `where` names the line in what is raised."""
     try:
         return _record(_object(text))
     except ValueError as error:

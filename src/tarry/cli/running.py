@@ -1,4 +1,4 @@
-"""How commands of the client end: in a sentence, and quietly when nobody listens any more.
+"""Ends of commands of the client: in a sentence, and quietly when nobody listens any more.
 
 Exit codes: 0 done, 1 the cluster or the data said no, 2 wrong usage, 130 interrupted, 143
 terminated.
@@ -100,7 +100,9 @@ class Terminated(KeyboardInterrupt):
 
 @contextmanager
 def orderly_sigterm() -> Iterator[None]:
-    """Within it SIGTERM is Ctrl-C, for what must not just vanish; a second one ends it at once."""
+    """Take SIGTERM for Ctrl-C inside, for what must not just vanish; a second one ends it at
+    once.
+    """
     if signal.getsignal(signal.SIGTERM) is not signal.SIG_DFL:
         # Ignored by whoever started us, or ours already.
         yield
@@ -178,7 +180,7 @@ _profile_option = click.option(
 
 
 def bootstrap_option(command: Command) -> Command:
-    """Which cluster: by its addresses, or by a profile."""
+    """Add the options that name the cluster by its addresses, or by a profile."""
     return _address_option(_profile_option(command))
 
 
@@ -221,7 +223,9 @@ class Cluster:
 
 
 def cluster_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Which cluster, with which settings, for how long: the command gets one `cluster`."""
+    """Add the options of a cluster, its settings and the patience; the command gets one
+    `cluster`.
+    """
 
     @bootstrap_option
     @settings_option

@@ -26,7 +26,7 @@ class Search:
         return [one for one in (self._anywhere, self._key) if one is not None]
 
     def found(self, records: list[Record]) -> list[Record]:
-        """Those of the records that match; null has nothing to be found in."""
+        """Find the records that match; null has nothing to be found in."""
         return [record for record in records if self._matches(record)]
 
     def _matches(self, record: Record) -> bool:

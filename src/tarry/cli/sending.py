@@ -1,4 +1,4 @@
-"""What `tarry produce` does with its input, and its report."""
+"""Sending for `tarry produce`: what it does with its input, and its report."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ PROGRESS_SECONDS: Final = 1.0
 
 
 class SendingFailed(TarryError):
-    """Not everything was sent; says how much was."""
+    """Failure to send everything; says how much was sent."""
 
 
 class Target(NamedTuple):
-    """Where records go, and how their keys and values are packed."""
+    """Target of records, and how their keys and values are packed."""
 
     topic: str
     partition: int | None = None
@@ -45,7 +45,7 @@ class Target(NamedTuple):
     timestamp: int | None = None
 
     def packed(self, record: InputRecord, where: str) -> InputRecord:
-        """The record with key and value as bytes of their forms."""
+        """Pack key and value of the record as bytes of their forms."""
         return record._replace(
             key=_packed("key", self.key_form, record.key, where),
             value=_packed("value", self.value_form, record.value, where),
@@ -289,7 +289,7 @@ def send_pieces(sending: Sending, sources: list[Source], shape: Shape) -> None:
 
 
 def send_whole(sending: Sending, sources: list[Source], shape: Shape) -> None:
-    """Each file as one record."""
+    """Send each file as one record."""
     for source in sources:
         if sending.is_full:
             return

@@ -96,7 +96,7 @@ def load_settings(
     assignments: Sequence[str],
     defaults: Sequence[str] = (),
 ) -> Settings:
-    """The settings of all sources; later ones win, over `defaults` any."""
+    """Load the settings of all sources; later ones win, over `defaults` any."""
     given = SettingTexts()
     given.add_assignments(defaults)
     if config_path is not None:
@@ -107,7 +107,9 @@ def load_settings(
 
 
 def announce(settings: Settings, *, with_hints: bool) -> None:
-    """Where it is and what to try, each command on a line that can be pasted as it is."""
+    """Announce where the broker is and what to try, each command on a line that can be pasted as it
+    is.
+    """
     told = settings.open_listeners[0]
     address = host_and_port(told.advertised_host, told.advertised_port)
     server = "" if address == DEFAULT_ADDRESS else f" -b {address}"
@@ -130,7 +132,7 @@ def announce(settings: Settings, *, with_hints: bool) -> None:
 
 
 def _told(listener: Listener) -> str:
-    """An opened address, and the one that its clients are told where that is another."""
+    """Describe an opened address, and the one that its clients are told where that is another."""
     opened = host_and_port(listener.host, listener.port)
     advertised = host_and_port(listener.advertised_host, listener.advertised_port)
     line = f"{listener.name}://{opened}"

@@ -29,7 +29,7 @@ class StatusLine:
 
     @property
     def is_live(self) -> bool:
-        """Whether anybody sees it."""
+        """True if a person sees it."""
         return sys.stderr.isatty()
 
     def show(self, text: str) -> None:

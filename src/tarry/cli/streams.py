@@ -61,7 +61,7 @@ class _ClosedOutput(io.RawIOBase):
 
 
 def forget_stdout() -> None:
-    """Nobody reads it any more; the interpreter must not try to flush it at its end."""
+    """Forget stdout, which nobody reads any more; the interpreter must not flush it at its end."""
     try:
         handle = sys.stdout.fileno()
     except (OSError, ValueError):

@@ -45,7 +45,7 @@ def _print_blocks(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 
 
 def room_columns() -> int | None:
-    """How wide a line may be; None: as wide as it likes, since no terminal shows it."""
+    """Return how wide a line may be, in columns; None where no terminal shows it."""
     if not sys.stdout.isatty():
         return None
     import shutil
@@ -77,24 +77,24 @@ class SizeCell(str):
 
 
 def has_colours() -> bool:
-    """Whether stdout is a terminal whose user has not asked for no colours."""
+    """Return true if stdout is a terminal whose user has not asked for no colours."""
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return sys.stdout.isatty()
 
 
 def strong(text: str) -> str:
-    """For titles."""
+    """Show text as a title."""
     return click.style(text, bold=True) if has_colours() else text
 
 
 def good(text: str) -> str:
-    """For what is as it should be."""
+    """Show text as what is in order."""
     return click.style(text, fg="green") if has_colours() else text
 
 
 def bad(text: str) -> str:
-    """For what somebody has to look at."""
+    """Show text as what a person has to look at."""
     return click.style(text, fg="red", bold=True) if has_colours() else text
 
 
@@ -110,7 +110,7 @@ def print_json(value: object) -> None:
 
 
 def print_json_line(value: object) -> None:
-    """One of many, each on a line of its own."""
+    """Print one of many objects, each on a line of its own."""
     import msgspec
 
     click.echo(msgspec.json.encode(value).decode())

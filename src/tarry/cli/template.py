@@ -44,7 +44,7 @@ class Template:
         self._pattern = re.compile(b"".join(pattern), re.DOTALL)
 
     def record_of(self, line: bytes, where: str) -> InputRecord:
-        """The record in a line; BadInput if the line has another form."""
+        """Read the record in a line; BadInput if the line has another form."""
         found = self._pattern.fullmatch(line)
         if found is None:
             raise BadInput(f"{where}: the line does not have the form {self.text!r}")

@@ -52,7 +52,7 @@ class Times(click.ParamType[list[int]]):
 
 
 def _range(part: str) -> range:
-    """The times that a part of an option names."""
+    """Return the times that a part of an option names."""
     span, slash, step = part.partition("/")
     first, dots, last = span.partition("..")
     if slash and (not dots or int(step) < 1):

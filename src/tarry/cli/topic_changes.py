@@ -241,7 +241,7 @@ def delete_records_command(
 
 
 def _indexes(topic: Topic, only: list[int] | None, single: dict[int, Place]) -> list[int]:
-    """The partitions that were named in one way or the other, else all."""
+    """Return the partitions that were named in one way or the other, else all."""
     for index in [*(only or ()), *single]:
         if index not in topic.partitions:
             last = max(topic.partitions)
@@ -250,7 +250,7 @@ def _indexes(topic: Topic, only: list[int] | None, single: dict[int, Place]) -> 
 
 
 class _Deletion:
-    """One run of delete-records: the offsets before, and what came of it."""
+    """Deletion of records: the offsets before, and what came of it."""
 
     def __init__(self, admin: Admin, topic: str, timeout: float) -> None:
         self.admin = admin

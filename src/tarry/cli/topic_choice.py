@@ -1,4 +1,4 @@
-"""Which topics a command is about: names, patterns, or all of them.
+"""Topics that a command is about: by names, patterns, or all of them.
 
 A text with one of `*?[` is a pattern of a shell (`orders-*`), one that begins with `^` a regular
 expression (`^orders-[0-9]+$`); neither can be the name of a topic.
@@ -35,7 +35,7 @@ def matcher(text: str) -> Callable[[str], bool]:
 
 
 def regex_of(texts: Sequence[str]) -> re.Pattern[str]:
-    """One regular expression that finds all names that one of these names and patterns means."""
+    """Make one regular expression that finds all names that these names and patterns mean."""
     parts: list[str] = []
     for text in texts:
         part = text
@@ -61,9 +61,10 @@ def check_patterns(texts: Iterable[str]) -> None:
 def chosen_topics(
     topics: Sequence[Topic], texts: Sequence[str], *, internal: bool
 ) -> tuple[list[Topic], list[str]]:
-    """The topics that were asked for, each once, in the order of the texts, and a sentence for
-    each text that is about none.  Without texts: all.  The broker's own topics are found by
-    their names, or when `internal` says so."""
+    """Return the topics that were asked for, each once, in the order of the texts, and a sentence
+    for each text that is about none.  Without texts: all.  The broker's own topics are found by
+    their names, or when `internal` says so.
+    """
     shown = [one for one in topics if internal or not one.is_internal]
     if not texts:
         return shown, []
@@ -102,8 +103,9 @@ def guard_internal(
 
 
 def explained(admin: Admin, error: ClientError, name: str, timeout: float) -> ClientError:
-    """The error of a request about a topic; one that is not there with the name that was
-    probably meant."""
+    """Explain the error of a request about a topic; one that is not there gets the name that was
+    probably meant.
+    """
     from tarry.base.errors import UNKNOWN_TOPIC_OR_PARTITION
     from tarry.client.errors import BrokerError, UnknownTopic
 

@@ -1,4 +1,4 @@
-"""What `tarry topics describe` shows of one topic."""
+"""Descriptions of topics for `tarry topics describe`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tarry.client.sync.admin import Admin
 
 
 class TopicDescription:
-    """One topic with the sizes of its partitions and its settings."""
+    """Topic with the sizes of its partitions and its settings."""
 
     def __init__(
         self, topic: Topic, configs: list[ConfigEntry], sizes: TopicSizes | None = None
@@ -105,7 +105,7 @@ class TopicDescription:
 def describe_topics(
     admin: Admin, topics: Sequence[Topic], timeout: float
 ) -> list[TopicDescription]:
-    """The topics with their sizes and settings."""
+    """Describe the topics with their sizes and settings."""
     sizes = sizes_of(admin, topics, timeout)
     return [
         TopicDescription(topic, admin.describe_topic_configs(topic.name, timeout), sizes)
@@ -120,7 +120,7 @@ def _told(number: int | None, layout: str, text: Callable[[int], str] | None = N
 
 
 def id_text(topic_id: bytes) -> str:
-    """As Kafka's tools print it: 22 characters of base64url."""
+    """Write an id as Kafka's tools print it: 22 characters of base64url."""
     return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 

@@ -137,7 +137,7 @@ def _print(
 
 
 def time_text(timestamp_ms: int) -> str:
-    """A time as ISO 8601 in the user's zone, to the millisecond; `-` for none."""
+    """Write a time as ISO 8601 in the user's zone, to the millisecond; `-` for none."""
     from datetime import datetime
 
     if timestamp_ms < 0:

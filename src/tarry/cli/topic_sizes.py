@@ -1,4 +1,4 @@
-"""How much topics hold: bytes as the brokers' log directories tell, records as offsets tell."""
+"""Sizes of topics: bytes as the brokers' log directories tell, records as offsets tell."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class TopicSizes:
         return self.ends[at] - self.begins[at]
 
     def topic_records(self, topic: Topic) -> int | None:
-        """The sum over its partitions; None if one of them is not known."""
+        """Sum the records over the topic's partitions; None if one of them is not known."""
         return _sum([self.records((topic.name, index)) for index in topic.partitions])
 
     def topic_bytes(self, topic: Topic) -> int | None:
@@ -56,7 +56,7 @@ def sizes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> TopicSize
 
 
 def _bytes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> dict[At, int]:
-    """Of each partition its leader's replica, or the largest of those that are told of."""
+    """Return the bytes of each partition: its leader's replica, or the largest one told of."""
     wanted = {topic.name: list(topic.partitions) for topic in topics}
     if not wanted:
         return {}

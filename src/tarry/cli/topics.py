@@ -153,7 +153,7 @@ def _print_list(topics: list[Topic], sizes: TopicSizes) -> None:
 
 
 def fail_for_missing(missing: list[str]) -> None:
-    """A sentence for each name that is about nothing, after the others were shown."""
+    """Fail with a sentence for each name that is about nothing, after the others were shown."""
     for sentence in missing:
         click.echo(f"tarry: {sentence}", err=True)
     if missing:
@@ -364,7 +364,7 @@ def delete_command(
 
 
 def _with_sizes(admin: Admin, topics: list[Topic], timeout: float) -> str:
-    """The question whether to delete these topics, with what would be lost."""
+    """Ask whether to delete these topics, with what would be lost."""
     from tarry.cli.topic_sizes import sizes_of
 
     sizes = sizes_of(admin, topics, timeout)

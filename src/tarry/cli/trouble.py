@@ -12,7 +12,9 @@ class Trouble:
         self._is_told = False
 
     def look(self, trouble: str) -> None:
-        """One line when the cluster goes away, and none until it was back; "" is no trouble."""
+        """Print one line when the cluster goes away, and none until it was back; "" is no
+        trouble.
+        """
         if trouble and not self._is_told:
             click.echo(f"tarry: waiting: {trouble}", err=True)
         self._is_told = bool(trouble)

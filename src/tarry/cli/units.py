@@ -73,7 +73,7 @@ def parse_size(text: str) -> int:
 
 
 def parse_count(text: str) -> int:
-    """A number of things of `10k`."""
+    """Parse a number of things such as `10k`."""
     return _parse(text, COUNTS, f"invalid number {text!r}: write {COUNTS_TEXT}")
 
 
@@ -95,8 +95,9 @@ def _parse(text: str, units: dict[str, int], refusal: str) -> int:
 
 
 def whole_number(text: str, largest: int) -> int | None:
-    """The number that `text` writes with the digits 0 to 9; None if it is none, or above
-    `largest`."""
+    """Return the number that `text` writes with the digits 0 to 9; None if none, or above
+    `largest`.
+    """
     # Not `isdigit` alone, which takes other scripts' digits and superscripts.
     if not (text.isascii() and text.isdigit()) or len(text) > DIGITS_MAX:
         return None
@@ -105,8 +106,9 @@ def whole_number(text: str, largest: int) -> int | None:
 
 
 def setting_text(key: str, value: str) -> str:
-    """A setting's value as brokers take it: `7d` of `retention.ms` and `1GB` of `segment.bytes`
-    in plain numbers, everything else as it is."""
+    """Write a setting's value as brokers take it: `7d` of `retention.ms` and `1GB` of
+    `segment.bytes` in plain numbers, everything else as it is.
+    """
     try:
         if key.endswith(".ms"):
             return str(parse_time_length_ms(value))

@@ -1,4 +1,4 @@
-"""What is decided about a group: nothing has changed yet.
+"""Decision about a group: what is to happen, before anything has changed.
 
 A `Decision` is carried out in this order: `Groups.take`, then the records of `append` go to the
 log's tail (its answers when they are below the high watermark), then the heartbeats, the join and

@@ -1,4 +1,4 @@
-"""What is asked of a group and what it answers: plain objects, no messages of the wire.
+"""Requests to a group and its answers: plain objects, no messages of the wire.
 
 A ticket is the broker's number for a request that waits for its answer; the core keeps it and
 gives it back in exactly one answer.

@@ -42,7 +42,7 @@ DESCRIBE_TOPIC_PARTITIONS: Final = 75
 
 
 class Api:
-    """One API; `flexible_from` is -1 if no version is flexible."""
+    """Key of an API; `flexible_from` is -1 if no version is flexible."""
 
     def __init__(
         self,

@@ -14,7 +14,7 @@ from tarry.wire.writer import Writer
 def encode_request(
     api_key: int, api_version: int, correlation_id: int, client_id: str | None, message: Message
 ) -> bytes:
-    """One request with its length.  Its records must be in memory, not regions of files."""
+    """Encode one request with its length.  Its records must be in memory, not regions of files."""
     writer = Writer()
     writer.i32(0)
     RequestHeader(api_key, api_version, correlation_id, client_id).encode(writer)
@@ -26,7 +26,7 @@ def encode_request(
 def encode_response(
     api_key: int, api_version: int, correlation_id: int, message: Message
 ) -> list[Chunk]:
-    """One response; its first chunk begins with the length of all of them."""
+    """Encode one response; its first chunk begins with the length of all of them."""
     writer = Writer()
     writer.i32(0)
     encode_response_header(writer, api_key, api_version, correlation_id)

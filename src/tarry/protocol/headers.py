@@ -16,7 +16,7 @@ from tarry.wire.writer import Writer
 
 
 class RequestHeader:
-    """Who asks what: `client_id` is None if the client gave none."""
+    """Header of a request: `client_id` is None if the client gave none."""
 
     def __init__(
         self, api_key: int, api_version: int, correlation_id: int, client_id: str | None = None
@@ -36,7 +36,7 @@ class RequestHeader:
 
 
 def has_flexible_header(api_key: int, api_version: int) -> bool:
-    """Whether a request's header ends with tagged fields.
+    """Return true if a request's header ends with tagged fields.
 
     False for a key that we do not know: its header cannot be told, and nobody goes on to read the
     message behind it.  Versions beyond those we know stay flexible.

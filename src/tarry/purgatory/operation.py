@@ -23,7 +23,7 @@ class PurgatoryShutDown(RuntimeError):
 
 
 class Keeper:
-    """Who an operation was handed to: every completion of it goes that way, to happen once."""
+    """Keeper that an operation was handed to: all its completions go that way, to happen once."""
 
     __slots__ = ()
 
@@ -32,7 +32,7 @@ class Keeper:
         raise NotImplementedError
 
     def expire(self, operation: DelayedOperation) -> None:
-        """The deadline has come: the condition is tried once more, then it has expired."""
+        """Expire an operation whose deadline has come: its condition is tried once more before."""
         raise NotImplementedError
 
 
@@ -191,7 +191,7 @@ def why_not_cancelled() -> ValueError:
 
 
 def why_not_taken(operation: DelayedOperation) -> ValueError:
-    """The error for what cannot wait: an operation that waits or waited, or no keys."""
+    """Make the error for what cannot wait: an operation that waits or waited, or no keys."""
     if operation._keeper is not None:
         return ValueError(
             "an operation waits once, and this one was handed to a purgatory before; make a new one"
@@ -207,14 +207,14 @@ def why_not_taken(operation: DelayedOperation) -> ValueError:
 
 
 def key_list_of(keys: Sequence[Hashable]) -> list[Hashable]:
-    """The keys as a list; refuses a string, which would be watched letter by letter."""
+    """Return the keys as a list; refuses a string, which would be watched letter by letter."""
     if isinstance(keys, str | bytes):
         raise TypeError(f"keys is a list of keys, not a string: [{keys!r}]")
     return list(keys)
 
 
 def not_completed() -> RuntimeError:
-    """The error for a condition that says what is not so."""
+    """Make the error for a condition that says what is not so."""
     return RuntimeError(
         "try_complete answered True for an operation that is not completed; end it with "
         "`return self.force_complete()`"
@@ -222,7 +222,7 @@ def not_completed() -> RuntimeError:
 
 
 def unhashable(key: object, cause: TypeError) -> TypeError:
-    """The error for a key that cannot be looked up."""
+    """Make the error for a key that cannot be looked up."""
     error = TypeError(
         f"{key!r} cannot be hashed; a key is a plain value such as a str, an int or a tuple of them"
     )
@@ -231,7 +231,7 @@ def unhashable(key: object, cause: TypeError) -> TypeError:
 
 
 def shut_down(name: str) -> PurgatoryShutDown:
-    """The error for an operation that comes too late."""
+    """Make the error for an operation that comes too late."""
     return PurgatoryShutDown(
         f"purgatory {name} was shut down and takes no operation any more; complete the operation "
         "by force_complete() or make a new purgatory"

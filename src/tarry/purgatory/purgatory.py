@@ -50,7 +50,8 @@ class OperationWatchers(Watchers):
 
 
 class Purgatory(Keeper):
-    """One kind of operation.  `name` is for logs and counters; the wheel may be shared.
+    """Purgatory of one kind of operation.  `name` is for logs and counters; the wheel may be
+    shared.
 
     `watched` counts watchers, one for each key of an operation, `delayed` the operations that
     wait; `completed_total` counts every operation that waited here and has completed,
@@ -264,7 +265,7 @@ class Purgatory(Keeper):
         return pending
 
     def complete(self, operation: DelayedOperation) -> bool:
-        """What `force_complete` of an operation does that was handed to this purgatory."""
+        """Complete an operation that was handed to this purgatory, for its `force_complete`."""
         if operation.is_completed:
             return False
         operation.is_completed = True
@@ -281,7 +282,7 @@ class Purgatory(Keeper):
         return True
 
     def expire(self, operation: DelayedOperation) -> None:
-        """What the deadline of an operation does; nothing if it does not wait any more."""
+        """Expire an operation at its deadline; nothing if it does not wait any more."""
         if not operation._is_waiting:
             return
         try:

@@ -59,7 +59,7 @@ FOR_EVER: Final = -(1 << 60)
 
 
 class ThreadedPurgatory(WatchTable):
-    """One kind of operation, in any number of threads.  `name` is for logs and errors.
+    """Purgatory of one kind of operation, in any number of threads.  `name` is for logs and errors.
 
     Deadlines are on the clock of the timer, which may be shared and is not shut down here: end
     the purgatory first, then the timer.  `watched` counts watchers, one for each key of an
@@ -303,7 +303,7 @@ class ThreadedPurgatory(WatchTable):
         return self._run_turn(watch, operation, TRY)
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
-        """The deadline has come: expire it, or leave that to who is trying."""
+        """Expire an operation whose deadline has come, or leave that to a thread that tries."""
         self._check_caller()
         ident = get_ident()
         with self._lock:
@@ -402,7 +402,7 @@ class ThreadedPurgatory(WatchTable):
             self._end_expired(watch, operation)
 
     def _end_expired(self, watch: Watch, operation: DelayedOperation) -> None:
-        """It has expired, unless it has ended already."""
+        """End an operation that has expired, unless it has ended already."""
         is_expired = False
         try:
             with self._lock:
@@ -423,7 +423,7 @@ class ThreadedPurgatory(WatchTable):
                 operation.on_expiration()
 
     def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
-        """What `force_complete` of an operation does that was handed to this purgatory."""
+        """Complete an operation that was handed to this purgatory, for its `force_complete`."""
         self._check_caller()
         ident = get_ident()
         is_mine = False
@@ -453,7 +453,7 @@ class ThreadedPurgatory(WatchTable):
     # -- watchers -------------------------------------------------------------------------------
 
     def _drop(self, watch: Watch) -> None:
-        """What could not be handed in does not wait."""
+        """Drop an operation that could not be handed in: it does not wait."""
         with self._lock:
             if watch.operation is None:
                 return
@@ -481,7 +481,7 @@ def step_back() -> None:
 
 
 def another_step(steps: int) -> int:
-    """One step more, or none after a step back."""
+    """Count one step more, or none after a step back."""
     if steps < PART_MAX:
         return steps + 1
     step_back()

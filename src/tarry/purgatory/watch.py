@@ -32,7 +32,8 @@ PART_MAX: Final = 1000
 
 
 class Watch(Keeper):
-    """What stands for an operation under its keys, and knows whose turn it is to run its code.
+    """Watch that stands for an operation under its keys, and knows whose turn it is to run its
+    code.
 
     `operation` is set while that waits.  Guarded by the lock of the purgatory; the one thread
     that has the turn may look at `trier` without, because nobody else ends its turn.
@@ -71,7 +72,9 @@ class Watch(Keeper):
         self.is_revoked = False
 
     def is_waiting(self) -> bool:
-        """Whether the operation waits.  A call: what another thread changes is looked up anew."""
+        """Return true if the operation waits.  A call: what another thread changes is looked up
+        anew.
+        """
         return self.operation is not None
 
     def next_work(self, repeats: int) -> int:
@@ -149,11 +152,11 @@ class WatchTable:
         return f"<{type(self).__name__} {self.name!r}, {state}>"
 
     def _complete(self, watch: Watch, operation: DelayedOperation) -> bool:
-        """What `force_complete` of an operation does that was handed to this purgatory."""
+        """Complete an operation that was handed to this purgatory, for its `force_complete`."""
         raise NotImplementedError
 
     def _expire(self, watch: Watch, operation: DelayedOperation) -> None:
-        """The deadline has come: expire it, or leave that to who is trying."""
+        """Expire an operation whose deadline has come, or leave that to a thread that tries."""
         raise NotImplementedError
 
     def _check_caller(self) -> None:
@@ -208,7 +211,7 @@ class WatchTable:
         watch.key_count = 0
 
     def _revoke(self, watch: Watch, ident: int) -> None:
-        """It waits no more, and a try under way in another thread completes it no more."""
+        """Revoke the wait: a try under way in another thread completes the operation no more."""
         watch.is_revoked = watch.trier not in (NOBODY, ident)
         self._leave(watch)
 
@@ -241,7 +244,7 @@ class WatchTable:
         found: dict[Watch, DelayedOperation],
         revoker: int,
     ) -> None:
-        """What waits in a part of a list, and not any more if this thread is to revoke it."""
+        """Gather what waits in a part of a list, and revoke it if this thread is to do so."""
         with self._lock:
             for watch in items[number : number + PART_MAX]:
                 operation = None if watch is None else watch.operation

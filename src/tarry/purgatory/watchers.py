@@ -34,7 +34,7 @@ class Watchers:
         return len(self.items) - self.head
 
     def pending_of(self, items: list[Any]) -> list[Any]:
-        """Those that still wait, in a new list."""
+        """Return those that still wait, in a new list."""
         raise NotImplementedError
 
     def sweep(self, end: int) -> int:
@@ -88,12 +88,12 @@ class Sweep:
         self.number = 0
 
     def add(self, watchers: Watchers) -> None:
-        """To be walked, by a walk under way too."""
+        """Add a watch, to be walked by a walk under way too."""
         watchers.place = len(self.lists)
         self.lists.append(watchers)
 
     def remove(self, watchers: Watchers) -> None:
-        """Not to be walked any more; nothing if it is not here."""
+        """Remove a watch, not to be walked any more; nothing if it is not here."""
         lists = self.lists
         place = watchers.place
         watchers.place = NOWHERE
@@ -113,7 +113,7 @@ class Sweep:
             last.place = place
 
     def next(self) -> Watchers | None:
-        """The next list, or None at the end of the walk."""
+        """Return the next list, or None at the end of the walk."""
         if self.number >= len(self.lists):
             self.number = 0
             return None

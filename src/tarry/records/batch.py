@@ -126,7 +126,7 @@ class BatchHeader:
 
 
 def decode_batch_header(data: bytes, position: i64) -> BatchHeader:
-    """The header at `position`; whether the whole batch is there is the caller's question."""
+    """Decode the header at `position`; the caller asks whether the whole batch is there."""
     size: i64 = len(data)
     if position < 0 or size - position < HEADER_SIZE:
         raise CorruptData(f"{size - position} bytes at {position} are no batch header")
@@ -137,7 +137,7 @@ def decode_batch_header(data: bytes, position: i64) -> BatchHeader:
 
 
 def has_valid_crc(data: bytes, position: i64, header: BatchHeader) -> bool:
-    """Whether the bytes from the attributes on are those that the CRC was made of."""
+    """Return true if the bytes from the attributes on are those that the CRC was made of."""
     start = position + ATTRIBUTES
     end = position + header.size
     if header.size <= _COPY_BYTES_MAX:
@@ -148,7 +148,7 @@ def has_valid_crc(data: bytes, position: i64, header: BatchHeader) -> bool:
 
 
 def batches_in(window: Window) -> list[Window]:
-    """One window for each whole batch; what a fetch cut off at the end is left out."""
+    """Return one window for each whole batch, without what a fetch cut off at the end."""
     batches: list[Window] = []
     position: i64 = window.start
     end: i64 = window.end
@@ -164,7 +164,7 @@ def batches_in(window: Window) -> list[Window]:
 
 
 class BatchCheck:
-    """What was found about a produced batch.
+    """Finding of a check of a produced batch.
 
     `window` is what to append: the batch as sent, or with its largest timestamp put right.
     `header` is there whenever the window held one.  `walk` is there when the records were looked
@@ -188,7 +188,7 @@ class BatchCheck:
 
 
 def check_batch(window: Window) -> BatchCheck:
-    """What must hold of a client's batch for every topic, in Kafka's order and codes.
+    """Check what must hold of a client's batch for every topic, in Kafka's order and codes.
 
     CORRUPT_MESSAGE makes a client send the same bytes again: only for what a broken transport
     explains.  The rest is INVALID_RECORD, which it gives up at once.
@@ -256,7 +256,7 @@ def take_walk(check: BatchCheck, header: BatchHeader, walk: RecordWalk) -> None:
 
 
 def _is_header_accepted(check: BatchCheck, header: BatchHeader) -> bool:
-    """The fields that the CRC covers, without the records."""
+    """Return true if the fields that the CRC covers can be accepted, without the records."""
     attributes = header.attributes
     if (attributes & CODEC_MASK) > CODEC_LAST:
         check.refuse(INVALID_RECORD, f"there is no codec {attributes & CODEC_MASK}")
@@ -289,12 +289,12 @@ def _is_header_accepted(check: BatchCheck, header: BatchHeader) -> bool:
 
 
 def with_log_append_time(window: Window, header: BatchHeader, now_wall_ms: i64) -> Window:
-    """A copy whose records all have the time of their append; `header` follows."""
+    """Copy a batch so that all its records have the time of their append; `header` follows."""
     return _with_timestamp(window, header, header.attributes | LOG_APPEND_TIME_BIT, now_wall_ms)
 
 
 def with_max_timestamp(window: Window, header: BatchHeader, max_timestamp: i64) -> Window:
-    """A copy whose largest timestamp is the one that the walk found; `header` follows.
+    """Copy a batch so that its largest timestamp is the one that the walk found; `header` follows.
 
     As Kafka does: a client that fills the field wrongly is corrected, not refused.
     """

@@ -110,7 +110,7 @@ class BatchBuilder:
         base_sequence: i64 = NO_SEQUENCE,
         attributes: i64 = 0,
     ) -> bytes:
-        """The batch of all records so far; `attributes` are added to the codec's."""
+        """Build the batch of all records so far; `attributes` are added to the codec's."""
         content = self._records.getvalue()
         if codec != 0:
             content = compress(codec, content)

@@ -22,7 +22,7 @@ from tarry.wire.crc32c import crc32c
 
 
 class RebuiltBatch:
-    """What changes of a batch: `content` is what follows the header, compressed by its codec."""
+    """Rebuilt parts of a batch: `content` is what follows the header, compressed by its codec."""
 
     def __init__(self, header: BatchHeader) -> None:
         self.header = header
@@ -38,7 +38,7 @@ class RebuiltBatch:
         self.base_timestamp = horizon_ms
 
     def encode(self) -> bytes:
-        """The whole batch."""
+        """Encode the whole batch."""
         header = self.header
         covered = BytesWriter()
         write_i16_be(covered, i16(self.attributes))
@@ -61,7 +61,7 @@ class RebuiltBatch:
 
 
 def empty_batch(header: BatchHeader) -> bytes:
-    """The batch without records and without a time, so that no search by time stops at it."""
+    """Make the batch without records and without a time, so that no search by time stops at it."""
     rebuilt = RebuiltBatch(header)
     rebuilt.attributes = header.attributes & ~(CODEC_MASK | DELETE_HORIZON_BIT)
     rebuilt.base_timestamp = NO_TIMESTAMP
@@ -70,5 +70,5 @@ def empty_batch(header: BatchHeader) -> bytes:
 
 
 def has_delete_horizon(header: BatchHeader) -> bool:
-    """Whether the batch says from when on its tombstones may go."""
+    """Return true if the batch says from when on its tombstones may go."""
     return (header.attributes & DELETE_HORIZON_BIT) != 0

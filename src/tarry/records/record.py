@@ -26,7 +26,7 @@ from tarry.wire.reader import MalformedData
 
 
 class Record:
-    """One record; `headers` keep their order and may repeat a key."""
+    """Record of a batch; `headers` keep their order and may repeat a key."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Record:
 
 
 def open_records(data: bytes, position: i64, header: BatchHeader, size_max: i64) -> RecordCursor:
-    """A cursor over the records of the batch at `position`, unfolded if they are compressed."""
+    """Open a cursor over the records of the batch at `position`, unfolded if compressed."""
     start: i64 = position + HEADER_SIZE
     end: i64 = position + header.size
     if end > len(data):
@@ -63,7 +63,7 @@ def open_records(data: bytes, position: i64, header: BatchHeader, size_max: i64)
 
 
 def decode_records(data: bytes, *, size_max: i64, position: i64 = 0) -> list[Record]:
-    """All records of the batch at `position`, with absolute offsets; its CRC must be right."""
+    """Decode all records of the batch at `position`, with absolute offsets; its CRC must hold."""
     header = decode_batch_header(data, position)
     if header.magic != MAGIC_V2:
         raise CorruptData(f"record batches have magic 2, this one has {header.magic}")
@@ -118,7 +118,7 @@ def _bytes_of(cursor: RecordCursor, what: str) -> bytes | None:
 
 
 class RecordTime:
-    """When and where: what a search by time answers."""
+    """Time and offset of a record: the answer of a search by time."""
 
     def __init__(self, timestamp: int, offset: int) -> None:
         self.timestamp = timestamp
@@ -128,7 +128,7 @@ class RecordTime:
 def find_record_from_time(
     data: bytes, position: i64, timestamp: int, offset_min: int, size_max: i64
 ) -> RecordTime | None:
-    """The first record of the batch at `timestamp` or later, and at `offset_min` or later."""
+    """Find the first record of the batch at `timestamp` or later, and at `offset_min` or later."""
     header = decode_batch_header(data, position)
     if header.is_log_append_time:
         last_offset = int(header.base_offset) + int(header.last_offset_delta)
@@ -143,7 +143,7 @@ def find_record_from_time(
 
 
 def find_latest_record(data: bytes, position: i64, size_max: i64) -> RecordTime | None:
-    """The record with the batch's largest timestamp, the first of several."""
+    """Find the record with the batch's largest timestamp, the first of several."""
     header = decode_batch_header(data, position)
     if header.is_log_append_time:
         return RecordTime(header.max_timestamp, header.base_offset)

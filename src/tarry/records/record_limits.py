@@ -1,4 +1,4 @@
-"""What a topic's settings ask of each record: a time within limits, a key for compaction.
+"""Limits that a topic's settings set to each record: a time within limits, a key for compaction.
 
 The walk has noted the extremes, so a good batch costs a few comparisons; only one that fails is
 gone through again to name its records.  A compressed batch is opened if a key is required or times
@@ -57,7 +57,7 @@ def check_record_limits(
 
 
 def walk_compressed(window: Window, header: BatchHeader, size_max: i64) -> RecordWalk:
-    """The walk over unfolded records; `CorruptData` if they cannot be unfolded."""
+    """Walk over unfolded records; `CorruptData` if they cannot be unfolded."""
     content = _content(window, header, size_max)
     return walk_records(content, 0, len(content), header.record_count)
 
@@ -80,7 +80,7 @@ class _RecordErrors:
         self.errors: list[tuple[int, str]] = []
 
     def go_through(self, content: bytes, header: BatchHeader) -> None:
-        """All records of a batch whose walk found no flaw."""
+        """Go through all records of a batch whose walk found no flaw."""
         end: i64 = len(content)
         cursor = RecordCursor(content, 0, end)
         index: i64 = 0

@@ -19,7 +19,7 @@ _DESCRIPTORS_MACOS: Final = 10_240
 
 
 def raise_descriptor_limit() -> int:
-    """The soft limit after raising it as far as the hard one allows."""
+    """Raise the soft limit as far as the hard one allows, and return it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     soft = _finite(soft)
     for wanted in (min(_finite(hard), DESCRIPTORS_WANTED), _DESCRIPTORS_MACOS):
@@ -40,7 +40,7 @@ def raise_descriptor_limit() -> int:
 
 
 def connections_max(descriptors: int) -> int:
-    """How many connections leave enough descriptors for files."""
+    """Return how many connections leave enough descriptors for files."""
     return descriptors - min(descriptors // 4, 65_536) - DESCRIPTORS_MIN // 2
 
 

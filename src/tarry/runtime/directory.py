@@ -51,7 +51,9 @@ def _make(path: str) -> None:
 
 
 def _lock(path: str) -> int:
-    """The descriptor that holds the lock.  The kernel gives it up with the process."""
+    """Lock the directory and return the descriptor.  The kernel gives the lock up with the
+    process.
+    """
     name = os.path.join(path, LOCK_NAME)
     try:
         descriptor = os.open(name, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)

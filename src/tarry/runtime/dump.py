@@ -47,13 +47,14 @@ class Undumpable(TarryError):
 
 
 def is_dumpable(name: str) -> bool:
-    """Whether a file of this name can be shown."""
+    """Return true if a file of this name can be shown."""
     return _SEGMENT_FILE.fullmatch(name) is not None or name in _SMALL_FILES
 
 
 def dump_file(file: OsLogFile, *, records: bool, decode: bool) -> Iterator[Row]:
-    """The rows of a file; its path tells what it is.  A row of the kind `flaw` ends what could
-    be read."""
+    """Yield the rows of a file; its path tells what it is.  A row of the kind `flaw` ends what
+    could be read.
+    """
     name = os.path.basename(file.path)
     topic = os.path.basename(os.path.dirname(os.path.abspath(file.path))).rpartition("-")[0]
     match = _SEGMENT_FILE.fullmatch(name)

@@ -210,8 +210,9 @@ class OsDisk:
 
 
 class ReadOnlyDisk(OsDisk):
-    """The same for a directory that is only looked at: files are opened for reading, and every
-    change is a mistake of ours."""
+    """Disk whose directory is only looked at: files are opened for reading, and a change is a
+    mistake of ours.
+    """
 
     def __init__(self, root: str) -> None:
         self._root = root

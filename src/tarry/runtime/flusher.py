@@ -66,7 +66,7 @@ def flush_descriptor(descriptor: int) -> None:
 
 
 class _Flush:
-    """One flush under way, in one or more parts."""
+    """Flush that is under way, in one or more parts."""
 
     __slots__ = ("done", "error", "flush_id", "lock", "parts_left")
 
@@ -78,7 +78,7 @@ class _Flush:
         self.lock = threading.Lock()
 
     def end_part(self, error: str) -> None:
-        """A worker has done its part; the last one ends the flush."""
+        """End a worker's part; the last one ends the flush."""
         with self.lock:
             self.error = self.error or error
             self.parts_left -= 1
@@ -119,7 +119,7 @@ class Flusher:
         return self._flush_id
 
     def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
-        """The same, waiting: "" or what went wrong."""
+        """Flush and wait for the end; return "" or what went wrong."""
         every = [*files, *directories]
         if len(every) <= FILES_PER_WORKER_MIN:
             return self._flush_all(every)
@@ -129,7 +129,7 @@ class Flusher:
         return flush.error
 
     def collect(self, events: list[Event]) -> None:
-        """In the loop's thread: what has ended since."""
+        """Collect what has ended since the last call; in the loop's thread."""
         while self._ended:
             flush = self._ended.popleft()
             events.append(flushed(flush.flush_id, flush.error))
@@ -146,7 +146,9 @@ class Flusher:
         self._removals.put(removal)
 
     def renamed(self, old: str, new: str) -> None:
-        """A directory was renamed: what is to be removed from it is not its successor's."""
+        """Note that a directory was renamed: what is to be removed from it is not its
+        successor's.
+        """
         waiting = self._waiting.pop(old, deque())
         for removal in waiting:
             removal.path = f"{new}/{os.path.basename(removal.path)}"

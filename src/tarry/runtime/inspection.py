@@ -45,7 +45,7 @@ _DIGITS: Final = 10
 
 
 class InspectionRefused(TarryError):
-    """There is nothing to inspect, or it must not be now; the text says why and what to do."""
+    """Refusal of an inspection that is impossible now; the text says why and what to do."""
 
 
 class InspectedDirectory:
@@ -122,7 +122,9 @@ def _by_topic(directory: str) -> tuple[str, int]:
 
 
 def _lock(root: str) -> int:
-    """The descriptor that holds a shared lock; -1 where no broker has ever been, as in a copy."""
+    """Take a shared lock and return its descriptor; -1 where no broker has ever been, as in a
+    copy.
+    """
     name = os.path.join(root, LOCK_NAME)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
@@ -208,7 +210,7 @@ def _format_findings(inspected: InspectedDirectory) -> list[Finding]:
 def _recovery_points(
     inspected: InspectedDirectory, verified: Verified
 ) -> dict[str, RecoveryPoint] | None:
-    """The recovery points by directory; None if they are not known."""
+    """Read the recovery points by directory; None if they are not known."""
     disk = inspected.disk
     if not disk.exists(RECOVERY_POINTS_FILE):
         return {} if disk.exists(FORMAT_NAME) else None
@@ -266,7 +268,7 @@ def hold(path: str) -> Hold:
 
 
 def open_file(path: str) -> OsLogFile:
-    """One file by its path, for reading; whether a broker runs is asked of its directory."""
+    """Open one file by its path, for reading; the directory tells if a broker runs."""
     try:
         return OsLogFile(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
     except OSError as error:

@@ -40,7 +40,7 @@ _PEER_GONE: Final = (
 
 
 class AcceptorOwner(Protocol):
-    """What an acceptor tells."""
+    """Owner of an acceptor, which hears of connections."""
 
     def on_accepted(
         self, one: socket.socket, listener: str, host: str, port: int, events: list[Event]
@@ -50,7 +50,7 @@ class AcceptorOwner(Protocol):
 
 
 class Acceptor:
-    """One listening socket, a source of the reactor."""
+    """Acceptor of one listening socket, a source of the reactor."""
 
     def __init__(
         self, listener: str, listening: socket.socket, reactor: Reactor, owner: AcceptorOwner
@@ -85,12 +85,12 @@ class Acceptor:
             self._owner.on_accepted(peer, self.listener, plain_host(address[0]), address[1], events)
 
     def resume(self) -> None:
-        """The pause is over."""
+        """Resume after a pause."""
         self.resume_ms = -1
         self._reactor.change(self.socket.fileno(), READABLE)
 
     def close(self) -> None:
-        """No more connections; those in the backlog are refused."""
+        """Close the socket: no more connections; those in the backlog are refused."""
         if self.socket.fileno() >= 0:
             if self._reactor.has(self.socket.fileno()):
                 self._reactor.remove(self.socket.fileno())
@@ -114,7 +114,7 @@ def plain_host(host: str) -> str:
 
 
 def tune(one: socket.socket, settings: Settings) -> None:
-    """What every connection gets, and a listening socket so that its connections begin so."""
+    """Set the options of a connection; on a listening socket its connections begin with them."""
     one.setblocking(False)
     one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     one.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -125,7 +125,7 @@ def tune(one: socket.socket, settings: Settings) -> None:
 
 
 def bind_listener(listener: Listener, settings: Settings) -> list[socket.socket]:
-    """The sockets of a listener: one, or one an address if its host name has several.
+    """Bind the sockets of a listener: one, or one an address if its host name has several.
 
     Clients that are told "localhost" may try either of its addresses.
     """

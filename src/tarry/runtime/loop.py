@@ -41,14 +41,14 @@ WORKERS_END_S_MAX: Final = 1.0
 
 
 class Turning(Protocol):
-    """What the loop knows of a broker."""
+    """Turning object: what the loop knows of a broker."""
 
     @property
     def is_stopped(self) -> bool: ...
 
     @property
     def stop_reason(self) -> str:
-        """Why it stopped by itself; "" after a clean stop."""
+        """Reason of a stop that the broker chose itself; "" after a clean stop."""
 
     def turn(self, events: list[Event], now_ms: int, now_wall_ms: int) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What the process does about memory by itself: freed blocks are kept, the collector is calmed.
+"""Memory settings of the process: freed blocks are kept, the collector is calmed.
 
 glibc maps blocks above a threshold and unmaps them when they are freed, so each large frame would
 touch new pages: 85 page faults a MiB of produce, where a fault costs more than the copy

@@ -1,4 +1,4 @@
-"""What a connection's peer has not taken yet, and how it is handed to the kernel.
+"""Outbox of a connection: bytes that the peer has not taken yet, and how the kernel gets them.
 
 Bytes go by one gathered `sendmsg`; a region of a file up to 16 KiB is read and gathered with
 them; a larger one goes by `sendfile`, with no copy.  A send takes what the kernel takes and never

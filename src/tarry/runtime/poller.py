@@ -99,7 +99,7 @@ if hasattr(select, "epoll"):
 
 
 def make_poller() -> Poller:
-    """The best that this system has."""
+    """Make the best poller that this system has."""
     if hasattr(select, "epoll"):
         return EpollPoller()
     return SelectorPoller()

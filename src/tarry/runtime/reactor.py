@@ -1,4 +1,6 @@
-"""Which object a ready descriptor belongs to, and the events that they make of it."""
+"""Reactor: which object a ready descriptor belongs to, and the events that the object makes of
+it.
+"""
 
 from __future__ import annotations
 
@@ -39,11 +41,13 @@ class Reactor:
         return descriptor in self._sources
 
     def post(self, event: Event) -> None:
-        """An event found otherwise; the `wait` that is under way, or the next one, returns it."""
+        """Post an event found otherwise; the `wait` that is under way, or the next one, returns
+        it.
+        """
         self._events.append(event)
 
     def wait(self, timeout_ms: int) -> list[Event]:
-        """What happened, after at most `timeout_ms`."""
+        """Wait for events, at most `timeout_ms`."""
         events: list[Event] = []
         if self._events:
             timeout_ms = 0

@@ -1,4 +1,4 @@
-"""Why a broker does not start: a sentence for the user, exit code 3, no traceback."""
+"""Refusal of a start: a sentence for the user, exit code 3, no traceback."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ class StartRefused(TarryError):
 
 
 def reason_of(error: OSError) -> str:
-    """What the system says, without numbers and paths."""
+    """Return what the system says, without numbers and paths."""
     return error.strerror or str(error)

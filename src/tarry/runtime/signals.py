@@ -71,7 +71,9 @@ class Signals:
         return is_due
 
     def restore(self) -> None:
-        """As it was before; after a request to stop, the next signal ends the process."""
+        """Restore the handlers of before; after a request to stop, the next signal ends the
+        process.
+        """
         signal.set_wakeup_fd(self._descriptor_before)
         if not self.is_stop_requested:
             for one, before in self._before.items():
@@ -79,7 +81,7 @@ class Signals:
 
 
 def _has_terminal() -> bool:
-    """Whether this process is controlled by a terminal that is still there."""
+    """Return true if this process is controlled by a terminal that is still there."""
     try:
         os.close(os.open(_TERMINAL, os.O_RDONLY | os.O_NOCTTY | os.O_CLOEXEC | os.O_NONBLOCK))
     except OSError:

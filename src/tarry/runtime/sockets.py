@@ -33,7 +33,7 @@ SWEEP_MS: Final = 100
 
 
 class OsTransport:
-    """All connections of one broker."""
+    """Transport of the operating system: all connections of one broker."""
 
     def __init__(self, reactor: Reactor, settings: Settings, connections_max: int) -> None:
         self._reactor = reactor

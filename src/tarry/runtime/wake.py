@@ -24,7 +24,7 @@ class Wake:
         self._collectors.append(collect)
 
     def wake(self) -> None:
-        """From any thread.  A full pipe wakes as well."""
+        """Wake the loop, from any thread.  A full pipe wakes as well."""
         with contextlib.suppress(BlockingIOError):
             os.write(self.write_descriptor, b"\0")
 

@@ -67,7 +67,7 @@ class LoopEntry(TimerEntry):
         """Told when the timer is closed and the entry will not run."""
 
     def what(self) -> object:
-        """What runs, for reports."""
+        """Return what runs, for reports."""
         return self
 
 
@@ -113,7 +113,7 @@ class ExpiryRounds:
         self.has_dropped = False
 
     def count(self) -> int:
-        """How much is pending, without what was cancelled in other threads until now."""
+        """Count what is pending, less what other threads have cancelled until now."""
         if self._inbox and not self._is_busy and not self._is_elsewhere():
             self._settle()
         return self.pending
@@ -146,7 +146,7 @@ class ExpiryRounds:
             self._settle()
 
     def cancel(self, entry: LoopEntry) -> bool:
-        """The entry shall not run; False: it ran already or was cancelled.  From any thread."""
+        """Cancel the entry, from any thread; return false if it ran already or was cancelled."""
         if entry._state != WAITING:
             entry._state = CANCELLED
             return False
@@ -269,7 +269,7 @@ class ExpiryRounds:
         self._wheel.cancel(entry)
 
     def _put_later(self, entry: LoopEntry, when: float) -> None:
-        """Somebody is busy, and puts the entry at its time when that is done."""
+        """Leave the entry to a busy thread, which puts it at its time when it is done."""
         entry._when = when
         self._inbox.append(entry)
 
@@ -291,7 +291,7 @@ class ExpiryRounds:
             heappush(self._late, (when, number, entry))
 
     def _deadline_ms(self, when: float) -> int:
-        """The first tick that is not before `when`."""
+        """Return the first tick, in ms, that is not before `when`."""
         if not -FAR_SECONDS < when < FAR_SECONDS:
             if when != when:  # noqa: PLR0124, because only NaN differs from itself
                 raise ValueError("the time is NaN, which no clock reaches; give a number")
@@ -303,7 +303,7 @@ class ExpiryRounds:
         return -(-deadline_ms // tick_ms) * tick_ms
 
     def _on_wake(self) -> None:
-        """One part of a round; called by the loop."""
+        """Run one part of a round; the loop calls it."""
         if self.is_closed:
             return
         try:
@@ -419,11 +419,11 @@ class ExpiryRounds:
             )
 
     def _is_elsewhere(self) -> bool:
-        """Whether the loop runs, and not in this thread."""
+        """Return true if the loop runs in another thread."""
         return not self._is_here() and self.loop.is_running()
 
     def _is_here(self) -> bool:
-        """Whether the loop runs in this thread.
+        """Return true if the loop runs in this thread.
 
         asyncio's own loop keeps the thread that runs it; to ask asyncio for the running loop takes
         a system call on Python 3.11, and more time than all the rest of a cancel.
@@ -434,7 +434,9 @@ class ExpiryRounds:
 
 
 def _put_in_order(entries: list[LoopEntry]) -> None:
-    """By `when`, ties by the order in which they were added.  Mostly they lie so already."""
+    """Sort entries by `when`, ties by the order in which they were added.  Most lists are sorted
+    already.
+    """
     when = -inf
     number = -1
     for entry in entries:

@@ -50,7 +50,7 @@ class TimerHandle(LoopEntry):
         self._context: Context | None = context
 
     def cancel(self) -> None:
-        """The call shall not be made.  Lets go of callback, arguments and context.
+        """Cancel the call.  Lets go of callback, arguments and context.
 
         It may come from another thread and in the middle of anything, as a finalizer's does.
         """
@@ -60,15 +60,15 @@ class TimerHandle(LoopEntry):
             self._rounds.cancel(self)
 
     def cancelled(self) -> bool:
-        """Whether `cancel` was called, or the timer closed before the call was made."""
+        """Return true if `cancel` was called, or the timer was closed before the call was made."""
         return self._state == CANCELLED
 
     def when(self) -> float:
-        """The time of the call in seconds, on the clock `loop.time()`."""
+        """Return the time of the call in seconds, on the clock `loop.time()`."""
         return self._when
 
     def get_context(self) -> Context | None:
-        """The context in which the call is made; None when it was made or cancelled."""
+        """Return the context in which the call is made; None when it was made or cancelled."""
         return self._context
 
     def expire(self) -> None:
@@ -124,7 +124,7 @@ class PeriodicHandle(TimerHandle):
 
     @property
     def missed_total(self) -> int:
-        """How many beats passed unrun because the loop was busy."""
+        """Count the beats that passed unrun because the loop was busy."""
         return self._beats.missed_total
 
     def expire(self) -> None:
@@ -148,7 +148,7 @@ class PeriodicHandle(TimerHandle):
                 rounds.add(self, self._beats.deadline_ms / 1e9)
 
     def _tell_missed(self, context: Context, missed: int) -> None:
-        """An error of the one who is told does not cost the beat."""
+        """Tell of missed beats; an error of the listener does not cost the beat."""
         on_missed = self._on_missed
         if on_missed is None:
             return
@@ -189,7 +189,7 @@ class AsyncioTimer:
         self._rounds = ExpiryRounds(loop, tick_ms, wheel_size)
 
     def __len__(self) -> int:
-        """How much is pending: calls, beats, sleepers and time-outs."""
+        """Count what is pending: calls, beats, sleepers and time-outs."""
         return self._rounds.count()
 
     def __enter__(self) -> AsyncioTimer:
@@ -209,7 +209,7 @@ class AsyncioTimer:
         return self._rounds.loop
 
     def is_closed(self) -> bool:
-        """Whether `close` was called."""
+        """Return true if `close` was called."""
         return self._rounds.is_closed
 
     def call_later(
@@ -302,7 +302,7 @@ class AsyncioTimer:
     def wait_for(
         self, awaitable: Awaitable[T], timeout: SupportsFloat | None
     ) -> Coroutine[Any, Any, T]:
-        """The result of `awaitable`, which is cancelled after `timeout` seconds.
+        """Wait for the result of `awaitable`, which is cancelled after `timeout` seconds.
 
         Like `asyncio.wait_for` of Python 3.12 and later: TimeoutError if it took longer, and then
         it has ended; None waits without end.
@@ -326,7 +326,7 @@ def _now_ns(rounds: ExpiryRounds) -> int:
 
 
 def _seconds(number: SupportsFloat) -> float:
-    """A delay or time as float; too large for one is infinitely far."""
+    """Return a delay or a time as float, in seconds; infinity if it is too large for one."""
     if isinstance(number, float):
         return number
     # The look for a protocol takes 3 us, and almost every other number is an int.

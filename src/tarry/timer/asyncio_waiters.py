@@ -1,4 +1,4 @@
-"""What a task waits by on an AsyncioTimer: the end of a sleep, and the deadline of a block.
+"""Waiters of tasks on an AsyncioTimer: the end of a sleep, and the deadline of a block.
 
 A time-out behaves as `asyncio.timeout` does (of Python 3.13 where versions differ): it cancels
 its own task, and the end of the block turns that cancellation, and only that, into TimeoutError;
@@ -65,11 +65,11 @@ class Timeout(LoopEntry):
         self._soon: Handle | None = None
 
     def when(self) -> float | None:
-        """The deadline in seconds on the loop's clock; None: there is none."""
+        """Return the deadline in seconds on the loop's clock, or None if there is none."""
         return self._block_until
 
     def expired(self) -> bool:
-        """Whether the deadline came while the block ran."""
+        """Return true if the deadline came while the block ran."""
         return self._phase == EXPIRING or self._phase == EXPIRED  # noqa: PLR1714, it is compiled
 
     def reschedule(self, when: float | None) -> None:
@@ -128,7 +128,7 @@ class Timeout(LoopEntry):
                 _mark_cause(part)
 
     def expire(self) -> None:
-        """The deadline has come."""
+        """Expire the block: its deadline has come."""
         assert self._phase == ACTIVE
         assert self._task is not None
         self._soon = None
@@ -136,7 +136,9 @@ class Timeout(LoopEntry):
         self._phase = EXPIRING
 
     def _expire_soon(self) -> None:
-        """The deadline had passed when it was set; a close meanwhile may have dropped it."""
+        """Expire the block for a deadline that had passed when it was set; a close may have dropped
+        it.
+        """
         if not self._rounds.has_dropped:
             self.expire()
 

@@ -41,7 +41,7 @@ async def wait_for(rounds: ExpiryRounds, awaitable: Awaitable[T], delay: float |
 
 
 async def _result_now(future: asyncio.Future[T]) -> T:
-    """The result if it is there without any waiting; else the work is cancelled and awaited."""
+    """Return the result if it is there without any waiting; else cancel and await the work."""
     if future.done():
         return future.result()
     future.cancel()

@@ -68,7 +68,7 @@ class WakeUp:
             handle.cancel()
 
     def begin_round(self) -> None:
-        """The callback has come; until `end_round` nothing can hasten it."""
+        """Begin a round: the callback has come, and until `end_round` nothing can hasten it."""
         self._handle = None
         self.at_ms = ALREADY_MS
         self._reach_ms = min(2 * self._reach_ms, REACH_MS_MAX)
@@ -98,7 +98,7 @@ class WakeUp:
 
 
 def floor_ms(seconds: float) -> int:
-    """The last whole millisecond that is not after `seconds`, exactly.
+    """Return the last whole millisecond that is not after `seconds`, exactly.
 
     A product alone is not exact: 1.001 * 1000 may come out below 1001, and a loop whose clock
     stands at 1.001 would then wake again and again for what is due at 1001 ms.
@@ -112,7 +112,9 @@ def floor_ms(seconds: float) -> int:
 
 
 def ceil_ms(seconds: float) -> int:
-    """The first whole millisecond that is not before `seconds`, exactly; so nothing is early."""
+    """Return the first whole millisecond that is not before `seconds`, exactly; so nothing is
+    early.
+    """
     time_ms = int(seconds * 1000.0)
     if time_ms / 1000.0 < seconds:
         return time_ms + 1

@@ -50,7 +50,7 @@ class Chunk(Holder):
             self._compact()
 
     def live(self) -> list[TimerEntry]:
-        """What lies here, in order."""
+        """Return the entries of this chunk, in order."""
         return [entry for entry in self.entries if entry is not None and entry._holder is self]
 
     def take(self, count_max: int) -> list[TimerEntry | None]:
@@ -143,7 +143,7 @@ class Bucket:
         entries.append(entry)
 
     def is_empty(self) -> bool:
-        """Whether nothing is left; drops the chunks at the front that cancelling emptied."""
+        """Return true if nothing is left; drops the chunks at the front that cancelling emptied."""
         chunks = self.chunks
         if chunks:
             front = 0
@@ -156,12 +156,12 @@ class Bucket:
         return self.tail.is_empty()
 
     def first_chunk(self) -> Chunk:
-        """Where the oldest entry lies, if the bucket is not empty."""
+        """Return the chunk of the oldest entry; the bucket must not be empty."""
         chunks = self.chunks
         return chunks[0] if chunks else self.tail
 
     def pending(self) -> list[TimerEntry]:
-        """A copy of what lies here, in order."""
+        """Return a copy of the entries of this bucket, in order."""
         entries: list[TimerEntry] = []
         for chunk in self.chunks:
             entries.extend(chunk.live())
@@ -203,7 +203,7 @@ class Bucket:
 
 
 def in_order(entries: list[TimerEntry | None]) -> list[TimerEntry | None]:
-    """By exact deadline, ties as they lay, without the holes."""
+    """Return the entries by exact deadline, ties in the order of the bucket, without the holes."""
     live = [entry for entry in entries if entry is not None]
     live.sort(key=deadline_of)
     return [*live]

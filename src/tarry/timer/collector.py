@@ -1,4 +1,4 @@
-"""Which thread collects garbage: finalizers run in the middle of whatever that thread was doing.
+"""Collections of garbage by thread: finalizers run in the middle of whatever a thread was doing.
 
 A finalizer (`__del__`, a callback of `weakref`) that calls what it interrupted would wait for a
 lock that its own thread holds, for ever.  Python tells when a collection begins and ends; asking
@@ -22,13 +22,13 @@ class Collector:
         self._is_listening = False
 
     def listen(self) -> None:
-        """Be told of collections; once is enough."""
+        """Listen to collections; once is enough."""
         if not self._is_listening:
             self._is_listening = True
             gc.callbacks.append(self._note)
 
     def is_here(self) -> bool:
-        """Whether this thread is in the middle of a collection, that is in a finalizer."""
+        """Return true if this thread is in the middle of a collection, that is in a finalizer."""
         return self._ident == threading.get_ident()
 
     def _note(self, phase: str, info: dict[str, int]) -> None:

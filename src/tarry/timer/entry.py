@@ -1,4 +1,4 @@
-"""What a timer holds: entries with a deadline, and the mark that tells where an entry lies.
+"""Entries of a timer, which have a deadline, and the mark that tells where an entry lies.
 
 Invariant: an entry lies in one timer at most, and only that timer moves it.  `Holder` is the
 timers' own: part of one timer's inside that an entry lies in, which makes cancelling a matter of
@@ -42,7 +42,7 @@ class Holder:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class TimerEntry:
-    """Something that is due at `deadline_ms`, an int on the clock of its timer.
+    """Entry that is due at `deadline_ms`, an int on the clock of its timer.
 
     To be subclassed: what is to be done at the deadline is `expire`.  The deadline of a pending
     entry is moved by its timer's `reschedule`, not by assigning to it.
@@ -61,7 +61,7 @@ class TimerEntry:
         return self._holder is not None
 
     def expire(self) -> None:
-        """What is to be done at the deadline; called by whoever advances the timer."""
+        """Do what is to be done at the deadline; called by whoever advances the timer."""
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self._described()}>"
@@ -80,7 +80,7 @@ class TimerEntry:
 
 
 def ms_of(time_ms: SupportsIndex) -> int:
-    """The time as an int; refuses what is none.
+    """Return the time as an int; refuses what is none.
 
     Parameters are declared by a protocol because the compiled form refuses an int's own before
     any of our code runs, and in words that help nobody.
@@ -96,7 +96,7 @@ def ms_of(time_ms: SupportsIndex) -> int:
 
 
 def round_up(time_ms: int, tick_ms: int) -> int:
-    """The first multiple of the tick that is not before the time.
+    """Return the first multiple of the tick that is not before the time.
 
     Without a product: compiled, ints from 2^31 on are multiplied by a function that looks for
     signals, and a Ctrl-C in it is taken for want of memory and ends the process.
@@ -107,7 +107,7 @@ def round_up(time_ms: int, tick_ms: int) -> int:
 
 
 def deadline_of(entry: TimerEntry) -> int:
-    """To sort by."""
+    """Return the deadline, as a key to sort by."""
     return entry.deadline_ms
 
 
@@ -140,7 +140,7 @@ def check_plain(function: object) -> None:
 
 
 def _code_behind(function: object) -> Any:
-    """The code of a partial's function, or of an object that can be called."""
+    """Return the code of a partial's function, or of an object that can be called."""
     while isinstance(function, partial):
         function = function.func
     code = getattr(function, CODE, None)
@@ -150,7 +150,7 @@ def _code_behind(function: object) -> Any:
 
 
 def why_not_added(entry: TimerEntry, timer: object) -> ValueError:
-    """The error for adding an entry that is pending already."""
+    """Make the error for adding an entry that is pending already."""
     holder = entry._holder
     if holder is not None and holder.owner is timer:
         return ValueError("the entry is pending already; reschedule() moves it")
@@ -158,5 +158,5 @@ def why_not_added(entry: TimerEntry, timer: object) -> ValueError:
 
 
 def why_not_moved() -> ValueError:
-    """The error for cancelling or moving an entry of another timer."""
+    """Make the error for cancelling or moving an entry of another timer."""
     return ValueError("the entry is pending in another timer; only that one cancels or moves it")

@@ -103,7 +103,7 @@ class HeapTimer:
         return self.add(entry)
 
     def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
-        """The entries that are due by now, in order of exact deadline, then of adding.
+        """Take out the entries that are due by now, in order of exact deadline, then of adding.
 
         With a limit at most so many come; cleaning is not counted.  What is left keeps
         `next_due_ms() <= now_ms` and comes with the next calls.
@@ -127,12 +127,12 @@ class HeapTimer:
             moves -= 1
 
     def next_due_ms(self) -> int | None:
-        """When the first entry is due, rounded up to the tick; None: nothing is pending."""
+        """Return when the first entry is due, rounded up to the tick; None if none is pending."""
         key = self._first_key()
         return None if key is None else round_up(key >> NUMBER_BITS, self._tick_ms)
 
     def _first_key(self) -> int | None:
-        """The key of the entry that is due first; stale ones above it go."""
+        """Return the key of the entry that is due first; stale keys above it go."""
         heap = self._heap
         while heap:
             key = heap[0]

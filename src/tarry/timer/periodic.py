@@ -51,23 +51,26 @@ class PeriodicEntry(TimerEntry):
         return f"{super()._described()}, every {self.period_ms} ms"
 
     def expire(self) -> None:
-        """A beat needs the time, and the entry its timer again: RuntimeError names the way."""
+        """Refuse with a RuntimeError that names the way: a beat needs the time, and the entry its
+        timer.
+        """
         raise RuntimeError(
             "a periodic entry runs by run_beat(now_ms), and is then added to its timer again"
         )
 
     def beat(self) -> None:
-        """What is to be done at every deadline; to be overridden."""
+        """Do what is to be done at every deadline; to be overridden."""
 
     def on_missed(self, beats: int) -> None:
         """Told before the beat: so many whole beats after the due one have passed unrun."""
 
     def stop(self) -> None:
-        """No beat comes after this one.  The owner must not add the entry again."""
+        """Stop the beats: none comes after this one.  The owner must not add the entry again."""
         self.is_stopped = True
 
     def begin_beat(self, now_ms: SupportsIndex) -> int:
-        """How many beats were missed; for a fixed rate the deadline moves to the next beat.
+        """Begin a beat and count those that were missed; a fixed rate moves the deadline to the
+        next.
 
         That is the first point of the grid after `now_ms`.  A beat that runs before its deadline
         counts as the one that was due then.
@@ -84,12 +87,12 @@ class PeriodicEntry(TimerEntry):
         return missed
 
     def end_beat(self, now_ms: SupportsIndex) -> None:
-        """For a fixed delay the deadline moves to a period after `now_ms`, the beat's end."""
+        """End a beat; for a fixed delay the deadline moves to a period after `now_ms`."""
         if self.fixed_delay:
             self.deadline_ms = ms_of(now_ms) + self.period_ms
 
     def run_beat(self, now_ms: SupportsIndex) -> None:
-        """One beat that takes no time, for an owner whose clock is an argument.
+        """Run one beat that takes no time, for an owner whose clock is an argument.
 
         An error in `on_missed` or `beat` comes through; the entry is ready to be added again all
         the same.

@@ -1,4 +1,4 @@
-"""What the pure timers have in common: whoever has these methods can stand behind a face."""
+"""Contract of the pure timers: whatever has these methods can stand behind a face."""
 
 from __future__ import annotations
 
@@ -24,10 +24,12 @@ class PureTimer(Protocol):
         """Move the deadline of an entry, pending or not; False: it is due, as with `add`."""
 
     def advance(self, now_ms: int, limit: int | None = None) -> list[TimerEntry]:
-        """The entries that are due by now, in order of deadline; at most so many moves."""
+        """Take out the entries that are due by now, in order of deadline, with at most so many
+        moves.
+        """
 
     def next_due_ms(self) -> int | None:
-        """When `advance` has something to do next; None: nothing is pending."""
+        """Return when `advance` has something to do next; None if nothing is pending."""
 
     def __len__(self) -> int:
-        """How many entries are pending."""
+        """Count the pending entries."""

@@ -57,7 +57,7 @@ class Stretch:
 
 
 class Turns:
-    """Something is to be done once, by one thread; the others wait and, if need be, go on."""
+    """Turns at a piece of work that one thread does once, while the others wait or go on."""
 
     __slots__ = ("holder_ident", "is_done", "is_free", "lock")
 
@@ -68,7 +68,7 @@ class Turns:
         self.is_free = threading.Event()  # nobody is at it
 
     def take(self, wait: bool) -> bool:
-        """Whether it is this thread's turn; if another one is at it, wait for that if told so."""
+        """Take the turn; return false if another thread has it, after a wait for it if told so."""
         ident = threading.get_ident()
         while True:
             with self.lock:
@@ -83,7 +83,7 @@ class Turns:
             self.is_free.wait()
 
     def give_back(self) -> None:
-        """The turn is over, be it done or interrupted."""
+        """Give the turn back, be the work done or interrupted."""
         with self.lock:
             self.holder_ident = 0
             self.is_free.set()
@@ -146,7 +146,7 @@ class Reaper:
         self.rouse()
 
     def leave(self) -> None:
-        """The program ends: have no thread die with the lock in its hand.
+        """Leave at the end of the program: no thread may die while it holds the lock.
 
         The timer is not shut down by that: what else runs at the end may still do it.
         """
@@ -156,17 +156,17 @@ class Reaper:
             self.thread.join(LEAVE_S_MAX)
 
     def forget(self) -> None:
-        """What ends with the timer need not be ended with the program."""
+        """Forget what ended with the timer: the program's end need not end it."""
         _EXIT.reapers.pop(self, None)
 
     def wait(self) -> None:
-        """Until the thread has ended, unless it is this one."""
+        """Wait until the thread has ended, unless it is this one."""
         thread = self.thread
         if thread is not None and thread.ident != threading.get_ident():
             thread.join()
 
     def take_due(self, now_ms: int) -> list[TimerEntry] | None:
-        """A part of what is due, which may be empty; None: nothing is left."""
+        """Take a part of the due entries, which may be empty; None if nothing is left."""
         with self.lock:
             next_ms = self.timer.next_due_ms()
             if next_ms is None or next_ms > now_ms:
@@ -222,7 +222,7 @@ class Reaper:
             self._wake_up()
 
     def _wake_up(self) -> None:
-        """Be awake without having been woken; the alarm may have been opened since.  Lock held."""
+        """Wake up without having been woken; the alarm may have been opened since.  Lock held."""
         self.alarm.acquire(False)
         self.wake_ms = WAKE_NOW
 

@@ -1,4 +1,4 @@
-"""One wheel with rounds under the contract of the hierarchical wheel: to compare with.
+"""Wheel with rounds under the contract of the hierarchical wheel: to compare with.
 
 So waits Netty's `HashedWheelTimer`: an entry lies in bucket `tick % wheel_size` however far its
 deadline is, and waits there for as many rounds of the wheel as are between.  Adding and
@@ -58,7 +58,7 @@ class _Bucket(Holder):
 
 
 class RoundsTimer:
-    """One wheel with rounds under the contract of `TimingWheel`, which see; to compare with.
+    """Wheel with rounds under the contract of `TimingWheel`, which see; to compare with.
 
     `now_ms` is any clock in ints of milliseconds; when it goes back it is not followed.
     Deadlines round up to a multiple of `tick_ms` (at least 1, else ValueError); the wheel has
@@ -151,7 +151,7 @@ class RoundsTimer:
         return self.add(entry)
 
     def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
-        """The entries that are due by now, in order of exact deadline, then of adding.
+        """Take out the entries that are due by now, in order of exact deadline, then of adding.
 
         With a limit at most so many come; looks at entries that wait for a later round are not
         counted.  What is left keeps `next_due_ms() <= now_ms` and comes with the next calls.
@@ -184,7 +184,9 @@ class RoundsTimer:
                 moves -= 1
 
     def next_due_ms(self) -> int | None:
-        """When `advance` has something to do next, be it only a look; None: nothing is pending."""
+        """Return when `advance` has something to do next, be it only a look; None if nothing is
+        pending.
+        """
         if not self._due.is_empty():
             return self._ms_of(self._current_tick)
         bucket = self._first_bucket(None)
@@ -195,11 +197,11 @@ class RoundsTimer:
         return tick if self._tick_ms == 1 else tick * self._tick_ms
 
     def _tick_of(self, deadline_ms: int) -> int:
-        """The first tick that is not before the deadline."""
+        """Return the first tick that is not before the deadline."""
         return -(-deadline_ms // self._tick_ms)
 
     def _first_bucket(self, last_tick: int | None) -> _Bucket | None:
-        """The bucket that may give something first; None: not up to this tick.
+        """Return the bucket that may give something first; None if there is none up to this tick.
 
         Goes round once at most, and ends early at what is due in this round: the buckets before
         it have something for later rounds only.

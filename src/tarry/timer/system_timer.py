@@ -119,18 +119,18 @@ class SystemTimer(TimerOwner):
 
     @property
     def size(self) -> int:
-        """How many entries are pending; beats and tasks that run are not."""
+        """Count the pending entries, without beats and tasks that run."""
         return len(self)
 
     def now_ms(self) -> int:
-        """The timer's clock, which deadlines are on; rounded down."""
+        """Read the timer's clock, which deadlines are on; rounded down."""
         clock = self._clock
         if clock is None:
             return time.monotonic_ns() // NS_PER_MS
         return clock()
 
     def seconds_until(self, time_ms: int) -> float:
-        """How long it is to a time on the timer's clock, but a day at most; negative: passed."""
+        """Return the seconds until a time on the timer's clock, a day at most."""
         if self._clock is None:
             # The smaller one first: no float holds the time of every deadline.
             left_ns = time_ms * NS_PER_MS - time.monotonic_ns()
@@ -246,7 +246,7 @@ class SystemTimer(TimerOwner):
         return entry
 
     def next_due_ms(self) -> int | None:
-        """When there is something to do next, be it only inside the timer; None: never."""
+        """Return when there is something to do next, be it only inside the timer; None: never."""
         self._check_caller()
         with self._lock:
             return self._timer.next_due_ms()
@@ -344,7 +344,7 @@ class SystemTimer(TimerOwner):
     # -- adding ------------------------------------------------------------------------------
 
     def _start_ms(self, delay_ms: int) -> int:
-        """Where a delay counts from: rounded up, lest the deadline come a fraction early."""
+        """Return the start of a delay: rounded up, lest the deadline come a fraction early."""
         if self._clock is None and delay_ms > 0:
             return -(-time.monotonic_ns() // NS_PER_MS)
         return self.now_ms()
@@ -374,13 +374,13 @@ class SystemTimer(TimerOwner):
         )
 
     def is_closed(self) -> bool:
-        """Whether the timer was shut down."""
+        """Return true if the timer was shut down."""
         return self._is_shut_down
 
     # -- beats ------------------------------------------------------------------------------
 
     def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
-        """What is to be handed over of what was just taken out; notes the beats on their way."""
+        """Return what of the taken entries is to be handed over; notes the beats on their way."""
         due = self._without_late(due)
         for entry in due:
             if isinstance(entry, PeriodicEntry):
@@ -388,7 +388,7 @@ class SystemTimer(TimerOwner):
         return due
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
-        """None: it was cancelled on its way, or another departure of it runs already."""
+        """Begin a beat; None if it was cancelled on its way, or runs already after a departure."""
         now_ms = self._time_of_beat(entry)
         with self._lock:
             self._without_late([])
@@ -445,7 +445,7 @@ class SystemTimer(TimerOwner):
             self._grounded.append(flight)
 
     def _is_beat_awaited(self, entry: TimerEntry) -> bool:
-        """Whether the entry comes back from a beat that it was cancelled in.  The lock is held.
+        """Return true if the entry comes back from a beat that it was cancelled in.  Lock held.
 
         It is added when that has ended, lest it beat twice at a time.
         """
@@ -455,7 +455,7 @@ class SystemTimer(TimerOwner):
         return bool(self._grounded) and self._has_beat_moved(entry, entry.deadline_ms)
 
     def _has_beat_moved(self, entry: TimerEntry, deadline_ms: int) -> bool:
-        """Whether the entry is on its way or in its beat; the next one is moved then.  Lock held.
+        """Return true if the entry is on its way or in its beat, so that the next one is moved.
 
         ValueError: the timer does not reach the deadline; everything stays.
         """
@@ -491,7 +491,7 @@ class SystemTimer(TimerOwner):
             stretch.maybe_pause()
 
     def _take_pending(self, run_pending: bool) -> list[TimerEntry] | None:
-        """A part of what is pending, which may be empty; None: nothing is left."""
+        """Take a part of the pending entries, which may be empty; None if nothing is left."""
         with self._lock:
             next_ms = self._timer.next_due_ms()
             if next_ms is None:

@@ -25,7 +25,7 @@ LOG: Final = logging.getLogger("tarry.timer")
 
 
 class Flight(Holder):
-    """Where a periodic entry lies from the moment it is due until its beat has ended."""
+    """Flight of a periodic entry: its place from the moment it is due until its beat has ended."""
 
     __slots__ = ("entry", "has_begun", "missed", "next_ms")
 
@@ -43,27 +43,29 @@ class TimerOwner:
     __slots__ = ()
 
     def now_ms(self) -> int:
-        """The timer's clock."""
+        """Read the timer's clock, in ms."""
         raise NotImplementedError
 
     def seconds_until(self, time_ms: int) -> float:
-        """How long the clock takes to get there; negative: it has passed."""
+        """Return the seconds until the clock gets there; negative if it has passed."""
         raise NotImplementedError
 
     def depart(self, due: list[TimerEntry]) -> list[TimerEntry]:
-        """What is to be handed over of what was just taken out of the timer.  The lock is held."""
+        """Return what is to be handed over of what was just taken out of the timer.  The lock is
+        held.
+        """
         raise NotImplementedError
 
     def begin_beat(self, entry: PeriodicEntry) -> Flight | None:
-        """None: there is to be no beat."""
+        """Begin a beat; None if there is to be none."""
         raise NotImplementedError
 
     def end_beat(self, entry: PeriodicEntry, flight: Flight) -> None:
-        """The beat is over, the entry may go back."""
+        """End the beat; the entry may go back."""
         raise NotImplementedError
 
     def is_closed(self) -> bool:
-        """Whether the timer was shut down."""
+        """Return true if the timer was shut down."""
         raise NotImplementedError
 
 
@@ -108,7 +110,7 @@ class TaskRunner:
                 self._refuse_all(entries, error)
 
     def is_in_task(self) -> bool:
-        """Whether this thread is in the middle of a task of this timer."""
+        """Return true if this thread is in the middle of a task of this timer."""
         return threading.get_ident() in self.task_idents
 
     def run(self, entry: TimerEntry) -> None:
@@ -122,7 +124,7 @@ class TaskRunner:
             self.report(entry, error)
 
     def refuse(self, entry: TimerEntry, error: BaseException) -> None:
-        """The executor did not take the entry, or died over it; a periodic one goes on."""
+        """Refuse an entry that the executor did not take, or died over; a periodic one goes on."""
         self.report(entry, error)
         if not isinstance(entry, PeriodicEntry):
             return
@@ -198,7 +200,7 @@ class TaskRunner:
 
 
 def why_beat_not_added() -> ValueError:
-    """The error for adding an entry that is on its way or in its beat."""
+    """Make the error for adding an entry that is on its way or in its beat."""
     return ValueError(
         "the entry is pending already, its beat is due or under way; reschedule() moves the next"
         " one"
@@ -206,12 +208,12 @@ def why_beat_not_added() -> ValueError:
 
 
 def is_cancelled(entry: TimerEntry, flight: Flight) -> bool:
-    """Whether the entry was cancelled since it was in this flight, and not added anew."""
+    """Return true if the entry was cancelled since it was in this flight, and not added anew."""
     return entry._holder is not flight
 
 
 def claim(entries: list[TimerEntry]) -> TimerEntry | None:
-    """The last entry, for one thread alone; None: there is none."""
+    """Claim the last entry for one thread alone; None if there is none."""
     try:
         return entries.pop()
     except IndexError:
@@ -219,12 +221,12 @@ def claim(entries: list[TimerEntry]) -> TimerEntry | None:
 
 
 def is_the_end(error: BaseException) -> bool:
-    """Whether a pool that nobody shut down refuses because the program ends: no error, then."""
+    """Return true if a pool that nobody shut down refuses because the program ends: no error."""
     return "cannot schedule new futures" in str(error)
 
 
 class _Job:
-    """One entry in an executor of the user's, which may die before or while it runs."""
+    """Job of one entry in an executor of the user's, which may die before or while it runs."""
 
     __slots__ = ("entries", "entry", "runner")
 

@@ -1,4 +1,4 @@
-"""What lies where in a timing wheel: a copy to look at, for pictures, tests and curiosity.
+"""Views of a timing wheel: copies of what lies where, for pictures, tests and curiosity.
 
 `look_at` copies levels, buckets and the queue of buckets; nothing of the wheel changes, and the
 copy does not follow it.  It costs a step for every bucket and entry, so it is not for every turn.
@@ -52,7 +52,7 @@ class LevelView:
 
 @dataclass(frozen=True)
 class WheelView:
-    """What lay where in a wheel at one moment.
+    """View of a wheel at one moment: what lay where.
 
     `levels` are from the lowest up, `queue` is in the order in which its buckets expire.
     """
@@ -64,11 +64,11 @@ class WheelView:
     queue: tuple[BucketView, ...]
 
     def __len__(self) -> int:
-        """How many entries are pending."""
+        """Count the pending entries."""
         return sum(len(bucket.entries) for level in self.levels for bucket in level.buckets)
 
     def bucket_of(self, entry: TimerEntry) -> BucketView | None:
-        """Where the entry lies; None: it is not pending."""
+        """Return the bucket of the entry; None if the entry is not pending."""
         for level in self.levels:
             for bucket in level.buckets:
                 if any(one is entry for one in bucket.entries):

@@ -37,7 +37,7 @@ EMPTY_BUCKETS_MAX: Final = 256
 
 
 class _Level:
-    """One wheel of the hierarchy: its time, which is a multiple of its tick, and its buckets."""
+    """Level of the hierarchy: its time, which is a multiple of its tick, and its buckets."""
 
     __slots__ = ("buckets", "end_ms", "interval_ms", "number", "overflow", "start_ms", "tick_ms")
 
@@ -169,7 +169,7 @@ class TimingWheel:
         return self.add(entry)
 
     def advance(self, now_ms: SupportsIndex, limit: int | None = None) -> list[TimerEntry]:
-        """The entries that are due by now, in order of deadline.
+        """Take out the entries that are due by now, in order of deadline.
 
         With a limit at most so many entries are moved, a fall to a lower level counted; what is
         left keeps `next_due_ms() <= now_ms` and comes with the next calls.
@@ -185,12 +185,14 @@ class TimingWheel:
             due.extend(self._advance_part(now_ms, PART_MOVES))
 
     def next_due_ms(self) -> int | None:
-        """When `advance` has something to do next, be it only a fall; None: nothing is pending."""
+        """Return when `advance` has something to do next, be it only a fall; None if nothing is
+        pending.
+        """
         bucket = self._first_bucket()
         return None if bucket is None else bucket.expiration_ms
 
     def _advance_part(self, now_ms: int, moves: int) -> list[TimerEntry]:
-        """What is due by now, with so many moves at most."""
+        """Take out what is due by now, with so many moves at most."""
         due: list[TimerEntry] = []
         while True:
             bucket = self._first_bucket()
@@ -274,7 +276,8 @@ class TimingWheel:
         return overflow
 
     def _first_bucket(self) -> Bucket | None:
-        """The bucket that expires first; those emptied by `cancel` leave the queue on the way.
+        """Return the bucket that expires first; those emptied by `cancel` leave the queue on the
+        way.
 
         Of very many of these some are left, and then an empty bucket is the answer.
         """
@@ -297,7 +300,7 @@ class TimingWheel:
         return part
 
     def _first_part(self) -> Bucket | None:
-        """The first part of the divided tick that is not empty, in exact order."""
+        """Return the first part of the divided tick that is not empty, in exact order."""
         parts = self._parts
         while self._part < len(parts):
             part = parts[self._part]

@@ -75,7 +75,7 @@ class Compressor(Protocol):
 
 
 def compress(codec: int, data: Data, level: int | None = None) -> bytes:
-    """The compressed form of `data`; codec `NONE` gives it back as bytes.
+    """Compress `data`; codec `NONE` gives it back as bytes.
 
     `level` is one of Kafka's, its default if none is given; NONE and SNAPPY have no levels.
     """
@@ -89,7 +89,7 @@ def compress(codec: int, data: Data, level: int | None = None) -> bytes:
 
 
 def make_compressor(codec: int, level: int | None = None) -> Compressor:
-    """The library's compressor of gzip, LZ4 or zstd, which takes content in parts."""
+    """Make the library's compressor of gzip, LZ4 or zstd, which takes content in parts."""
     made: Compressor
     if codec == GZIP:
         library = _cramjam().gzip
@@ -127,7 +127,7 @@ def _lz4_level(level: int | None) -> int:
 
 
 def decompress(codec: int, data: Data, size_max: int) -> bytes:
-    """The content of `data`; `CorruptData` if it is none or larger than `size_max`."""
+    """Decompress `data`; `CorruptData` if it is not compressed so or larger than `size_max`."""
     if codec == NONE:
         if len(data) > size_max:
             raise CorruptData(f"{len(data)} bytes, allowed are {size_max}")
@@ -201,7 +201,9 @@ def _decompress_snappy(data: memoryview, size_max: int) -> bytes:
 
 
 def _decompress_snappy_block(block: memoryview, size_max: int) -> bytes:
-    """One raw block; its first bytes declare the size, which is checked before it is believed."""
+    """Decompress one raw block; its first bytes declare the size, which is checked before it is
+    used.
+    """
     cramjam = _cramjam()
     try:
         size: int = cramjam.snappy.decompress_raw_len(block)

@@ -15,7 +15,7 @@ Checksum = Callable[..., int]
 
 
 def _from_extension() -> Checksum | None:
-    """The extra's compiled function, or None.
+    """Return the extra's compiled function, or None.
 
     Without the package's own `__init__`: that reads its version from the metadata, which imports
     an e-mail parser and costs a broker a fifth of the time to its first answer.

@@ -50,7 +50,7 @@ class Window:
 
 
 def window_of(data: bytes) -> Window:
-    """A window over all of `data`."""
+    """Return a window over all of `data`."""
     return Window(data, 0, len(data))
 
 
@@ -239,7 +239,7 @@ class Reader:
         self.elements_left -= count
 
     def expect_end(self) -> None:
-        """Nothing may follow the last field."""
+        """Refuse bytes behind the last field."""
         if self.position != self.end:
             raise MalformedData(f"{self.remaining()} bytes after the last field")
 
@@ -252,7 +252,7 @@ class Reader:
         return count
 
     def tag_after(self, previous: int64) -> int64:
-        """The next tag, which must be greater than `previous` (-1 before the first)."""
+        """Read the next tag, which must be greater than `previous` (-1 before the first)."""
         tag = self.unsigned_varint()
         if tag <= previous:
             raise MalformedData(f"tag {tag} after tag {previous}")
@@ -266,7 +266,7 @@ class Reader:
         return self.position + size
 
     def expect_position(self, position: int64) -> None:
-        """A tagged field must have been read to its end."""
+        """Refuse a tagged field that was not read to its end."""
         if self.position != position:
             raise MalformedData(f"tagged field ends at {position}, content at {self.position}")
 

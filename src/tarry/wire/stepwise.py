@@ -33,7 +33,7 @@ class StepwiseCompressor:
         self._compressor = None if codec in (NONE, SNAPPY) else make_compressor(codec, level)
 
     def add(self, data: bytes) -> None:
-        """The next part of the content, best not larger than `STEP_BYTES`."""
+        """Add the next part of the content, best not larger than `STEP_BYTES`."""
         if self._compressor is not None:
             self._compressor.compress(data)
         elif self.codec == SNAPPY:

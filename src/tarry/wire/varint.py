@@ -24,7 +24,7 @@ class MalformedData(ProtocolViolation):
 
 
 def read_unsigned_varint(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """An unsigned 32-bit number; returns (value, position after it)."""
+    """Read an unsigned 32-bit number; returns (value, position after it)."""
     value: i64 = 0
     shift: i64 = 0
     while position < end:
@@ -42,7 +42,7 @@ def read_unsigned_varint(data: bytes, position: i64, end: i64) -> tuple[i64, i64
 
 
 def read_varint(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A signed 32-bit number; returns (value, position after it)."""
+    """Read a signed 32-bit number; returns (value, position after it)."""
     if position < end:
         byte: i64 = data[position]
         if byte < 0x80:
@@ -52,7 +52,7 @@ def read_varint(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
 
 
 def read_varlong(data: bytes, position: i64, end: i64) -> tuple[i64, i64]:
-    """A signed 64-bit number; returns (value, position after it)."""
+    """Read a signed 64-bit number; returns (value, position after it)."""
     low: i64 = 0
     shift: i64 = 0
     while position < end:
@@ -104,7 +104,7 @@ def write_varlong(buffer: BytesWriter, value: i64) -> None:
 
 
 def unsigned_varint_size(value: i64) -> i64:
-    """How many bytes `write_unsigned_varint` takes."""
+    """Count the bytes that `write_unsigned_varint` takes."""
     size: i64 = 1
     while value >= 0x80:
         value >>= 7
@@ -113,7 +113,7 @@ def unsigned_varint_size(value: i64) -> i64:
 
 
 def varint_size(value: i64) -> i64:
-    """How many bytes `write_varint` or `write_varlong` takes."""
+    """Count the bytes that `write_varint` or `write_varlong` takes."""
     sign: i64 = -1 if value < 0 else 0
     return _size_after_six_bits((value ^ sign) >> 6)
 

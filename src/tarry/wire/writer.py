@@ -66,12 +66,12 @@ class Writer:
         return len(self._buffer) + self._inserted_size
 
     def finish(self) -> bytes:
-        """All bytes; only for a writer that no chunk was added to."""
+        """Return all bytes; only for a writer that no chunk was added to."""
         assert self._insertions is None
         return self._buffer.getvalue()
 
     def chunks(self) -> list[Chunk]:
-        """The pieces in order, none of them empty."""
+        """Return the pieces in order, none of them empty."""
         own = self._buffer.getvalue()
         insertions = self._insertions
         if insertions is None:
@@ -88,7 +88,7 @@ class Writer:
         return pieces
 
     def joined(self) -> bytes:
-        """All bytes as one object; chunks are copied, so none may be a region of a file."""
+        """Return all bytes as one object; chunks are copied, so none may be a region of a file."""
         if self._insertions is None:
             return self.finish()
         pieces: list[bytes | memoryview] = []
@@ -216,7 +216,7 @@ class Writer:
             self.compact_bytes(value)
 
     def window(self, value: Window) -> None:
-        """A window's bytes without a length; a large one becomes a chunk."""
+        """Write a window's bytes without a length; a large one becomes a chunk."""
         if value.size < COPY_BYTES_MAX:
             self._buffer.write(value.data[value.start : value.end])
         else:
@@ -253,17 +253,17 @@ class Writer:
     # --- Arrays: the count only, None is written as null
 
     def array_length(self, count: int64) -> None:
-        """A count, or -1 for null."""
+        """Write a count, or -1 for null."""
         write_i32_be(self._buffer, i32(count))
 
     def compact_array_length(self, count: int64) -> None:
-        """A count, or -1 for null."""
+        """Write a count, or -1 for null."""
         self.unsigned_varint(count + 1)
 
     # --- Tagged fields
 
     def tagged_field(self, tag: int64, content: Writer) -> None:
-        """One tagged field; tags must ascend, after their count as `unsigned_varint`."""
+        """Write one tagged field; tags must ascend, after their count as `unsigned_varint`."""
         data = content.finish()
         self.unsigned_varint(tag)
         self.unsigned_varint(len(data))

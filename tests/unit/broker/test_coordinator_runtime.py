@@ -64,6 +64,21 @@ def test_an_addition_counts_and_is_answered_when_it_is_durable(
     assert (first.codes, second.codes) == ([errors.NONE], [errors.NONE])
 
 
+def test_an_addition_after_the_flush_began_waits_for_the_next(
+    hand: CounterBroker, shard: CounterShard
+) -> None:
+    first = shard.add("clicks", 2)
+    hand.turn()
+    second = shard.add("clicks", 3)
+    hand.turn(*hand.disk.complete_flushes())
+    early = (dict(shard.totals), list(first.codes), list(second.codes))
+
+    hand.settle()
+
+    assert early == ({"clicks": 2}, [errors.NONE], [])
+    assert (shard.totals, second.codes) == ({"clicks": 5}, [errors.NONE])
+
+
 def test_what_is_applied_in_life_is_what_is_loaded_after_a_crash(
     hand: CounterBroker, shard: CounterShard
 ) -> None:
@@ -91,12 +106,14 @@ def test_what_the_disk_refuses_is_taken_back_newest_first_and_not_loaded(
 
     asked = [shard.add("clicks", amount) for amount in (10, 20, 30)]
     hand.settle()
+    waiting = hand.counters.context.recorded.delayed
     then = shard.add("clicks", 2)
     hand.settle()
     hand.crash()
     hand.settle()
 
     assert shard.taken_back == [30, 20, 10]
+    assert waiting == 0
     assert [each.codes for each in asked] == [[errors.KAFKA_STORAGE_ERROR]] * 3
     assert then.codes == [errors.NONE]
     assert shard.totals == hand.counters.shards[0].totals == {"clicks": 3}
@@ -204,10 +221,13 @@ def test_an_unloaded_shard_knows_nothing_and_is_not_found(
 ) -> None:
     shard.add("clicks", 1)
     hand.settle()
+    shard.add("clicks", 1)
+    hand.turn()
 
     hand.counters.unload(hand.partition())
 
     assert shard.totals == {}
+    assert hand.counters.context.recorded.delayed == 0
     assert shard.runtime.error_code == errors.NOT_COORDINATOR
     assert sorted(hand.counters.shards) == [1]
     found = [hand.counters.find(name)[1] for name in ("clicks", "visits", "a", "b")]

@@ -105,3 +105,21 @@ def test_a_topic_that_is_deleted_elsewhere_leaves_nothing_here() -> None:
     assert "spread" not in someone.hand.broker.topics
     assert directories(someone) == []
     assert someone.hand.broker.cluster.deleted_topics == {}
+
+
+def test_a_removal_whose_record_the_disk_refused_is_recorded_later() -> None:
+    someone = spread_topic()
+    hand = someone.hand
+    hand.broker.store.change(GivenChange(TopicDeleted(topic_id=SPREAD)))
+    hand.turn()
+    hand.turn(*hand.disk.complete_flushes())
+
+    hand.disk.fail_writes(path_part="__cluster_metadata")
+    hand.settle()
+    early = list(hand.broker.cluster.deleted_topics)
+    hand.disk.heal()
+    hand.turn(after_ms=1_100)
+    hand.settle()
+
+    assert early == [SPREAD]
+    assert hand.broker.cluster.deleted_topics == {}

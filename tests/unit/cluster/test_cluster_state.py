@@ -189,6 +189,9 @@ def test_every_record_gives_in_an_overlay_what_it_gives_in_a_state():
         ProducerIdsReserved(first_id=0, count=1000),
         BrokerConfigChanged(broker_id=1, configs={"a": "1"}),
         ConfigChanged(topic_id=BILLS, configs={"a": "1"}),
+        TopicDeleted(topic_id=BILLS),
+        TopicRemoved(topic_id=BILLS),
+        topic("a_b", ORDERS, 3),
     ]
 
     for split in range(len(records) + 1):
@@ -196,7 +199,9 @@ def test_every_record_gives_in_an_overlay_what_it_gives_in_a_state():
         for record in records[split:]:
             above.apply(record)
 
-        assert above.snapshot() == state_of(*records).snapshot()
+        below = state_of(*records)
+        assert above.snapshot() == below.snapshot()
+        assert len(above.topics) == len(below.topics)
         assert above.partition_count == 3
 
 

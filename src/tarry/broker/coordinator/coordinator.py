@@ -25,7 +25,7 @@ S = TypeVar("S", bound=ShardState[Any, Any])
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Coordinator(Part, Generic[S]):
-    """A coordinator of one kind.  A subclass makes its shards, and asks them.
+    """Coordinator of one kind.  A subclass makes its shards, and asks them.
 
     `topic` is the internal topic that keeps it, `key_type` is FindCoordinator's word for its kind.
     """
@@ -75,7 +75,7 @@ class Coordinator(Part, Generic[S]):
         return shard, errors.NONE
 
     def is_loading(self) -> bool:
-        """Whether not everything that the topic keeps is known yet."""
+        """Return whether not everything that the topic keeps is known yet."""
         return any(shard.runtime.is_loading() for shard in self.shards.values())
 
     # -- partitions come and go
@@ -123,7 +123,7 @@ class Coordinator(Part, Generic[S]):
         if partition.topic != self.topic:
             return
         shard = self.shards.get(partition.index)
-        if shard is not None and shard.runtime.partition is partition:
+        if shard is not None:
             self._advanced[shard.runtime] = None
 
     def settle(self) -> None:
@@ -142,8 +142,6 @@ class Coordinator(Part, Generic[S]):
             self._advanced = {}
             for runtime in advanced:
                 runtime.advance()
-            if self._to_load:
-                self._begin_loading()
         if self._chores:
             chore = self._chores.popleft()
             if not chore.step():

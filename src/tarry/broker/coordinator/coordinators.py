@@ -1,4 +1,4 @@
-"""The coordinators of a broker: by internal topic, and by the key type of FindCoordinator."""
+"""Coordinators of a broker: by internal topic, and by the key type of FindCoordinator."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tarry.partition.topic import HostedTopic
 
 
 class Coordinators:
-    """Every coordinator is registered here, and hears here of topics and partitions."""
+    """Register of all coordinators, which hear here of topics that come and go."""
 
     def __init__(self) -> None:
         self.all: list[Coordinator[Any]] = []
@@ -28,18 +28,18 @@ class Coordinators:
         return self._by_key_type.get(key_type)
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """Partitions of a topic are open: the coordinator that is kept in it loads them."""
+        """Let the coordinator that is kept in this topic load its partitions."""
         coordinator = self._by_topic.get(hosted.name)
         if coordinator is not None:
             coordinator.on_hosted(hosted)
 
     def on_given_up(self, hosted: HostedTopic) -> None:
-        """A topic was deleted."""
+        """Tell every coordinator that a topic was deleted."""
         for coordinator in self.all:
             coordinator.on_given_up(hosted)
 
     def is_loading_partition(self, partition: Partition) -> bool:
-        """Whether a partition is being loaded: nothing of it may be cleaned away meanwhile."""
+        """Return whether a partition is being loaded: nothing of it may be cleaned away then."""
         coordinator = self._by_topic.get(partition.topic)
         if coordinator is None:
             return False

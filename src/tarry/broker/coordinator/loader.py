@@ -30,7 +30,7 @@ class Chore:
 
 
 class Loader(Chore):
-    """See the module's text.  `shards` are all of the coordinator: the last loaded tells of all."""
+    """Loading of one shard.  `shards` are all of its coordinator: the last loaded tells of all."""
 
     def __init__(self, runtime: ShardRuntime, shards: Mapping[int, ShardState[Any, Any]]) -> None:
         self.runtime = runtime
@@ -93,7 +93,7 @@ class Loader(Chore):
         return end_offset
 
     def _tell(self) -> None:
-        """One line when the last shard of several is loaded."""
+        """Log one line when the last shard of several is loaded."""
         shards = self.shards.values()
         if any(each.runtime.is_loading() for each in shards):
             return

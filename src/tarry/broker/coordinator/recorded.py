@@ -14,7 +14,7 @@ from tarry.purgatory.operation import PayloadOperation
 
 
 class PendingAppend:
-    """One append: its records are applied when the high watermark reaches `required_offset`.
+    """Append on its way: its records are applied when the high watermark is at `required_offset`.
 
     `append` is the state's own word for it, which the state gets back with the outcome.
     """
@@ -33,7 +33,7 @@ class PendingAppend:
 
 
 class DelayedRecorded(PayloadOperation[PendingAppend]):
-    """The answer to a request, known by its ticket, that waits until an append is settled."""
+    """Answer to a request, known by its ticket, that waits until an append is settled."""
 
     def __init__(
         self, tickets: Tickets, pending: PendingAppend, ticket: int, deadline_ms: int

@@ -1,4 +1,4 @@
-"""The runtime of one shard: how a partition of an internal topic carries a state.
+"""Runtime of a shard: how a partition of an internal topic carries a state.
 
 A state is what a coordinator keeps in one partition: groups, transactions.  The runtime appends
 its records as the leader, holds them until the high watermark has passed them, applies them in the
@@ -38,7 +38,7 @@ A = TypeVar("A")
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ShardContext:
-    """What the shards of one coordinator share.
+    """Surroundings that the shards of one coordinator share.
 
     `recorded` is the purgatory of requests that wait for the high watermark, for
     `recorded_timeout_ms` at most; `content` says in a word what the shards keep, for log lines.
@@ -66,7 +66,7 @@ class ShardContext:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ShardLoad:
-    """A state that is being loaded: first every record of the log, then `step` until it is True.
+    """Loading of one state: `add` for every record of the log, then `step` until it is True.
 
     Both may raise `CorruptData`: nothing of the shard is served then.
     """
@@ -85,7 +85,7 @@ class ShardLoad:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class ShardState(Generic[R, A]):
-    """What one partition keeps: the contract between a state and its runtime.
+    """State that one partition keeps: the contract between a state and its runtime.
 
     In life the runtime asks a state four things: `encode`, `apply`, `on_recorded` and
     `on_append_failed`.  R is the kind of its records.  A is its own word for an append: what the
@@ -116,7 +116,7 @@ class ShardState(Generic[R, A]):
         raise NotImplementedError
 
     def size(self) -> int:
-        """Return the number of things that it keeps, for the log."""
+        """Return the number of things that the state keeps, for a log line."""
         raise NotImplementedError
 
     def on_stall(self) -> None:
@@ -130,7 +130,7 @@ class ShardState(Generic[R, A]):
 
 
 class ShardRuntime:
-    """See the module's text.  `error_code` is what every request is answered until it is NONE."""
+    """Runtime of one shard.  `error_code` is what every request is answered until it is NONE."""
 
     def __init__(
         self, state: ShardState[Any, Any], partition: Partition, context: ShardContext
@@ -242,11 +242,11 @@ class ShardRuntime:
     # -- the partition comes and goes
 
     def is_loading(self) -> bool:
-        """Whether not everything that the log keeps is known yet."""
+        """Return whether not everything that the log keeps is known yet."""
         return self.error_code == errors.COORDINATOR_LOAD_IN_PROGRESS
 
     def can_be_loaded(self) -> bool:
-        """Whether all that the log holds counts: what was appended before may be under way."""
+        """Return whether all that the log holds counts: an earlier append may be under way."""
         log = self.partition.log
         return log.flaw_offset >= 0 or self.partition.high_watermark >= log.log_end_offset
 

@@ -19,7 +19,7 @@ NO_TICKET: Final = 0
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Asked(Generic[A]):
-    """A request whose answer comes from a coordinator's state.  A subclass knows the message."""
+    """Request whose answer comes from a coordinator's state.  A subclass knows the message."""
 
     def __init__(self, context: RequestContext) -> None:
         self.context = context
@@ -34,7 +34,7 @@ class Asked(Generic[A]):
 
 
 class Tickets:
-    """The requests that wait, by ticket."""
+    """Requests that wait, by ticket."""
 
     def __init__(self) -> None:
         self._newest = NO_TICKET

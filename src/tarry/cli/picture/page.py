@@ -62,7 +62,7 @@ SHAPES: Final = (
 
 
 def draw(steps: Sequence[Step]) -> str:
-    """The picture as the text of an SVG file."""
+    """Draw the picture as the text of an SVG file."""
     columns = min(COLUMNS_MAX, len(steps))
     rows = -(-len(steps) // columns)
     levels = max((step.view.levels for step in steps), key=len)
@@ -123,7 +123,7 @@ def _scoped(rules: str) -> str:
 
 
 def _panel(step: Step, corner: Point, rings: Rings) -> list[str]:
-    """A step: heading, what happened, the wheel, the queue."""
+    """Draw a step: heading, what happened, the wheel, the queue."""
     middle = corner.x + PANEL_WIDTH / 2
     lines = [text(step.heading, Point(middle, corner.y + 22), "ink", "middle")]
     for place, sentence in enumerate(step.sentences()):
@@ -140,7 +140,7 @@ def _chip_rows(step: Step) -> int:
 
 
 def _queue(queue: Sequence[BucketView], corner: Point) -> list[str]:
-    """The queue of buckets, the next one first."""
+    """Draw the queue of buckets, the next one first."""
     if not queue:
         return [text("the queue of buckets is empty", corner, "muted")]
     room = CHIP_COLUMNS * CHIP_ROWS_MAX
@@ -161,7 +161,7 @@ def _chip_corner(corner: Point, place: int) -> Point:
 
 
 def _chip(bucket: BucketView, corner: Point) -> str:
-    """A bucket in the queue: when it is due, and which one it is."""
+    """Draw a bucket in the queue: when it is due, and which one it is."""
     kind = "bucket held" if bucket.entries else "bucket"
     middle = corner.x + CHIP_WIDTH / 2
     due = f"{bucket.expiration_ms} ms"
@@ -196,7 +196,7 @@ def _chip(bucket: BucketView, corner: Point) -> str:
 
 
 def _legend(steps: Sequence[Step], corner: Point, columns: int) -> tuple[str, float]:
-    """What rings and marks mean, and the height that this takes."""
+    """Draw what rings and marks mean; returns it with the height that it takes."""
     levels = max((step.view.levels for step in steps), key=len)
     lines = []
     for level in levels:
@@ -215,7 +215,7 @@ def _legend(steps: Sequence[Step], corner: Point, columns: int) -> tuple[str, fl
 
 
 def span(time_ms: int) -> str:
-    """A length of time in the largest unit that tells it exactly."""
+    """Write a length of time in the largest unit that tells it exactly."""
     for unit, unit_ms in UNITS:
         if time_ms % unit_ms == 0 and time_ms >= unit_ms:
             return f"{time_ms // unit_ms} {unit}"
@@ -257,7 +257,7 @@ def _marks(corner: Point, *, has_falls: bool) -> list[str]:
 
 
 def _described(steps: Sequence[Step]) -> str:
-    """The picture in words, for who does not see it."""
+    """Describe the picture in words, for readers who do not see it."""
     view = steps[0].view
     told_steps = [f"{step.heading}: {', '.join(step.sentences())}." for step in steps]
     shape = f"A wheel with a tick of {view.tick_ms} ms and {view.wheel_size} buckets a level."

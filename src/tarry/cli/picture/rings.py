@@ -1,4 +1,4 @@
-"""One wheel as rings: the lowest level inside, entries as dots, falls as arrows.
+"""Rings of one wheel: the lowest level inside, entries as dots, falls as arrows.
 
 The further from the middle, the later.  All levels have equally many buckets, so slot n of every
 level lies in the same direction: slot 0 begins at the top, and they count clockwise.
@@ -38,7 +38,7 @@ DEADLINES_TOLD_MAX: Final = 12
 
 
 class Rings:
-    """Where the rings of `level_count` levels of `size` buckets lie around a point."""
+    """Rings of `level_count` levels of `size` buckets, and where they lie around a point."""
 
     def __init__(self, centre: Point, level_count: int, size: int) -> None:
         room = (OUTER_RADIUS - HUB_RADIUS) / level_count
@@ -53,7 +53,7 @@ class Rings:
         return Sector(self.centre, inner, inner + self.width, slot * sweep, (slot + 1) * sweep)
 
     def draw(self, step: Step) -> str:
-        """The whole wheel after a step."""
+        """Draw the whole wheel after a step."""
         parts = [self._slot_numbers()]
         parts += [self._level(level) for level in step.view.levels]
         parts += [self._arrow(move) for move in falls_drawn(step)]
@@ -69,7 +69,7 @@ class Rings:
         return "".join(parts)
 
     def _level(self, level: LevelView) -> str:
-        """A ring: its empty buckets as one path, the others each with their entries."""
+        """Draw a ring: its empty buckets as one path, the others each with their entries."""
         empty = []
         held = []
         for bucket in level.buckets:
@@ -114,7 +114,9 @@ class Rings:
         )
 
     def _arrow(self, move: Move) -> str:
-        """From where the entries lay to where they lie now, or into the hub if they are due."""
+        """Draw an arrow from where the entries lay to where they lie now, or into the hub if
+        due.
+        """
         assert move.before is not None
         source = self.sector(move.before.level, move.before.slot)
         start = source.middle
@@ -130,13 +132,13 @@ class Rings:
 
 
 def falls_drawn(step: Step) -> list[Move]:
-    """The moves that get an arrow."""
+    """Return the moves that get an arrow."""
     falls = [move for move in step.moves if move.before is not None]
     return falls if len(falls) <= ARROWS_MAX else []
 
 
 def told(bucket: BucketView) -> str:
-    """A bucket in words."""
+    """Describe a bucket in words."""
     deadlines = sorted(entry.deadline_ms for entry in bucket.entries)
     listed = ", ".join(str(deadline_ms) for deadline_ms in deadlines[:DEADLINES_TOLD_MAX])
     more = len(deadlines) - DEADLINES_TOLD_MAX
@@ -146,7 +148,7 @@ def told(bucket: BucketView) -> str:
 
 
 def dots(sector: Sector, count: int) -> str:
-    """So many dots inside a sector; a number where they have no room."""
+    """Draw so many dots inside a sector; a number where they have no room."""
     rows = rows_for(sector, count)
     if not rows:
         at = sector.middle
@@ -164,7 +166,7 @@ def dots(sector: Sector, count: int) -> str:
 
 
 def rows_for(sector: Sector, count: int) -> list[int]:
-    """How many dots stand in each row, inner row first; nothing if they do not fit."""
+    """Return how many dots stand in each row, inner row first; nothing if they do not fit."""
     width = sector.outer - sector.inner
     for row_count in range(1, max(1, int(width / DOT_STEP)) + 1):
         room = []
@@ -188,7 +190,7 @@ def _spread(room: list[int], count: int) -> list[int]:
 
 
 def arrow(start: Point, end: Point, *, is_bent: bool) -> str:
-    """A line with a head at its end; bent to the side so that it does not hide the middle."""
+    """Draw a line with a head at its end; bent to the side so that it does not hide the middle."""
     dx, dy = end.x - start.x, end.y - start.y
     length = max(1.0, (dx * dx + dy * dy) ** 0.5)
     bend = min(24.0, length * 0.22) if is_bent else 0.0

@@ -1,4 +1,4 @@
-"""What a wheel does, step by step: views of a real wheel, and where its entries went between.
+"""Steps of a wheel: views of a real wheel, and where its entries went between.
 
 The wheel is the product's; nothing here knows how it works.  A step is one `advance`, and what
 moved is found by comparing the view before with the view after.
@@ -50,7 +50,7 @@ class Step:
         return f"{'start at' if self.is_first else 'advance to'} {self.now_ms} ms"
 
     def sentences(self) -> list[str]:
-        """What happened, in one or two sentences for the heading of the picture."""
+        """Tell what happened, in one or two sentences for the heading of the picture."""
         if len(self.moves) == 1:
             return _sentences_of_one(self.moves[0], is_first=self.is_first)
         counts = {"added": 0, "fell": 0, "due": 0}
@@ -62,7 +62,7 @@ class Step:
 
 
 def wheel_of(now_ms: int, tick_ms: int, size: int) -> TimingWheel:
-    """A wheel that can be drawn."""
+    """Make a wheel that can be drawn."""
     if not 1 <= tick_ms <= TICK_MS_MAX:
         raise InvalidSetting(f"a tick of {tick_ms} ms; take 1 to {TICK_MS_MAX}")
     if not 2 <= size <= SIZE_DRAWN_MAX:
@@ -99,7 +99,7 @@ def steps_of(
 
 
 def title_of(steps: Sequence[Step]) -> str:
-    """What the picture is called."""
+    """Return the title of the picture."""
     view = steps[0].view
     shape = f"a wheel of {view.wheel_size} buckets of {view.tick_ms} ms"
     added = sum(move.count for move in steps[0].moves)
@@ -116,7 +116,7 @@ def _due_times(wheel: TimingWheel) -> Iterable[int]:
 def _moves(
     before: WheelView | None, after: WheelView, due: Sequence[TimerEntry]
 ) -> tuple[Move, ...]:
-    """What lies elsewhere now, grouped by where it came from and where it went."""
+    """Return what lies elsewhere now, grouped by where it came from and where it went."""
     was = _places(before)
     groups: dict[tuple[int, int, int, int], tuple[BucketView | None, BucketView | None]] = {}
     deadlines: dict[tuple[int, int, int, int], list[int]] = {}
@@ -153,7 +153,7 @@ def _kind(move: Move) -> str:
 
 
 def _sentences_of_one(move: Move, *, is_first: bool) -> list[str]:
-    """One move has room for the whole story."""
+    """Tell the whole story of one move, which has room for it."""
     is_one = move.count == 1
     what = f"the entry due at {move.deadlines_ms[0]} ms" if is_one else f"{move.count} entries"
     after = move.after
@@ -168,7 +168,7 @@ def _sentences_of_one(move: Move, *, is_first: bool) -> list[str]:
 
 
 def span_of(bucket: BucketView) -> str:
-    """The deadlines that a bucket is for."""
+    """Return the deadlines that a bucket is for."""
     if bucket.first_ms == bucket.last_ms:
         return f"for what is due at {bucket.last_ms} ms"
     return f"for what is due from {bucket.first_ms} to {bucket.last_ms} ms"

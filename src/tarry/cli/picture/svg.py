@@ -28,7 +28,9 @@ class Sector(NamedTuple):
 
 
 def element(name: str, content: str = "", **attributes: str | float) -> str:
-    """One element; `content` is SVG already.  `class_` is written `class`, `_` in names `-`."""
+    """Write one element; `content` is SVG already.  `class_` is written `class`, `_` in names
+    `-`.
+    """
     written = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(number(value))}"
         for key, value in attributes.items()
@@ -37,12 +39,14 @@ def element(name: str, content: str = "", **attributes: str | float) -> str:
 
 
 def text(words: str, at: Point, class_: str, anchor: str = "start") -> str:
-    """A line of text; `anchor` says which part of it stands at the point."""
+    """Write a line of text; `anchor` says which part of it stands at the point."""
     return element("text", escape(words), x=at.x, y=at.y, class_=class_, text_anchor=anchor)
 
 
 def hint(words: str) -> str:
-    """What a browser shows under the mouse and a screen reader says of the group around it."""
+    """Write what a browser shows under the mouse and a screen reader says of the group around
+    it.
+    """
     return element("title", escape(words))
 
 
@@ -55,13 +59,15 @@ def number(value: str | float) -> str:
 
 
 def on_circle(centre: Point, radius: float, degrees: float) -> Point:
-    """The point of a circle at an angle, clockwise from the top."""
+    """Return the point of a circle at an angle, clockwise from the top."""
     angle = radians(degrees)
     return Point(centre.x + radius * sin(angle), centre.y - radius * cos(angle))
 
 
 def sector_path(sector: Sector, margin: float = 0.0) -> str:
-    """The outline of a sector; its straight sides keep half of `margin` from its neighbours."""
+    """Write the outline of a sector; its straight sides keep half of `margin` from its
+    neighbours.
+    """
     corners = []
     for radius in (sector.outer, sector.inner):
         # The same distance at every radius is another angle at every radius.
@@ -77,7 +83,7 @@ def sector_path(sector: Sector, margin: float = 0.0) -> str:
 
 
 def arc_path(sector: Sector, margin: float = 0.0) -> str:
-    """The inner edge of a sector."""
+    """Write the inner edge of a sector."""
     off = margin / sector.inner * 28.648
     start = on_circle(sector.centre, sector.inner, sector.start + off)
     end = on_circle(sector.centre, sector.inner, sector.end - off)

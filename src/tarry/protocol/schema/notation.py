@@ -48,7 +48,7 @@ class InvalidSchema(Exception):
 
 @dataclass(frozen=True, order=True)
 class Versions:
-    """From `first` to `last`, both included; `last` is VERSION_LAST for an open end."""
+    """Versions from `first` to `last`, both included; `last` is VERSION_LAST for an open end."""
 
     first: int
     last: int
@@ -65,7 +65,7 @@ class Versions:
 
 @dataclass(frozen=True)
 class Field:
-    """One field; `versions` and `nullable` lie within the API's versions."""
+    """Field of a struct; `versions` and `nullable` lie within the API's versions."""
 
     name: str
     type_name: str
@@ -93,7 +93,9 @@ class Struct:
 
 @dataclass
 class Api:
-    """One API: its request and response are `structs["<name>Request"]` and `...Response`."""
+    """Api of the protocol: its request and response are `structs["<name>Request"]` and
+    `...Response`.
+    """
 
     key: int
     name: str
@@ -137,7 +139,7 @@ def parse_number(text: str) -> int:
 
 
 def parse(text: str) -> Api:
-    """The API that the text of one schema file describes."""
+    """Parse the text of one schema file into the API that it describes."""
     lines = [line.split("#")[0].rstrip() for line in text.splitlines()]
     lines = [line for line in lines if line]
     if not lines:
@@ -180,7 +182,7 @@ def _parse_line(api: Api, line: str, around: list[tuple[Struct, Versions]]) -> N
 
 
 def load_all() -> list[Api]:
-    """Every API of this folder, by key."""
+    """Load every API of this folder, by key."""
     apis = []
     for path in sorted(Path(__file__).parent.glob("*.schema")):
         try:

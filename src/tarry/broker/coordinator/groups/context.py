@@ -1,4 +1,4 @@
-"""What the shards of the group coordinator share."""
+"""Surroundings that the shards of the group coordinator share."""
 
 from __future__ import annotations
 

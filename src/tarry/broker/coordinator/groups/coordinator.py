@@ -1,4 +1,4 @@
-"""The group coordinator: consumer groups, kept in `__consumer_offsets`."""
+"""Group coordinator: consumer groups, kept in `__consumer_offsets`."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEGMENT_BYTES_MIN: Final = 1024 * 1024
 
 
 class GroupCoordinator(Coordinator[GroupShard]):
-    """See the module's text."""
+    """Coordinator of consumer groups."""
 
     def __init__(self, context: GroupContext) -> None:
         super().__init__(OFFSETS_TOPIC, GROUP, context, context.cluster)

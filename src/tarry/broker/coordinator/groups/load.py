@@ -18,7 +18,7 @@ GROUPS_PER_STEP: Final = 200
 
 
 class GroupLoad(ShardLoad):
-    """See the module's text.  Nothing is in `groups` before all records are read."""
+    """Loading of the groups of one shard: `groups` is empty until all records are read."""
 
     def __init__(self, groups: Groups, context: GroupContext, carrier: DecisionCarrier) -> None:
         self._groups = groups

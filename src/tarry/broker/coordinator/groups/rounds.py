@@ -14,7 +14,7 @@ from tarry.group.state import GroupState
 
 
 class DelayedJoin(DelayedGroupOperation):
-    """A join phase that waits for its members, one operation a round.
+    """Join phase that waits for its members, one operation a round.
 
     Watched under the group's id.  It is over when the group's round has moved on: everybody has
     joined and no id that was given out is open, or the phase was extended.  At its deadline the
@@ -23,7 +23,7 @@ class DelayedJoin(DelayedGroupOperation):
 
 
 class DelayedSync(DelayedGroupOperation):
-    """A generation that waits until every member has sent SyncGroup.
+    """Generation that waits until every member has sent SyncGroup.
 
     Watched under the group's id.  The answers do not wait for it: they go when the leader's
     assignment is recorded.  At its deadline the members without a sync are removed, though they
@@ -38,7 +38,7 @@ class DelayedSync(DelayedGroupOperation):
 
 
 class JoinPhases(GroupWaiting):
-    """The join phases of a shard, by group id."""
+    """Join phases of a shard, by group id."""
 
     def __init__(self, context: GroupContext, carrier: DecisionCarrier) -> None:
         super().__init__(context.joins, context, carrier)
@@ -58,7 +58,7 @@ class JoinPhases(GroupWaiting):
 
 
 class SyncPhases(GroupWaiting):
-    """The sync phases of a shard, by group id."""
+    """Sync phases of a shard, by group id."""
 
     def __init__(self, context: GroupContext, carrier: DecisionCarrier) -> None:
         super().__init__(context.syncs, context, carrier)

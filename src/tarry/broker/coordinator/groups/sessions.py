@@ -17,7 +17,7 @@ from tarry.group.state import GroupState
 
 
 class DelayedHeartbeat(DelayedGroupOperation):
-    """The session of one member, or of an id that was given out.
+    """Session of one member, or of an id that was given out.
 
     Watched under group and member.  It is over when the member has left, was removed or replaced.
     """
@@ -30,7 +30,7 @@ class DelayedHeartbeat(DelayedGroupOperation):
 
 
 class Sessions(GroupWaiting):
-    """The sessions of a shard, by group and member."""
+    """Sessions of a shard, by group and member."""
 
     def __init__(self, context: GroupContext, carrier: DecisionCarrier) -> None:
         super().__init__(context.heartbeats, context, carrier)

@@ -1,4 +1,4 @@
-"""The groups of one partition of `__consumer_offsets`: decisions are carried out here.
+"""Groups of one partition of `__consumer_offsets`: decisions are carried out here.
 
 The order of `group/decision.py` is kept: the new round, the records into the log's tail, the
 heartbeats, the answers, and last the join and sync operations, which may expire at once.
@@ -29,7 +29,7 @@ from tarry.partition.state import Partition
 
 
 class GroupAppend:
-    """An append with the group that it is about."""
+    """Append together with the id of its group."""
 
     __slots__ = ("append", "group_id")
 
@@ -39,7 +39,7 @@ class GroupAppend:
 
 
 class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
-    """See the module's text."""
+    """Groups of one partition, with all that waits in them."""
 
     def __init__(self, partition: Partition, context: GroupContext) -> None:
         super().__init__(partition, context)

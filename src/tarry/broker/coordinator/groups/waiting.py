@@ -1,4 +1,4 @@
-"""What waits in the groups of a shard: join phases, sync phases, sessions of members.
+"""Waiting operations in the groups of a shard: join phases, sync phases, sessions of members.
 
 Each kind has one operation under a key, which is over when it is held here no more.  At its
 deadline a decision about the group says what comes of it.
@@ -19,7 +19,7 @@ from tarry.purgatory.purgatory import Purgatory
 
 @trait
 class DecisionCarrier:
-    """Puts decisions about the groups of one shard into effect."""
+    """Carrier of the decisions about the groups of one shard."""
 
     def group(self, group_id: str) -> GroupState:
         """Return the group, or one that does not exist yet."""
@@ -32,7 +32,7 @@ class DecisionCarrier:
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedGroupOperation(PayloadOperation["GroupWaiting"]):
-    """An operation of one group.  It answers nobody: the decision that ends it has the answers."""
+    """Operation of one group.  It answers nobody: the decision that ends it has the answers."""
 
     def __init__(
         self, waiting: GroupWaiting, group_id: str, key: Hashable, deadline_ms: int
@@ -49,7 +49,7 @@ class DelayedGroupOperation(PayloadOperation["GroupWaiting"]):
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class GroupWaiting:
-    """The operations of one kind, by key."""
+    """Operations of one kind, by key."""
 
     def __init__(
         self, purgatory: Purgatory, context: GroupContext, carrier: DecisionCarrier

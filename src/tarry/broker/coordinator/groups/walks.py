@@ -16,7 +16,7 @@ OFFSETS_PER_STEP: Final = 5_000
 
 
 class GroupWalk(Chore):
-    """Does something to every group that is known when it begins.
+    """Walk over every group that is known when it begins.
 
     It begins when nothing is being loaded: a loader has only part of its groups in hand.
     """
@@ -56,12 +56,12 @@ class GroupWalk(Chore):
         self._left.reverse()
 
     def visit(self, shard: GroupShard, group_id: str) -> None:
-        """Do it to one group."""
+        """Do the work of the walk on one group."""
         raise NotImplementedError
 
 
 class ExpireOffsets(GroupWalk):
-    """Removes offsets whose time is over, and Empty groups that have none."""
+    """Removal of offsets whose time is over, and of Empty groups that have none."""
 
     def visit(self, shard: GroupShard, group_id: str) -> None:
         group = shard.group(group_id)
@@ -74,7 +74,7 @@ class ExpireOffsets(GroupWalk):
 
 
 class ForgetTopics(GroupWalk):
-    """Removes the offsets of topics that were deleted, however many those are."""
+    """Removal of the offsets of deleted topics, however many those are."""
 
     def visit(self, shard: GroupShard, group_id: str) -> None:
         group = shard.group(group_id)

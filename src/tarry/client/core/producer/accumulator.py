@@ -97,17 +97,12 @@ class Accumulator:
         key: bytes | None,
         value: bytes | None,
         headers: Headers | None,
-        *,
         size: int,
-        now_ms: int,
     ) -> Receipt:
-        """Add a record of at most `size` bytes to the open batch; a batch that it does not fit is
-        closed before.  A record that is larger than a batch gets one of its own."""
-        if not self.fits(queue, size):
-            self.close(queue)
+        """Add a record of at most `size` bytes to the open batch, which it fits.  A record that is
+        larger than a batch has one of its own."""
         batch = queue.open
-        if batch is None:
-            batch = self._open(queue, now_ms)
+        assert batch is not None
         place = batch.append(timestamp, key, value, headers)
         batch.payload_bytes += size
         self.buffered_bytes += size
@@ -122,7 +117,9 @@ class Accumulator:
             self._queues[topic, partition] = queue
         return queue
 
-    def _open(self, queue: PartitionQueue, now_ms: int) -> ProducerBatch:
+    def open_batch(self, queue: PartitionQueue, now_ms: int) -> None:
+        """Open a batch for records that come now; one that is open is closed before."""
+        self.close(queue)
         deadline_ms = now_ms + self.settings.delivery_timeout_ms
         batch = ProducerBatch(queue.topic, queue.partition, (queue.batches_made,), deadline_ms)
         batch.owner = self._owner
@@ -130,7 +127,6 @@ class Accumulator:
         queue.open = batch
         self._tasks.schedule(queue.linger, now_ms + self.settings.linger_ms)
         self._tasks.schedule_earlier(queue.expiry, deadline_ms)
-        return batch
 
     def close(self, queue: PartitionQueue) -> None:
         """Close the open batch, so that it is sent as soon as possible."""

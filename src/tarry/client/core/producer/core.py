@@ -105,7 +105,9 @@ class ProducerCore(ClientCore):
         else:
             last = len(known.partitions) - 1
             raise UnknownTopic(f"topic {topic!r} has partitions 0 to {last}, not {partition}")
-        return accumulator.append(queue, timestamp, key, value, headers, size=size, now_ms=now_ms)
+        if queue.open is None or not accumulator.fits(queue, size):
+            accumulator.open_batch(queue, now_ms)
+        return accumulator.append(queue, timestamp, key, value, headers, size)
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
         """Waiting does not help: brokers refuse the topic."""
