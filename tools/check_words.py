@@ -76,7 +76,6 @@ RIDDLES: Final = frozenset(
         "While",
         "Who",
         "Whoever",
-        "Whole",
         "Whose",
         "Why",
         "With",

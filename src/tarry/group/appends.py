@@ -1,4 +1,4 @@
-"""What is on its way to the log, and what it means once it is there, or if it does not get there.
+"""Appends on their way to the log, and what they mean once they are there, or if they fail.
 
 An append's records go into one batch.  When they are below the high watermark the broker applies
 them and asks `outcomes.decide_recorded`; when they did not get into the log it asks
@@ -61,7 +61,7 @@ class StaticAppend(Append):
         self.origin = origin
 
     def member_to_go_back_to(self) -> Member:
-        """The newest member before this one whose id is, or may yet become, durable."""
+        """Return the newest member before this one whose id is, or may yet become, durable."""
         append = self
         while append.origin is not None and append.origin.has_failed:
             append = append.origin

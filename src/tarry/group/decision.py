@@ -51,7 +51,7 @@ class HeartbeatWait:
 
 
 class Decision:
-    """What is to happen; nothing has changed yet.
+    """Decision of what is to happen; nothing has changed yet.
 
     `round` is the volatile part as it becomes (None: as it is).  The join and the sync operation
     of the group follow its `join_deadline_ms` and `sync_deadline_ms`: None is no operation.
@@ -81,12 +81,12 @@ class Decision:
 
     @property
     def records(self) -> list[GroupRecord]:
-        """What goes to the log."""
+        """Records that go to the log."""
         return [] if self.append is None else self.append.records
 
 
 def refused(now_ms: int, answer: Answer) -> Decision:
-    """Nothing but an answer."""
+    """Make a decision that is nothing but an answer."""
     decision = Decision(now_ms)
     decision.answers.append(answer)
     return decision

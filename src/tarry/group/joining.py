@@ -82,7 +82,7 @@ def _refused(request: JoinRequest, moment: Moment, error_code: int, member_id: s
 
 
 def _by_name(protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
-    """Each protocol once: the first of a name counts."""
+    """Keep each protocol once: the first of a name counts."""
     by_name: dict[str, bytes] = {}
     for name, metadata in protocols:
         by_name.setdefault(name, metadata)
@@ -90,7 +90,7 @@ def _by_name(protocols: tuple[Protocol, ...]) -> tuple[Protocol, ...]:
 
 
 def _request_error(group: GroupState, request: JoinRequest, moment: Moment) -> int:
-    """What is wrong with the request whoever sends it."""
+    """Return what is wrong with the request, no matter which member sends it."""
     settings = moment.settings
     if group.group_id == "" or not can_be_written(group.group_id):
         return errors.INVALID_GROUP_ID
@@ -148,7 +148,7 @@ def _new_member_id(request: JoinRequest, random: Random) -> str:
 
 
 def random_uuid(random: Random) -> str:
-    """A random UUID (RFC 9562, version 4) as text."""
+    """Draw a UUID (RFC 9562, version 4) as text."""
     number = random.getrandbits(128)
     number = number & ~(0xF << 76) | 4 << 76
     number = number & ~(0x3 << 62) | 2 << 62
@@ -220,7 +220,7 @@ def _take_place(draft: Draft, request: JoinRequest, old_id: str, member_id: str)
 
 
 def _on_its_way(group: GroupState, member_id: str) -> StaticAppend | None:
-    """The append that is to make this id durable, if there is one."""
+    """Return the append that is to make this id durable, if there is one."""
     for append in group.appends:
         if isinstance(append, StaticAppend) and append.answer.member_id == member_id:
             return append
@@ -260,7 +260,7 @@ def _rejoin(group: GroupState, request: JoinRequest, moment: Moment) -> Decision
 
 
 def _wants_other(member: Member, updated: Member) -> bool:
-    """Whether it supports other protocols than before, or reads other topics."""
+    """Return true if a member supports other protocols than before, or reads other topics."""
     if [name for name, _ in member.protocols] != [name for name, _ in updated.protocols]:
         return True
     return any(

@@ -29,11 +29,11 @@ class Loading:
 
     @property
     def key_count(self) -> int:
-        """How many keys have a value."""
+        """Count the keys that have a value."""
         return len(self._latest)
 
     def add(self, key: bytes, value: bytes | None) -> None:
-        """One more record; without a value the key is as if it had never been."""
+        """Add a record; without a value the key is as if it had never been."""
         assert self._left is None
         if key.startswith(_LEGACY_PREFIX):
             key = _OFFSET_PREFIX + key[len(_LEGACY_PREFIX) :]

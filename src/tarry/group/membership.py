@@ -46,7 +46,7 @@ HEARTBEAT_ANSWERS: Final[dict[int, int]] = {
 
 
 def member_error(now: Round, member_id: str, instance_id: str | None) -> int:
-    """What is wrong with who says to be a member: an error code, or NONE."""
+    """Return what is wrong with a request that claims to come from a member: a code, or NONE."""
     if instance_id is not None:
         known_id = now.static_members.get(instance_id)
         if known_id is None:
@@ -57,7 +57,7 @@ def member_error(now: Round, member_id: str, instance_id: str | None) -> int:
 
 
 def decide_heartbeat(group: GroupState, request: HeartbeatRequest, moment: Moment) -> Decision:
-    """The member lives.  Cheap: the round stays as it is, its session alone moves."""
+    """Note that a member lives.  Cheap: the round stays as it is, its session alone moves."""
     now = group.round
     error_code = _heartbeat_error(group, request)
     if error_code != errors.NONE:
@@ -138,12 +138,14 @@ def _sync_error(group: GroupState, request: SyncRequest) -> int:
 
 
 def _differ(asked: str | None, known: str | None) -> bool:
-    """Whether both are known and not the same: older versions name none."""
+    """Return true if both are known and not the same: older versions name none."""
     return asked is not None and known is not None and asked != known
 
 
 def _is_assigned(group: GroupState) -> bool:
-    """Whether this generation's assignment is on its way: a leader that repeats it changes none."""
+    """Return true if this generation's assignment is on its way: a leader that repeats it changes
+    none.
+    """
     return any(
         isinstance(each, AssignmentAppend) and each.generation_id == group.round.generation_id
         for each in group.appends
@@ -187,7 +189,7 @@ def decide_leave(group: GroupState, request: LeaveRequest, moment: Moment) -> De
 
 
 def _was_any_a_member(group: GroupState, draft: Draft) -> bool:
-    """An id that was given out and comes back unused is nobody's loss."""
+    """Return false if only ids were given out and came back unused, which is nobody's loss."""
     return len(draft.round.members) < len(group.round.members)
 
 

@@ -6,7 +6,7 @@ import msgspec
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something that an operator may ask about."""
+    """Note of what an operator may ask about."""
 
 
 class MemberRemoved(Note, frozen=True):
@@ -24,21 +24,21 @@ class MemberRemoved(Note, frozen=True):
 
 
 class RebalanceBegan(Note, frozen=True):
-    """Nobody may work from now on."""
+    """Note of the begin of a rebalance: no member may work from now on."""
 
     generation_id: int
     reason: str
 
 
 class RoundChanged(Note, frozen=True):
-    """Somebody came, went or changed while the others were rejoining already."""
+    """Note of a member that came, went or changed while the others were rejoining already."""
 
     generation_id: int
     reason: str
 
 
 class GenerationBegan(Note, frozen=True):
-    """All who are there have joined; the leader assigns."""
+    """Note of a generation: all members that are there have joined, and the leader assigns."""
 
     generation_id: int
     protocol_name: str

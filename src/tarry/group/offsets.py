@@ -151,7 +151,7 @@ def _keep_session(group: GroupState, request: CommitRequest, decision: Decision)
 def fetched_offsets(
     group: GroupState, wanted: list[tuple[str, list[int]]]
 ) -> list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]:
-    """What is durable for each partition asked for; None: nothing, or the group is Dead."""
+    """Return what is durable for each partition asked for; None: nothing, or the group is Dead."""
     is_dead = group.round.phase == DEAD
     return [
         (topic, [(each, None if is_dead else group.offset(topic, each)) for each in partitions])
@@ -160,7 +160,7 @@ def fetched_offsets(
 
 
 def all_offsets(group: GroupState) -> list[tuple[str, list[tuple[int, OffsetCommitted | None]]]]:
-    """Every durable offset, by topic and partition."""
+    """Return every durable offset, by topic and partition."""
     if group.round.phase == DEAD:
         return []
     return [
@@ -195,13 +195,15 @@ def decide_expire_offsets(group: GroupState, moment: Moment) -> Decision:
 
 
 def _is_idle(group: GroupState) -> bool:
-    """Whether nobody is a member, about to be one, or has something on its way to the log."""
+    """Return true if there is no member, none that is about to be one, and nothing on the way to
+    the log.
+    """
     now = group.round
     return now.phase == EMPTY and not now.pending_members and not group.appends
 
 
 class _ExpiryCondition:
-    """When an offset of this group expires: groups with a protocol type and others differ."""
+    """Condition by which an offset expires: groups with a protocol type and others differ."""
 
     def __init__(self, group: GroupState, moment: Moment) -> None:
         now = group.round
@@ -330,7 +332,7 @@ def decide_delete_offsets(
 def _removal(
     group: GroupState, moment: Moment, records: list[GroupRecord], answer: DeleteAnswer | None
 ) -> Decision:
-    """The group becomes Dead, and is forgotten once its tombstones are durable."""
+    """Decide that the group becomes Dead, and is forgotten once its tombstones are durable."""
     draft = Draft(group, moment)
     draft.die()
     records.append(GroupTombstone(group.group_id))

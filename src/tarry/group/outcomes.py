@@ -1,5 +1,5 @@
-"""What comes without a request: deadlines that pass, records that are durable or failed, the
-partition that comes and goes, and a broker that was away itself.
+"""Outcomes that come without a request: deadlines that pass, records that are durable or failed,
+the partition that comes and goes, and a broker that was away itself.
 
 A deadline that has moved since its operation was made is no deadline: the operation's decision
 changes nothing.
@@ -52,7 +52,9 @@ APPEND_ERRORS: Final[dict[int, int]] = {
 
 
 def decide_session_expired(group: GroupState, member_id: str, moment: Moment) -> Decision:
-    """A member's heartbeat operation expired: it is removed unless it waits for us."""
+    """Decide about a member whose heartbeat operation expired: it is removed unless it waits for
+    us.
+    """
     now = group.round
     heartbeat = group.heartbeats.get(member_id)
     if heartbeat is None or heartbeat.deadline_ms is None or moment.now_ms < heartbeat.deadline_ms:
@@ -75,7 +77,7 @@ def decide_session_expired(group: GroupState, member_id: str, moment: Moment) ->
 
 
 def decide_join_expired(group: GroupState, moment: Moment) -> Decision:
-    """The join operation expired: the join phase ends, or is extended."""
+    """Decide about a join operation that expired: the join phase ends, or is extended."""
     now = group.round
     if now.join_deadline_ms is None or moment.now_ms < now.join_deadline_ms:
         return Decision(moment.now_ms)
@@ -86,7 +88,9 @@ def decide_join_expired(group: GroupState, moment: Moment) -> Decision:
 
 
 def decide_sync_expired(group: GroupState, generation_id: int, moment: Moment) -> Decision:
-    """The sync operation expired: who has not sent SyncGroup is removed, though it may live."""
+    """Decide about a sync operation that expired: a member without SyncGroup is removed, though it
+    may live.
+    """
     now = group.round
     if now.sync_deadline_ms is None or moment.now_ms < now.sync_deadline_ms:
         return Decision(moment.now_ms)
@@ -105,7 +109,7 @@ def decide_sync_expired(group: GroupState, generation_id: int, moment: Moment) -
 
 
 def decide_recorded(group: GroupState, append: Append, moment: Moment) -> Decision:
-    """The append's records are below the high watermark and applied."""
+    """Decide what follows when an append's records are below the high watermark and applied."""
     match append:
         case AssignmentAppend() | StaticAppend():
             draft = Draft(group, moment)
@@ -142,7 +146,9 @@ def _become_stable(draft: Draft, append: AssignmentAppend) -> None:
 
 
 def _is_static_waiting(now: Round, append: StaticAppend) -> bool:
-    """Whether its join still waits for this record and not for the end of a join phase."""
+    """Return true if a member's join still waits for this record and not for the end of a join
+    phase.
+    """
     answer = append.answer
     return now.phase == STABLE and now.joins.get(answer.member_id) == answer.ticket
 
@@ -158,7 +164,7 @@ def _answer_static(draft: Draft, append: StaticAppend) -> None:
 def decide_append_failed(
     group: GroupState, append: Append, error_code: int, moment: Moment
 ) -> Decision:
-    """The append's records are not in the log: the state goes back, who waits is told."""
+    """Decide what follows when an append's records are not in the log: the state goes back."""
     draft = Draft(group, moment)
     draft.decision.settled = append
     draft.decision.has_failed = True
@@ -228,7 +234,7 @@ def _fail_static(draft: Draft, append: StaticAppend, error_code: int) -> None:
 
 
 def decide_load(group: GroupState, moment: Moment) -> Decision:
-    """All records are applied: the round goes on as they say, every member with a fresh session.
+    """Decide how the round goes on when all records are applied: every member has a fresh session.
 
     A group beyond `group.max.size` rebalances, so that the last to join are dropped.
     """
@@ -268,7 +274,8 @@ def decide_load(group: GroupState, moment: Moment) -> Decision:
 
 
 def decide_unload(group: GroupState, moment: Moment) -> Decision:
-    """The partition is led elsewhere: who waits is told, all operations end, the state is dropped.
+    """Decide what is told when the partition is led elsewhere: all operations end, the state is
+    dropped.
 
     What waits for records is told here too: whether they are durable, the other leader knows.
     """
@@ -296,7 +303,8 @@ def decide_unload(group: GroupState, moment: Moment) -> Decision:
 
 
 def decide_fresh_sessions(group: GroupState, moment: Moment) -> Decision:
-    """The broker itself was stopped: nobody could be heard, so every session begins anew.
+    """Decide that every session begins anew: the broker itself was stopped and could hear no
+    member.
 
     So do the join and the sync phase: nobody is removed for the broker's own absence.
     """

@@ -50,7 +50,7 @@ class GroupRecord(msgspec.Struct, frozen=True):
 
 
 class MemberRow(msgspec.Struct, frozen=True):
-    """One member in `GroupMetadata`; subscription and assignment are opaque to the broker."""
+    """Row of a member in `GroupMetadata`; subscription and assignment are opaque to the broker."""
 
     member_id: str
     instance_id: str | None
@@ -116,7 +116,7 @@ def encode_record(record: GroupRecord) -> tuple[bytes, bytes | None]:
 
 
 def decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:
-    """The record, or None for a kind that is not ours; `CorruptData` if it cannot be read."""
+    """Decode a record; None for a kind that is not ours; `CorruptData` if it cannot be read."""
     try:
         reader = Reader(key)
         kind = reader.i16()
@@ -136,7 +136,7 @@ def decode_record(key: bytes, value: bytes | None) -> GroupRecord | None:
 
 
 def can_be_written(*texts: str | None) -> bool:
-    """Whether these texts fit the records' strings, whose length has 15 bits."""
+    """Return true if these texts fit the records' strings, whose length has 15 bits."""
     return all(text is None or len(text.encode()) <= STRING_BYTES_MAX for text in texts)
 
 
@@ -211,7 +211,7 @@ def _decode_offset(group_id: str, topic: str, partition: int, value: bytes) -> O
 
 
 def _decode_topic_id(reader: Reader) -> bytes:
-    """The tagged fields: the topic's id, and what newer releases may have added."""
+    """Decode the tagged fields: the topic's id, and what newer releases may have added."""
     topic_id = NO_TOPIC_ID
     tag = -1
     for _ in range(reader.tagged_field_count()):

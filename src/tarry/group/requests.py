@@ -24,7 +24,7 @@ REASON_CHARACTERS_MAX: Final = 255
 
 
 def kept_reason(reason: str | None) -> str:
-    """What is kept of the reason that a client gives."""
+    """Return what is kept of the reason that a client gives."""
     return (reason or "")[:REASON_CHARACTERS_MAX]
 
 
@@ -43,7 +43,7 @@ class GroupSettings(msgspec.Struct, frozen=True):
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What all requests of members have."""
+    """Request of a member, with what all of them have."""
 
     ticket: int
     member_id: str
@@ -84,7 +84,7 @@ class HeartbeatRequest(Request, frozen=True, kw_only=True):
 
 
 class LeavingMember(msgspec.Struct, frozen=True):
-    """One member of LeaveGroup; a static one may be named by its instance id alone."""
+    """Member in LeaveGroup; a static one may be named by its instance id alone."""
 
     member_id: str
     instance_id: str | None = None
@@ -99,7 +99,7 @@ class LeaveRequest(msgspec.Struct, frozen=True):
 
 
 class CommitPartition(msgspec.Struct, frozen=True):
-    """One partition of a commit; with an error code it was refused before it came here."""
+    """Partition of a commit; with an error code it was refused before it came here."""
 
     topic: str
     partition: int
@@ -138,7 +138,7 @@ class JoinedMember(msgspec.Struct, frozen=True):
 
 
 class JoinAnswer(Answer, frozen=True, kw_only=True):
-    """To JoinGroup; the leader alone is told the members."""
+    """Answer to JoinGroup; the leader alone is told the members."""
 
     member_id: str
     generation_id: int = NO_GENERATION
@@ -150,7 +150,7 @@ class JoinAnswer(Answer, frozen=True, kw_only=True):
 
 
 class SyncAnswer(Answer, frozen=True, kw_only=True):
-    """To SyncGroup."""
+    """Answer to SyncGroup."""
 
     protocol_type: str | None = None
     protocol_name: str | None = None
@@ -158,22 +158,22 @@ class SyncAnswer(Answer, frozen=True, kw_only=True):
 
 
 class HeartbeatAnswer(Answer, frozen=True):
-    """To Heartbeat."""
+    """Answer to Heartbeat."""
 
 
 class LeaveAnswer(Answer, frozen=True, kw_only=True):
-    """To LeaveGroup: an error code for each member, in the order of the request."""
+    """Answer to LeaveGroup: an error code for each member, in the order of the request."""
 
     member_error_codes: tuple[int, ...] = ()
 
 
 class CommitAnswer(Answer, frozen=True, kw_only=True):
-    """To OffsetCommit: an error code for each partition; Kafka has none for the whole."""
+    """Answer to OffsetCommit: an error code for each partition; Kafka has none for the whole."""
 
     partition_error_codes: tuple[int, ...] = ()
 
 
 class DeleteAnswer(Answer, frozen=True, kw_only=True):
-    """To DeleteGroups for one group, or to OffsetDelete with a code for each partition."""
+    """Answer to DeleteGroups for one group, or to OffsetDelete with a code for each partition."""
 
     partition_error_codes: tuple[int, ...] = ()

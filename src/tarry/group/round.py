@@ -55,7 +55,7 @@ class Member(msgspec.Struct, frozen=True):
     is_new: bool = False
 
     def metadata(self, protocol_name: str | None) -> bytes:
-        """What it says for this protocol."""
+        """Return what the member says for this protocol."""
         for name, metadata in self.protocols:
             if name == protocol_name:
                 return metadata
@@ -103,7 +103,7 @@ class Round:
         self.stands_since_ms = 0
 
     def copy(self) -> Round:
-        """A round of its own with the same content."""
+        """Copy the round with its content."""
         copied = Round.__new__(Round)
         copied.__dict__.update(self.__dict__)
         copied.members = self.members.copy()
@@ -117,15 +117,17 @@ class Round:
         return copied
 
     def has_everyone_joined(self) -> bool:
-        """Whether all members wait for the round to begin and no id that was given out is open."""
+        """Return true if all members wait for the round to begin and no id that was given out is
+        open.
+        """
         return len(self.joins) == len(self.members) and not self.pending_members
 
     def rebalance_timeout_ms(self) -> int:
-        """The largest of the members', and not below 0."""
+        """Return the largest rebalance time-out of the members, in ms, and not below 0."""
         return max([0, *(each.rebalance_timeout_ms for each in self.members.values())])
 
     def supports(self, protocol_type: str, protocols: tuple[Protocol, ...]) -> bool:
-        """Whether a member with these protocols has one in common with all the others."""
+        """Return true if a member with these protocols has one in common with all the others."""
         if self.phase == EMPTY or not self.members:
             return protocol_type != "" and len(protocols) > 0
         if protocol_type != self.protocol_type:
@@ -134,7 +136,7 @@ class Round:
         return any(self.protocol_counts.get(name, 0) == everyone for name, _ in protocols)
 
     def selected_protocol(self) -> str:
-        """The protocol that most members like best among those that all support.
+        """Return the protocol that most members like best among those that all support.
 
         Among equals the first by name, so that two runs agree; Kafka leaves it open.
         """

@@ -28,7 +28,9 @@ from tarry.group.round import DEAD, EMPTY, Round
 
 
 class Heartbeat:
-    """When a member's session ends (None: not watched while it waits), and when it was heard."""
+    """Session of a member: when it ends (None: not watched while it waits), and when it was
+    heard.
+    """
 
     __slots__ = ("deadline_ms", "heard_ms")
 
@@ -38,7 +40,7 @@ class Heartbeat:
 
 
 class GroupState:
-    """One group; see the module's text."""
+    """State of one group; see the module's text."""
 
     def __init__(self, group_id: str) -> None:
         self.group_id = group_id
@@ -52,7 +54,7 @@ class GroupState:
 
     @property
     def exists(self) -> bool:
-        """Whether anything is known of it."""
+        """Return true if anything is known of the group."""
         return (
             self.recorded is not None
             or bool(self.offsets)
@@ -63,16 +65,16 @@ class GroupState:
 
     @property
     def size(self) -> int:
-        """How many members it has; ids given out and not used are none."""
+        """Count the members; ids given out and not used are none."""
         return len(self.round.members)
 
     def offset(self, topic: str, partition: int) -> OffsetCommitted | None:
-        """What was last committed for a partition and is durable."""
+        """Return what was last committed for a partition and is durable."""
         partitions = self.offsets.get(topic)
         return None if partitions is None else partitions.get(partition)
 
     def apply(self, record: GroupRecord) -> None:
-        """The one way in which the durable part changes."""
+        """Apply a record: the one way in which the durable part changes."""
         assert record.group_id == self.group_id
         match record:
             case OffsetCommitted():
@@ -118,7 +120,7 @@ class Groups:
         self.by_id: dict[str, GroupState] = {}
 
     def group(self, group_id: str) -> GroupState:
-        """The group, or one that does not exist and is kept only by `take`."""
+        """Return the group, or one that does not exist and is kept only by `take`."""
         return self.by_id.get(group_id) or GroupState(group_id)
 
     def take(self, group: GroupState, decision: Decision) -> None:

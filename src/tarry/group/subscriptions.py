@@ -14,7 +14,7 @@ _TOPIC_BYTES_MIN = 2
 
 
 def subscribed_topics(now: Round) -> dict[str, None] | None:
-    """The topics of all members, as keys; None if it cannot be known."""
+    """Return the topics of all members, as keys; None if they cannot be known."""
     if now.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
     topics: dict[str, None] = {}
@@ -29,7 +29,9 @@ def subscribed_topics(now: Round) -> dict[str, None] | None:
 
 
 def topics_of_subscription(metadata: bytes) -> list[str] | None:
-    """The topics that one consumer wants, or None if its metadata is not what consumers send."""
+    """Return the topics that one consumer wants, or None if its metadata is not what consumers
+    send.
+    """
     try:
         reader = Reader(metadata)
         if reader.i16() < 0:
@@ -41,7 +43,7 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
 
 
 def is_subscribed(now: Round, topic: str) -> bool:
-    """Whether the group works on this topic; consumers that cannot be understood may be."""
+    """Return true if the group works on this topic; consumers that cannot be understood may."""
     topics = subscribed_topics(now)
     if topics is None:
         return now.protocol_type == CONSUMER_PROTOCOL_TYPE

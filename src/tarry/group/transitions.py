@@ -55,7 +55,7 @@ EXTENSION_MS_MIN: Final = 100
 
 
 class Moment:
-    """When something is decided, and by which settings: `now_ms` monotonic, the other calendar."""
+    """Moment of a decision, and its settings: `now_ms` monotonic, the other calendar."""
 
     __slots__ = ("now_ms", "now_wall_ms", "settings")
 
@@ -79,7 +79,7 @@ class Draft:
         self._heartbeats: dict[str, HeartbeatWait] = {}
 
     def finish(self) -> Decision:
-        """The decision, with what follows from the removals."""
+        """Finish the decision, with what follows from the removals."""
         follows = {
             EMPTY: "the group is empty",
             PREPARING_REBALANCE: "the others rejoin",
@@ -97,17 +97,17 @@ class Draft:
     # -- sessions
 
     def hear(self, member: Member) -> None:
-        """The member gave a sign of life: its session begins anew."""
+        """Note a sign of life of a member: its session begins anew."""
         timeout_ms = NEW_MEMBER_JOIN_TIMEOUT_MS if member.is_new else member.session_timeout_ms
         self.hear_until(member.member_id, timeout_ms)
 
     def hear_until(self, member_id: str, timeout_ms: int) -> None:
-        """Somebody was heard, and is to be heard again within this time."""
+        """Note that a member was heard, and is to be heard again within this time."""
         now_ms = self.moment.now_ms
         self._heartbeats[member_id] = HeartbeatWait(member_id, now_ms + timeout_ms, heard_ms=now_ms)
 
     def restart_session(self, member: Member) -> None:
-        """The member was waiting for us: its session begins anew, though it was not heard."""
+        """Restart the session of a member that was waiting for us, though it was not heard."""
         earlier = self._heartbeats.get(member.member_id)
         self._heartbeats[member.member_id] = HeartbeatWait(
             member.member_id,
@@ -116,7 +116,7 @@ class Draft:
         )
 
     def end_heartbeat(self, member_id: str) -> None:
-        """Nobody is to be heard under this id."""
+        """End the wait for a sign of life under this id."""
         self._heartbeats[member_id] = HeartbeatWait(member_id, None, ends=True)
 
     def silent_ms(self, member_id: str) -> int:
@@ -126,7 +126,7 @@ class Draft:
     # -- members
 
     def add_member(self, member: Member, protocol_type: str, ticket: int | None) -> None:
-        """A member more; with a ticket its join waits."""
+        """Add a member; with a ticket its join waits."""
         now = self.round
         assert member.member_id not in now.members
         if not now.members:
@@ -143,7 +143,7 @@ class Draft:
             now.joins[member.member_id] = ticket
 
     def update_member(self, member: Member, ticket: int) -> None:
-        """The member as it joins again, under the same id; it waits with this ticket."""
+        """Update a member that joins again under the same id; it waits with this ticket."""
         before = self.round.members[member.member_id]
         self._count_protocols(before.protocols, -1)
         self._count_protocols(member.protocols, 1)
@@ -154,7 +154,7 @@ class Draft:
         self.round.joins[member.member_id] = ticket
 
     def replace_member(self, old_id: str, member: Member) -> None:
-        """A static member under another id, in the same place; what the old one waits for ends."""
+        """Replace the id of a static member, in the same place; what the old one waits for ends."""
         now = self.round
         assert member.instance_id is not None
         before = now.members[old_id]
@@ -180,7 +180,7 @@ class Draft:
         self.end_heartbeat(old_id)
 
     def remove_member(self, member_id: str, reason: str) -> None:
-        """The member is gone; what it waits for is answered UNKNOWN_MEMBER_ID."""
+        """Remove a member; what it waits for is answered UNKNOWN_MEMBER_ID."""
         now = self.round
         member = now.members.pop(member_id)
         self._count_protocols(member.protocols, -1)
@@ -207,7 +207,7 @@ class Draft:
         )
 
     def remove_pending_member(self, member_id: str, reason: str) -> None:
-        """An id that was given out is valid no more."""
+        """Remove an id that was given out: it is valid no more."""
         del self.round.pending_members[member_id]
         self.end_heartbeat(member_id)
         silent_ms = self.silent_ms(member_id)
@@ -225,7 +225,9 @@ class Draft:
     # -- the round
 
     def rebalance_or_complete_join(self, reason: str) -> None:
-        """Somebody came, went or changed: a rebalance begins, or the one that is on may go on."""
+        """Begin a rebalance because a member came, went or changed, or let the one that is on go
+        on.
+        """
         if self.round.phase == PREPARING_REBALANCE:
             self.decision.notes.append(RoundChanged(self.round.generation_id, reason))
             self.maybe_complete_join()
@@ -233,7 +235,7 @@ class Draft:
             self.begin_rebalance(reason)
 
     def begin_rebalance(self, reason: str) -> None:
-        """All members are to join again."""
+        """Begin a rebalance: all members are to join again."""
         now = self.round
         is_initial = now.phase == EMPTY
         if now.phase != COMPLETING_REBALANCE:
@@ -264,7 +266,9 @@ class Draft:
             self.complete_join()
 
     def extend_initial_delay(self) -> bool:
-        """At the end of an initial delay: go on waiting if others came and time is left."""
+        """Extend the initial delay at its end if others came and time is left; return true if
+        so.
+        """
         now = self.round
         if not (now.is_initial and now.was_extended_by_join and now.initial_remaining_ms > 0):
             return False
@@ -328,26 +332,28 @@ class Draft:
         self.append(EmptyAppend([self.metadata({})]))
 
     def note_sync(self, member_id: str) -> None:
-        """The member has sent SyncGroup; with the last of them the sync operation ends."""
+        """Note that the member has sent SyncGroup; with the last of them the sync operation
+        ends.
+        """
         now = self.round
         now.unsynced.pop(member_id, None)
         if not now.unsynced:
             now.sync_deadline_ms = None
 
     def enter_stable(self, assignments: dict[str, bytes]) -> None:
-        """The assignment is durable."""
+        """Enter Stable: the assignment is durable."""
         self.round.assignments = assignments
         self._enter(STABLE)
 
     def die(self) -> None:
-        """The group is about to be removed; until that is durable, who asks is to come again."""
+        """Let the group die: until its removal is durable, a request about it is to come again."""
         for member_id in list(self.round.pending_members):
             self.end_heartbeat(member_id)
         self.round.pending_members = {}
         self._enter(DEAD)
 
     def revive(self) -> None:
-        """It could not be removed: it is Empty as before."""
+        """Revive a group that could not be removed: it is Empty as before."""
         assert self.round.phase == DEAD
         self.round.phase = EMPTY
 
@@ -365,7 +371,7 @@ class Draft:
     # -- answers
 
     def joined(self, ticket: int, member_id: str) -> JoinAnswer:
-        """The current generation, as this member is told of it."""
+        """Make the answer that tells this member of the current generation."""
         now = self.round
         is_leader = member_id == now.leader_id
         return JoinAnswer(
@@ -379,7 +385,7 @@ class Draft:
         )
 
     def members_for_leader(self) -> tuple[JoinedMember, ...]:
-        """All members with what they said for the chosen protocol."""
+        """Return all members with what they said for the chosen protocol."""
         now = self.round
         return tuple(
             JoinedMember(each.member_id, each.instance_id, each.metadata(now.protocol_name))
@@ -387,7 +393,7 @@ class Draft:
         )
 
     def synced(self, ticket: int, member_id: str) -> SyncAnswer:
-        """What this member was assigned."""
+        """Make the answer that tells this member what it was assigned."""
         now = self.round
         return SyncAnswer(
             ticket,
@@ -397,7 +403,7 @@ class Draft:
         )
 
     def fail_sync(self, member_id: str, error_code: int) -> None:
-        """The member's SyncGroup, if it waits, is answered with this error."""
+        """Answer the member's SyncGroup, if it waits, with this error."""
         ticket = self.round.syncs.pop(member_id, None)
         if ticket is not None:
             self.decision.answers.append(SyncAnswer(ticket, error_code))
@@ -410,7 +416,9 @@ class Draft:
     # -- records
 
     def metadata(self, assignments: dict[str, bytes]) -> GroupMetadata:
-        """The record of this generation with these assignments; a forgotten member has none."""
+        """Make the record of this generation with these assignments; a forgotten member has
+        none.
+        """
         now = self.round
         return GroupMetadata(
             self.group.group_id,

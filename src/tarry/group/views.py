@@ -38,7 +38,7 @@ class DescribedGroup(msgspec.Struct, frozen=True):
 
 
 def described(group: GroupState) -> DescribedGroup:
-    """A group that exists, member by member in the order in which they joined."""
+    """Describe a group that exists, member by member in the order in which they joined."""
     now = group.round
     is_stable = now.phase == STABLE
     return DescribedGroup(
@@ -69,7 +69,7 @@ class ListedGroup(msgspec.Struct, frozen=True):
 
 
 def listed(groups: Groups, states: list[str], types: list[str]) -> list[ListedGroup]:
-    """The groups in one of these states and of one of these types, by id; none named: all.
+    """List the groups in one of these states and of one of these types, by id; none named: all.
 
     Names are compared without regard to case, as Kafka does; unknown ones match nothing.
     """

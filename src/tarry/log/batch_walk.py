@@ -120,7 +120,7 @@ class BatchWalk:
         self.expected_offset = self.batch_offset
 
     def next(self) -> BatchHeader | None:
-        """The next batch's header, or None at the end or at a flaw."""
+        """Return the next batch's header, or None at the end or at a flaw."""
         if not self.step():
             return None
         return BatchHeader(self._block, self.batch_position - self._block_position)
@@ -134,7 +134,7 @@ class BatchWalk:
         return True
 
     def batch_bytes(self, header: BatchHeader) -> bytes:
-        """All bytes of the batch that `next` returned last."""
+        """Return all bytes of the batch that `next` returned last."""
         at = self.batch_position - self._block_position
         size: i64 = header.size
         if at + size <= len(self._block):
@@ -147,7 +147,7 @@ class BatchWalk:
         return self._block
 
     def place_in_block(self) -> i64:
-        """Where the last batch begins in `block`."""
+        """Return where the last batch begins in `block`."""
         return self.batch_position - self._block_position
 
     def _load(self, size: i64) -> i64:

@@ -1,4 +1,4 @@
-"""What a topic's settings say about its log.
+"""Configuration of a log: what its topic's settings say.
 
 A plain object, one per log, changed in place when a topic is altered.  Attributes are Kafka's topic
 keys with underscores, but for keys that name a choice; `cluster/topic_settings` parses and checks

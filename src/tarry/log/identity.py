@@ -1,4 +1,4 @@
-"""Whose log this is: the file `partition.metadata` with the topic's id, as Kafka writes it.
+"""Identity of a log: the file `partition.metadata` with the topic's id, as Kafka writes it.
 
 It is made with the log's first bytes and flushed with them, so bytes that count are never without
 it.  A directory that says it belongs to another topic is left over from a deleted one.  A third
@@ -40,7 +40,7 @@ class Identity:
         self.is_missing = False
 
     def read(self, disk: Disk) -> str:
-        """The text in the file, or "" if there is none that can be read."""
+        """Read the text in the file; "" if there is none that can be read."""
         content = read_file(disk, self.path) or b""
         text = content[len(_PREFIX) :][:_TEXT_CHARACTERS].decode(errors="replace")
         return text if content == _encode(text) else ""

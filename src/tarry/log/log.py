@@ -36,7 +36,7 @@ logger = logging.getLogger("tarry.log")
 
 
 class Log:
-    """One partition's log.  Made by `recovery.open_log`."""
+    """Log of one partition.  Made by `recovery.open_log`."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class Log:
 
     @property
     def segments(self) -> tuple[Segment, ...]:
-        """All segments in order of offsets, as they are now."""
+        """Segments in order of offsets, as they are now."""
         return tuple(self._segments.kept)
 
     def segments_from(self, offset: i64) -> list[Segment]:
@@ -227,12 +227,12 @@ class Log:
 
     @property
     def has_tail(self) -> bool:
-        """Whether appended batches wait for their write."""
+        """Return true if appended batches wait for their write."""
         return self._mark is not None
 
     @property
     def has_changed(self) -> bool:
-        """Whether the recovery point is not where it should be."""
+        """Return true if the recovery point is not where it should be."""
         point = self.recovery_point
         if point.limit_offset >= 0:
             return point.offset_max > point.limit_offset
@@ -248,12 +248,12 @@ class Log:
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something that was written is not known to be durable."""
+        """Return true if something that was written is not known to be durable."""
         return self.flushed_offset < self.written_end_offset or not self._unflushed.is_empty
 
     @property
     def has_unflushed_bytes(self) -> bool:
-        """Whether a segment's file was changed and not flushed since."""
+        """Return true if a segment's file was changed and not flushed since."""
         return len(self._unflushed.segments) > 0
 
     def note_name(self) -> None:
@@ -274,7 +274,7 @@ class Log:
         return self.written_end_offset
 
     def flushed(self, offset: i64) -> None:
-        """The flush of what `collect_flush` named is complete."""
+        """Note that the flush of what `collect_flush` named is complete."""
         mark = self._unflushed.take_mark(offset)
         if mark is None:
             # Cut off in the meantime.
@@ -285,19 +285,21 @@ class Log:
             self._flushed_end = mark.end
 
     def settle(self, mark: FlushMark) -> None:
-        """The flush that a mark was taken for is complete."""
+        """Settle the flush that a mark was taken for: it is complete."""
         self._unflushed.settle(mark)
         self.files.trim()
 
     # --- Positions and reading.
 
     def end_position(self) -> LogPosition:
-        """Where the written bytes end."""
+        """Return where the written bytes end."""
         last = self.active if self._mark is None else self._mark.active
         return LogPosition(self.written_end_offset, last.base_offset, last.written_size)
 
     def position_of(self, offset: i64) -> LogPosition:
-        """Where the batch that contains `offset` begins; the written end has its position too."""
+        """Return where the batch that contains `offset` begins; the written end has its position
+        too.
+        """
         if offset == self.written_end_offset:
             return self.end_position()
         if offset == self._flushed_end.offset:
@@ -337,7 +339,7 @@ class Log:
             raise
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch <= `epoch` and where it ended here; (-1, -1) if unknown."""
+        """Return the largest epoch <= `epoch` and where it ended here; (-1, -1) if unknown."""
         return self.leader_epochs.end_offset_for(epoch, self.log_end_offset)
 
     @property
@@ -346,7 +348,7 @@ class Log:
         return sum([segment.size for segment in self._segments.kept])
 
     def epoch_at(self, offset: i64) -> int:
-        """The leader epoch in which the record at `offset` was written, or -1."""
+        """Return the leader epoch in which the record at `offset` was written, or -1."""
         return self.leader_epochs.epoch_of(offset)
 
     def offset_for_time(self, timestamp: int, end_offset: int) -> FoundRecord | None:
@@ -459,7 +461,7 @@ class Log:
     # --- Flaws.
 
     def note_flaw(self, flaw: Flaw) -> None:
-        """From here on the log is neither read nor appended to; what lies before stays readable."""
+        """Note a flaw: from here on the log is neither read nor appended to."""
         if 0 <= self.flaw_offset <= flaw.offset:
             return
         line = "%s is damaged at offset %d: %s; records before it are served, new ones refused"
@@ -471,11 +473,11 @@ class Log:
         segment.end_at_flaw(flaw.position)
 
     def has_flaw_in(self, segment: Segment) -> bool:
-        """Whether the first flaw lies in this segment."""
+        """Return true if the first flaw lies in this segment."""
         return self._flaw_segment is segment
 
     def has_flaw_before(self, offset: i64) -> bool:
-        """Whether a reader at `offset` stands at or behind a flaw."""
+        """Return true if a reader at `offset` stands at or behind a flaw."""
         return 0 <= self.flaw_offset <= offset
 
     def _check_flaw(self, offset: i64) -> None:

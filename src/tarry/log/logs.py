@@ -1,4 +1,4 @@
-"""All logs of one broker: opened over shared descriptors, stopped cleanly, recovery points kept.
+"""Logs of one broker: opened over shared descriptors, stopped cleanly, recovery points kept.
 
 How a broker drives it: `load` and then `open` for each log, `settle` once, all before the first
 turn; `open` for new logs in turns; `recovery_points.begin` every few seconds, and its `on_flushed`
@@ -124,7 +124,9 @@ class Logs:
         self._unsettled = []
 
     def forget(self, log: Log) -> None:
-        """The log's topic was deleted: its files are given up; removing them is the caller's."""
+        """Forget a log whose topic was deleted: its files are given up; removing them is the
+        caller's.
+        """
         log.close()
         self.recovery_points.forget(log)
 

@@ -23,7 +23,7 @@ _REFUSALS_MAX: Final = 8
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class FileHolder:
-    """Something that holds an open file and can open it again."""
+    """Holder of an open file, which can open it again."""
 
     def try_release(self) -> bool:
         """Give the file back, unless it must stay open."""

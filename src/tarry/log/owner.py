@@ -14,7 +14,7 @@ from tarry.log.log import Log
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class LogOwner:
-    """One log and the reactions to its life.
+    """Owner of a log, with the reactions to its life.
 
     `is_touched`: its tail waits for the write.  `is_closed`: the log is given up (its topic was
     deleted) and nothing more is written.
@@ -29,15 +29,15 @@ class LogOwner:
         self.is_flushed_at_once = True
 
     def on_written(self) -> bool:
-        """The tail reached the file: bytes below `log.written_end_offset`, not durable yet.
+        """React to a written tail: bytes below `log.written_end_offset`, not durable yet.
 
         True if those who wait for this log should look again.
         """
         return False
 
     def on_write_failed(self) -> None:
-        """The tail was dropped; the log is as it was after the last write."""
+        """React to a dropped tail: the log is as it was after the last write."""
 
     def on_flushed(self, offset: int) -> bool:
-        """Everything below `offset` is durable.  True if those who wait should look again."""
+        """React to a flush below `offset`; return true if those who wait should look again."""
         return False

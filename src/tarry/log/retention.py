@@ -84,7 +84,7 @@ def _is_expired(segment: Segment, now_wall_ms: int, retention_ms: int) -> bool:
 
 
 def newest_ms(segment: Segment, now_wall_ms: int) -> int:
-    """The largest timestamp, or without one when the segment was last appended to."""
+    """Return the largest timestamp, or without one when the segment was last appended to."""
     if segment.max_timestamp >= 0:
         return segment.max_timestamp
     if segment.modified_wall_ms == UNKNOWN_TIMESTAMP:

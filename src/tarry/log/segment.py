@@ -139,7 +139,7 @@ class Segment(FileHolder):
     # --- Appending.
 
     def must_roll(self, size: i64, last_offset: i64, max_timestamp: i64, now_wall_ms: i64) -> bool:
-        """Whether a batch has to go to a new segment, by Kafka's rules."""
+        """Return true if a batch has to go to a new segment, by Kafka's rules."""
         if self.size == 0:
             return False
         if self.size + size > self.config.segment_bytes or self.size + size > INT32_MAX:
@@ -163,7 +163,7 @@ class Segment(FileHolder):
         self.load_first_timestamp()
 
     def load_first_timestamp(self) -> i64:
-        """The first batch's timestamp, read from the file if it is not known."""
+        """Load the first batch's timestamp from the file if it is not known."""
         if self.first_timestamp == UNKNOWN_TIMESTAMP and self.size > 0:
             header = self.next_header(self.walk(0, self.written_size))
             assert header is not None
@@ -171,7 +171,9 @@ class Segment(FileHolder):
         return self.first_timestamp
 
     def waited_ms(self, max_timestamp: i64, now_wall_ms: i64) -> i64:
-        """How long the segment has been open, in record time if its records have one."""
+        """Return how long the segment has been open, in ms of record time if its records have
+        one.
+        """
         if self.first_timestamp >= 0:
             return max_timestamp - self.first_timestamp
         if self.created_wall_ms == UNKNOWN_TIMESTAMP:
@@ -179,7 +181,7 @@ class Segment(FileHolder):
         return now_wall_ms - self.created_wall_ms
 
     def note_batch(self, base_offset: i64, header: BatchHeader, now_wall_ms: i64) -> None:
-        """A batch now ends the segment: positions, timestamps and indexes follow."""
+        """Note a batch that now ends the segment: positions, timestamps and indexes follow."""
         position = self.size
         size: i64 = header.size
         last_offset: i64 = base_offset + header.last_offset_delta
@@ -193,7 +195,7 @@ class Segment(FileHolder):
         self.size = position + size
 
     def note_entry(self, last_offset: i64, max_timestamp: i64, position: i64, size: i64) -> None:
-        """The indexes' share of a batch; when they are rebuilt, all there is to do."""
+        """Note the indexes' share of a batch; when they are rebuilt, all there is to do."""
         if max_timestamp > self.max_timestamp:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
@@ -205,7 +207,7 @@ class Segment(FileHolder):
         self.unindexed_bytes += size
 
     def note_recovered(self, header: BatchHeader, position: i64) -> None:
-        """A batch that recovery found past what was known ends the segment."""
+        """Note a batch that recovery found past what was known, and that ends the segment."""
         if position == 0:
             self.first_timestamp = header.max_timestamp
         self.note_entry(header.last_offset, header.max_timestamp, position, header.size)
@@ -266,7 +268,9 @@ class Segment(FileHolder):
         return end
 
     def boundary_before(self, start: i64, position_max: i64, end: i64) -> i64:
-        """The last position in (start, position_max] where a batch ends; `start` if none does."""
+        """Return the last position in (start, position_max] where a batch ends; `start` if none
+        does.
+        """
         boundary = self.newest.boundary_before(position_max)
         if boundary != UNKNOWN_POSITION:
             return max(boundary, start)
@@ -282,13 +286,13 @@ class Segment(FileHolder):
         return boundary
 
     def end_of_batch(self, position: i64, end: i64) -> i64:
-        """Where the batch that begins at `position` ends."""
+        """Return where the batch that begins at `position` ends."""
         walk = self.walk(position, end)
         self.step(walk)
         return walk.position
 
     def walk_from_entry(self, entry: i64, end: i64) -> BatchWalk:
-        """A walk from an entry of the offset index on (-1: from the segment's begin).
+        """Begin a walk at an entry of the offset index (-1: at the segment's begin).
 
         The batch there must be the one that the entry names; if it is not, the index is wrong
         and made anew from the batches.
@@ -312,7 +316,7 @@ class Segment(FileHolder):
         return self.walk(index.position_at(entry) if entry >= 0 else 0, end)
 
     def is_time_entry_true(self, entry: i64) -> bool:
-        """Whether an entry of the time index is what its batch says."""
+        """Return true if an entry of the time index is what its batch says."""
         index = self.loaded().times
         offset = index.offset_at(entry)
         position = self.find(offset, self.written_size)
@@ -326,21 +330,21 @@ class Segment(FileHolder):
         )
 
     def walk(self, position: i64, end: i64) -> BatchWalk:
-        """A walk over the headers from a batch's position on."""
+        """Begin a walk over the headers at a batch's position."""
         expected_offset: i64 = self.base_offset if position == 0 else UNKNOWN_OFFSET
         walk = BatchWalk(self.file(), position, end, expected_offset)
         walk.has_gaps = self.has_gaps
         return walk
 
     def step(self, walk: BatchWalk) -> bool:
-        """The walk's next step; a flaw there is raised, since these bytes were durable."""
+        """Take the walk's next step; a flaw there is raised, since these bytes were durable."""
         if walk.step():
             return True
         self._raise_flaw(walk)
         return False
 
     def next_header(self, walk: BatchWalk) -> BatchHeader | None:
-        """The walk's next header, likewise."""
+        """Return the walk's next header; a flaw there is raised, since these bytes were durable."""
         header = walk.next()
         if header is None:
             self._raise_flaw(walk)
@@ -369,7 +373,7 @@ class Segment(FileHolder):
         return self._file is not None
 
     def file(self) -> LogFile:
-        """The open file of batches."""
+        """Return the open file of batches."""
         file = self._file
         if file is None:
             file = self._open()
@@ -440,7 +444,7 @@ class Segment(FileHolder):
     # --- Indexes.
 
     def loaded(self) -> SegmentIndexes:
-        """The indexes in memory: from their files, or made anew if those are wrong."""
+        """Return the indexes in memory: from their files, or made anew if those are wrong."""
         indexes = self.indexes
         if indexes.are_loaded:
             return indexes

@@ -13,7 +13,7 @@ from tarry.log.segment import Segment
 
 
 class LogPosition:
-    """Where a batch begins, or where the written bytes end."""
+    """Position where a batch begins, or where the written bytes end."""
 
     def __init__(self, offset: i64, segment_base_offset: i64, position: i64) -> None:
         self.offset: i64 = offset

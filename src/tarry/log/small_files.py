@@ -11,13 +11,13 @@ from tarry.wire.crc32c import crc32c
 
 
 def encode_lines(first_line: str, lines: list[str]) -> bytes:
-    """The file's content."""
+    """Encode the file's content."""
     body = ("\n".join([first_line, *lines]) + "\n").encode()
     return body + f"crc32c {crc32c(body):08x}\n".encode()
 
 
 def decode_lines(first_line: str, content: bytes) -> list[str] | None:
-    """The lines behind the first one, or None if the file is damaged or of another format."""
+    """Decode the lines behind the first one; None if the file is damaged or of another format."""
     body, separator, checksum = content.rpartition(b"crc32c ")
     if not separator or checksum != f"{crc32c(body):08x}\n".encode():
         return None
@@ -26,7 +26,7 @@ def decode_lines(first_line: str, content: bytes) -> list[str] | None:
 
 
 def read_file(disk: Disk, path: str) -> bytes | None:
-    """All bytes of a small file, or None if it is not there or cannot be read."""
+    """Read all bytes of a small file; None if it is not there or cannot be read."""
     try:
         file = disk.open(path)
         content = file.read(0, file.size)

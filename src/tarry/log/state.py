@@ -32,7 +32,9 @@ class RecoveryPointState:
         self.limit_offset: i64 = -1
 
     def take_over(self, row: RecoveryPoint, written_bytes: int, epochs_version: int) -> None:
-        """A recovery point holds; `epochs_version` is -1 if the epochs had not changed."""
+        """Take over what a recovery point holds; `epochs_version` is -1 if the epochs had not
+        changed.
+        """
         self.offset = row.recovery_offset
         self.offset_max = row.recovery_offset
         self.log_start_offset = row.log_start_offset
@@ -43,7 +45,7 @@ class RecoveryPointState:
 
 
 class RecoveryReport:
-    """One opening of a log."""
+    """Report of one opening of a log."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -63,7 +65,7 @@ class RecoveryReport:
 
     @property
     def is_quiet(self) -> bool:
-        """Nothing to tell."""
+        """Return true if there is nothing to tell."""
         return not (self.scanned_bytes or self.torn_bytes or self.flaw_reason)
 
 
@@ -101,8 +103,8 @@ class LogListener:
         return False
 
     def take_snapshot(self) -> bytes | None:
-        """The state after the last written batch; None: there is nothing to keep."""
+        """Return the state after the last written batch; None if there is nothing to keep."""
         return None
 
     def on_recovered_batch(self, header: BatchHeader) -> None:
-        """A batch that the log kept and the snapshot did not know, in order of offsets."""
+        """Take a batch that the log kept and the snapshot did not know, in order of offsets."""

@@ -33,7 +33,7 @@ class Tail:
         self._joined = BytesWriter()
 
     def add(self, window: Window, header: BatchHeader, base_offset: i64, leader_epoch: i64) -> None:
-        """One batch, with the offset and epoch that it gets here."""
+        """Add one batch, with the offset and epoch that it gets here."""
         size: i64 = header.size
         joined = self._joined
         write_i64_be(joined, base_offset)
@@ -50,7 +50,7 @@ class Tail:
         self.size += size
 
     def take(self) -> list[bytes | memoryview]:
-        """All pieces; the tail is empty then."""
+        """Take all pieces; the tail is empty then."""
         chunks = self._chunks
         if len(self._joined) > 0:
             chunks.append(self._joined.getvalue())

@@ -81,7 +81,7 @@ class Budget:
         self.bytes_left = SEARCH_BYTES_MAX
 
     def open(self, data: bytes, header: BatchHeader) -> RecordTimes:
-        """The times of a batch's records; `CorruptData` if they cannot be had."""
+        """Open the times of a batch's records; `CorruptData` if they cannot be had."""
         if self.bytes_left <= 0:
             raise CorruptData("the search has opened too much")
         try:
@@ -108,7 +108,7 @@ class _Search:
         raise NotImplementedError
 
     def can_trust(self, entry: int) -> bool:
-        """Whether this entry of the time index and the next say what their batches say.
+        """Return true if this entry of the time index and the next say what their batches say.
 
         If not, the indexes are rebuilt, and then they can be trusted.
         """
@@ -120,7 +120,7 @@ class _Search:
         return True
 
     def next_header(self, walk: BatchWalk) -> BatchHeader | None:
-        """The next batch that holds records between the log's start and the reader's end."""
+        """Return the next batch that holds records between the log's start and the reader's end."""
         while (header := self.segment.next_header(walk)) is not None:
             if header.base_offset >= self.end_offset:
                 return None

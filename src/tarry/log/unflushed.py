@@ -1,4 +1,4 @@
-"""What of a log is written and not known to be durable: bytes, names, the directory itself.
+"""Unflushed parts of a log, written and not known to be durable: bytes, names, the directory.
 
 A flush covers what was there when it began: a mark remembers that, and `settle` takes it off.
 Bytes that were cut off again may come back in a crash until a flush covers the cut, so a mark
@@ -57,13 +57,13 @@ class Unflushed:
             self.names += 1
 
     def add(self, segment: Segment) -> None:
-        """The segment's file has changed."""
+        """Add a segment whose file has changed."""
         if not segment.is_dirty:
             segment.is_dirty = True
             self.segments.append(segment)
 
     def forget(self, segment: Segment) -> None:
-        """The segment is durable, or not needed any more."""
+        """Forget a segment that is durable, or not needed any more."""
         if segment.is_dirty:
             segment.is_dirty = False
             self.segments.remove(segment)
@@ -107,7 +107,7 @@ class Unflushed:
         self.cuts += 1
 
     def settle(self, mark: FlushMark) -> None:
-        """The flush that a mark was taken for is complete."""
+        """Settle the flush that a mark was taken for: it is complete."""
         if mark.cuts != self.cuts:
             return
         for i in range(len(mark.segments)):

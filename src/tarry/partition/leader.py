@@ -1,4 +1,4 @@
-"""What a leader checks before it appends a produced batch, in Kafka's order and with its codes.
+"""Leader's checks of a produced batch before its append, in Kafka's order and with its codes.
 
 A batch that can never be accepted is INVALID_RECORD, INVALID_TIMESTAMP or MESSAGE_TOO_LARGE;
 CORRUPT_MESSAGE is kept for bytes that changed on their way, since clients send those again
@@ -39,7 +39,7 @@ PRODUCE_VERSION_OF_ZSTD: Final = 7
 
 
 class AppendResult:
-    """What became of one batch.
+    """Result of the append of one batch.
 
     `required_offset`: the answer waits until everything below it counts (0: nothing to wait for).
     """
@@ -133,7 +133,7 @@ def check_limits(config: LogConfig, check: BatchCheck, wall_ms: int) -> None:
 
 
 def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
-    """Whether `check_limits` would unfold this batch; a look at its first bytes."""
+    """Return true if `check_limits` would unfold this batch; looks at its first bytes."""
     start = window.start
     if window.end - start < HEADER_SIZE or not window.data[start + ATTRIBUTES + 1] & CODEC_MASK:
         return False
@@ -149,7 +149,7 @@ def may_open(config: LogConfig, window: Window, wall_ms: int) -> bool:
 
 
 def refusal(partition: Partition, check: BatchCheck, api_version: int) -> AppendResult | None:
-    """Why a sound batch is not taken here, whatever its records are; None if it may be."""
+    """Return why a sound batch is not taken here, whatever its records are; None if it may be."""
     header = check.header
     assert header is not None
     if header.size > partition.config.max_message_bytes:

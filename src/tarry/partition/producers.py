@@ -1,4 +1,4 @@
-"""What a partition knows of its idempotent producers, so that no record is appended twice.
+"""Producer states of a partition, by which no record is appended twice.
 
 For each producer id the last five batches of its newest epoch: a client has at most five requests
 under way, so any of them may come again.  Rules are Kafka's: a batch that is known is a duplicate
@@ -53,7 +53,7 @@ _NO_TRANSACTION: Final = -1
 
 
 class ProducedBatch:
-    """One appended batch; never changed."""
+    """Batch of a producer that was appended; never changed."""
 
     def __init__(
         self, epoch: i64, last_sequence: i64, last_offset: i64, offset_delta: i64, timestamp: i64
@@ -67,7 +67,7 @@ class ProducedBatch:
 
 
 class ProducerState:
-    """One producer's batches in their order, never none; the last ones may be unsettled."""
+    """State of one producer: its batches in order, never none; the last ones may be unsettled."""
 
     def __init__(self, producer_id: i64) -> None:
         self.producer_id = producer_id
@@ -102,7 +102,7 @@ class ProducerCheck:
 
 
 class ProducerStates:
-    """All producers of one partition.  `expiration_ms` is `producer.id.expiration.ms`."""
+    """States of all producers of one partition.  `expiration_ms` is `producer.id.expiration.ms`."""
 
     def __init__(self, expiration_ms: int) -> None:
         self.expiration_ms = expiration_ms
@@ -117,7 +117,9 @@ class ProducerStates:
         return len(self._states)
 
     def active(self) -> list[tuple[int, int, int, int]]:
-        """Each producer's id, and of its last batch epoch, last sequence and largest timestamp."""
+        """List each producer's id, and of its last batch epoch, last sequence and largest
+        timestamp.
+        """
         rows: list[tuple[int, int, int, int]] = []
         for state in self._states.values():
             last = state.batches[-1]
@@ -132,7 +134,7 @@ class ProducerStates:
         return rows
 
     def check(self, header: BatchHeader) -> ProducerCheck:
-        """Whether a batch with a producer id may be appended; changes nothing."""
+        """Check if a batch with a producer id may be appended; changes nothing."""
         state = self._states.get(header.producer_id)
         if state is None:
             return self._check_unknown(header)
@@ -172,7 +174,9 @@ class ProducerStates:
         return self._accepted
 
     def _check_unknown(self, header: BatchHeader) -> ProducerCheck:
-        """An unknown producer may begin anywhere, unless its beginning has just failed."""
+        """Check an unknown producer: it may begin anywhere, unless its beginning has just
+        failed.
+        """
         awaited = self._awaited.get(header.producer_id)
         if awaited is None:
             return self._accepted
@@ -185,7 +189,9 @@ class ProducerStates:
         )
 
     def refuse(self, header: BatchHeader) -> None:
-        """An accepted batch could not be appended: what was sent behind it must wait for it."""
+        """Refuse what was sent behind an accepted batch that could not be appended: it must wait
+        for it.
+        """
         if header.has_producer_id and header.producer_id not in self._states:
             self._awaited.setdefault(
                 header.producer_id, (header.producer_epoch, header.base_sequence)
@@ -234,13 +240,15 @@ class ProducerStates:
         return state
 
     def settle(self) -> None:
-        """The log's tail is written: what was updated since the last time stays."""
+        """Settle what was updated since the last time: the log's tail is written."""
         for state in self._touched:
             state.settle()
         self._touched.clear()
 
     def rollback(self, end_offset: i64 = 0) -> None:
-        """The tail was dropped: forget unsettled batches at `end_offset` or past it."""
+        """Roll back because the tail was dropped: forget unsettled batches at `end_offset` or past
+        it.
+        """
         for state in self._touched:
             batches = state.batches
             first = batches[0]
@@ -255,7 +263,7 @@ class ProducerStates:
         self._touched.clear()
 
     def last_offsets(self, end_offset: i64) -> dict[int, int]:
-        """For each producer, where its last batch below `end_offset` ends."""
+        """Return for each producer where its last batch below `end_offset` ends."""
         found: dict[int, int] = {}
         for producer_id, state in self._states.items():
             for batch in state.batches:
@@ -306,7 +314,8 @@ class ProducerStates:
         return rows
 
     def encode_snapshot(self, end_offset: i64 = OFFSET_MAX) -> bytes:
-        """What is known of the log below `end_offset`, in the form of Kafka's snapshot files.
+        """Encode what is known of the log below `end_offset`, in the form of Kafka's snapshot
+        files.
 
         Kafka writes one row a producer, its last batch.  Here each kept batch has a row, oldest
         first: Kafka's reader, for whom the last row of an id counts, reads what it would have

@@ -1,4 +1,4 @@
-"""One produced batch: checked, and made anew in the codec of its topic's `compression.type`.
+"""Recompression of a produced batch: checked, and made anew in its topic's `compression.type`.
 
 As Kafka does, the records are unfolded, looked at and folded again; offsets, times, keys, headers
 and everything about the producer stay, the CRC is new.  All of it goes in steps, so that a large
@@ -93,12 +93,14 @@ class Recompression:
 
     @property
     def was_opened(self) -> bool:
-        """Whether it was unfolded when it was checked, and no step was charged with that."""
+        """Return true if the batch was unfolded when it was checked, and no step was charged with
+        that.
+        """
         return self._is_to_count
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left to do but to append it."""
+        """Return true if nothing is left to do but to append the batch."""
         return self._step == _DONE
 
     @property
@@ -143,7 +145,7 @@ class Recompression:
         return result
 
     def refuse_too_large(self, message: str) -> None:
-        """It is not to be appended because of its size."""
+        """Refuse the batch because of its size."""
         self._refusal = AppendResult(errors.MESSAGE_TOO_LARGE, message)
         self._end()
 

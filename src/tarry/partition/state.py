@@ -91,7 +91,7 @@ class Partition(LogOwner):
         self.begin_after_recovery()
 
     def reconfigure(self, config: LogConfig) -> None:
-        """The topic's settings changed."""
+        """Take the topic's settings after they have changed."""
         self.config.take_over(config)
 
     def lead(self, leader_id: int, leader_epoch: int, replicas: list[int], isr: list[int]) -> None:
@@ -109,7 +109,7 @@ class Partition(LogOwner):
         self.high_watermark_position = self.log.end_position()
 
     def leader_contribution(self) -> int:
-        """The leader's own share of the high watermark."""
+        """Return the leader's own share of the high watermark."""
         if self.is_flushed_at_once:
             return self.log.flushed_offset
         return self.log.written_end_offset
@@ -119,7 +119,7 @@ class Partition(LogOwner):
         return self.high_watermark if acks == -1 else self.leader_contribution()
 
     def is_under_min_isr(self) -> bool:
-        """Whether a produce with acks=all must be refused.
+        """Return true if a produce with acks=all must be refused.
 
         A partition with fewer replicas than min.insync.replicas needs all that it has, as in
         Kafka; else nothing could ever be produced to it.

@@ -1,4 +1,4 @@
-"""One batch on its way through compaction: opened, gone through, and made anew if it must be.
+"""Batch on its way through compaction: opened, gone through, and made anew if it must be.
 
 Each part is done in steps, so that neither many records nor much compressed content hold up a
 turn.  What nothing is taken from stays as it is, byte for byte.  Hot.
@@ -32,7 +32,7 @@ _DONE: Final = 4
 
 
 class KeepRules:
-    """Which tombstones stay, as of one pass."""
+    """Rules of one pass by which tombstones stay."""
 
     def __init__(self, keys: KeyMap, now_wall_ms: i64, delete_retention_ms: i64) -> None:
         self.keys = keys
@@ -78,7 +78,7 @@ class BatchCompaction:
 
     @property
     def has_mapped(self) -> bool:
-        """Whether it was opened, so that some of its keys may be noted already."""
+        """Return true if the batch was opened, so that some of its keys may be noted already."""
         return self._scan is not None
 
     def try_compact(self, rules: KeepRules, effort: Effort) -> bool:

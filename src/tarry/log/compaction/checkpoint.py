@@ -1,4 +1,4 @@
-"""How far a log is compacted, and what its compacted segments are: `compaction-checkpoint`.
+"""Compaction checkpoint: how far a log is compacted, and what its compacted segments are.
 
 One file in the log's directory, replaced as a whole and checksummed.  Its renaming is the moment
 in which a swap of segments counts: before it the old segments hold, after it the new ones, whose
@@ -61,7 +61,7 @@ class CompactionCheckpoint:
         return encode_lines(_FIRST_LINE, [offsets, *[row.encode() for row in self.rows]])
 
     def covered_rows(self, point: RecoveryPoint) -> list[SegmentRow]:
-        """The log's segments, given what the recovery point says of them.
+        """Return the log's segments, given what the recovery point says of them.
 
         It may be older than this file.  Where both know a segment it is the newer one of its
         index files.
@@ -83,7 +83,7 @@ class CompactionCheckpoint:
 
 
 def _is_same(row: SegmentRow, other: SegmentRow) -> bool:
-    """Whether both rows are of the same batches."""
+    """Return true if both rows are of the same batches."""
     return (
         row.size == other.size
         and row.max_timestamp == other.max_timestamp

@@ -1,4 +1,4 @@
-"""Which part of a log can be compacted, and whether it should be, by Kafka's rules.
+"""Cleanable part of a log: what can be compacted, and if it should be, by Kafka's rules.
 
 Compaction takes whole segments that are below the high watermark, that a recovery point covers,
 and whose records are all older than `min.compaction.lag.ms`; never the last one.  Where only the
@@ -37,14 +37,14 @@ class Cleanable:
 
     @property
     def is_due(self) -> bool:
-        """Whether it should be compacted now."""
+        """Return true if the log should be compacted now."""
         if self.dirty_bytes == 0:
             return False
         return self.is_overdue or self.dirty_ratio > self.log.config.min_cleanable_dirty_ratio
 
     @property
     def needs_recovery_point(self) -> bool:
-        """Whether it would be due if a recovery point covered all of it."""
+        """Return true if the log would be due if a recovery point covered all of it."""
         dirty_bytes = self.dirty_bytes + self.uncovered_bytes
         total_bytes = self.clean_bytes + dirty_bytes
         ratio_min = self.log.config.min_cleanable_dirty_ratio

@@ -58,7 +58,7 @@ _DONE: Final = 7
 
 
 class Compaction:
-    """One log's dirty part up to `target_offset`, where a segment begins.
+    """Compaction of a log's dirty part up to `target_offset`, where a segment begins.
 
     `producer_ends` gives the last offset of each producer's last batch, which stays for its
     sequence, without records if it must.
@@ -122,7 +122,7 @@ class Compaction:
         return GO_ON
 
     def on_flushed(self) -> i64:
-        """The flush that was waited for is complete; the next one's id, or GO_ON."""
+        """Go on after the flush that was waited for; returns the next one's id, or GO_ON."""
         if self._phase == _FLUSHING_BYTES:
             self._phase = _COPYING
         elif self._phase == _FLUSHING_FILES:
@@ -202,7 +202,7 @@ class Compaction:
             self._skip(batch, error)
 
     def _skip(self, batch: BatchCompaction, error: CorruptData) -> None:
-        """A batch cannot be opened: what was mapped of it counts for nothing."""
+        """Skip a batch that cannot be opened: what was mapped of it counts for nothing."""
         header = batch.header
         logger.warning(
             "%s: the batch at offset %d is kept as it is, it cannot be opened: %s",
@@ -217,7 +217,9 @@ class Compaction:
             self._phase = _CLEARING
 
     def _next_header(self, effort: Effort) -> BatchHeader | None:
-        """The next batch of the source that is being read; `Flaw` if it is damaged."""
+        """Read the next batch's header in the source that is being read; `Flaw` if it is
+        damaged.
+        """
         source = self._sources[self._source]
         if source.written_size == 0:
             return None
@@ -272,7 +274,9 @@ class Compaction:
         return output
 
     def _end_of(self, index: i64) -> i64:
-        """Where the segment behind a source begins: there is one, since the last one stays."""
+        """Return where the segment behind a source begins: there is one, since the last one
+        stays.
+        """
         if index + 1 < len(self._sources):
             return self._sources[index + 1].base_offset
         return self.log.segments_from(self._sources[index].base_offset)[1].base_offset
@@ -326,7 +330,7 @@ class Compaction:
             self._leave_out(output, header)
 
     def _leave_out(self, output: CompactedSegment, header: BatchHeader) -> None:
-        """No record of the batch stays, but its producer's sequence may have to."""
+        """Leave out the records of a batch; its producer's sequence may have to stay."""
         if self._is_last_of_producer(header):
             output.add_encoded(header, empty_batch(header), -1)
         else:
@@ -350,7 +354,7 @@ class Compaction:
     # --- Swapping.
 
     def _end_source(self, output: CompactedSegment) -> i64:
-        """A source is copied: go on with the next one, here or in a new segment."""
+        """End a copied source: go on with the next one, here or in a new segment."""
         self._source += 1
         self._walk = None
         is_last = self._source >= len(self._sources)
@@ -394,7 +398,7 @@ class Compaction:
         return flush_id
 
     def _swap(self) -> None:
-        """The new segment counts: names and the log's memory follow."""
+        """Swap: the new segment counts, and names and the log's memory follow."""
         log = self.log
         output = self._output
         checkpoint = self._checkpoint

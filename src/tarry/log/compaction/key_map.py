@@ -37,11 +37,11 @@ class KeyMap:
         self._shards: list[dict[bytes, int]] = [{} for _ in range(SHARDS)]
 
     def has_room(self, records: i64) -> bool:
-        """Whether so many more keys stay within the bound; the first ones always do."""
+        """Return true if so many more keys stay within the bound; the first ones always do."""
         return self.count == 0 or self.count + records <= self.entries_max
 
     def put(self, key: bytes, offset: i64) -> None:
-        """The last record of `key` so far is at `offset`."""
+        """Put the offset of the last record of `key` so far."""
         short = key if len(key) <= _KEY_BYTES_MAX else _digest(key)
         shard = self._shards[i64(crc32c(short)) & _SHARD_MASK]
         entries: i64 = len(shard)
@@ -49,7 +49,7 @@ class KeyMap:
         self.count += len(shard) - entries
 
     def last_offset(self, key: bytes) -> i64:
-        """Where the key's last record is, or `ABSENT`."""
+        """Return where the key's last record is, or `ABSENT`."""
         short = key if len(key) <= _KEY_BYTES_MAX else _digest(key)
         shard = self._shards[i64(crc32c(short)) & _SHARD_MASK]
         offset = shard.get(short)

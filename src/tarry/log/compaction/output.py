@@ -57,7 +57,9 @@ class CompactedSegment:
         return self.segment.size
 
     def try_take(self, source: Segment, end_offset: i64) -> bool:
-        """Whether `source`, whose offsets end before `end_offset`, has room here as well."""
+        """Try to take `source`, whose offsets end before `end_offset`; false if there is no
+        room.
+        """
         if len(self.sources) >= SOURCES_MAX:
             return False
         if self.sources:
@@ -79,7 +81,7 @@ class CompactedSegment:
         return True
 
     def add_stored(self, header: BatchHeader, block: bytes, at: i64) -> None:
-        """A batch stays as it is, at `at` of the block that was read."""
+        """Add a batch that stays as it is, at `at` of the block that was read."""
         size: i64 = header.size
         self._note(header, size, header.max_timestamp)
         if block is not self._run_block or at != self._run_end:
@@ -90,7 +92,7 @@ class CompactedSegment:
         self._maybe_write()
 
     def add_encoded(self, header: BatchHeader, encoded: bytes, max_timestamp: i64) -> None:
-        """A batch stays in another form."""
+        """Add a batch that stays in another form."""
         self._note(header, len(encoded), max_timestamp)
         self._end_run()
         self._chunks.append(encoded)

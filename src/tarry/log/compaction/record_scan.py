@@ -156,7 +156,7 @@ class RecordScan:
 
 
 def can_retime(header: BatchHeader, scan: RecordScan, new_base_timestamp: i64) -> bool:
-    """Whether the times of what stays can be told relative to another base."""
+    """Return true if the times of what stays can be told relative to another base."""
     shift = int(header.base_timestamp) - int(new_base_timestamp)
     return (
         int(scan.timestamp_delta_min) + shift >= -_DELTA_MAX
@@ -202,7 +202,7 @@ class Retiming:
 
 
 def latest_timestamp(header: BatchHeader, scan: RecordScan) -> i64:
-    """The largest timestamp of what stays."""
+    """Return the largest timestamp of what stays."""
     if header.is_log_append_time:
         return header.max_timestamp
     # A batch that was never opened may say what does not fit.

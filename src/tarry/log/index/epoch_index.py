@@ -43,7 +43,9 @@ class EpochIndex:
         self.version += 1
 
     def end_offset_for(self, epoch: int, log_end_offset: int) -> tuple[int, int]:
-        """The largest epoch <= `epoch` and where it ended; (-1, -1) if that cannot be known."""
+        """Return the largest epoch <= `epoch` and where it ended; (-1, -1) if that cannot be
+        known.
+        """
         if not self.epochs or epoch == UNDEFINED_EPOCH or epoch > self.latest_epoch:
             return UNDEFINED_EPOCH, UNDEFINED_OFFSET
         if epoch == self.latest_epoch:
@@ -56,7 +58,7 @@ class EpochIndex:
         return self.epochs[later - 1], self.start_offsets[later]
 
     def epoch_of(self, offset: int) -> int:
-        """The epoch in which `offset` was written, or -1."""
+        """Return the epoch in which `offset` was written, or -1."""
         for entry in range(len(self.epochs) - 1, -1, -1):
             if self.start_offsets[entry] <= offset:
                 return self.epochs[entry]
@@ -102,7 +104,7 @@ class EpochIndex:
         self.version = other.version
 
     def encode(self) -> bytes:
-        """The file's content."""
+        """Encode the file's content."""
         lines: list[str] = []
         for entry in range(len(self.epochs)):
             lines.append(f"{self.epochs[entry]} {self.start_offsets[entry]}")
@@ -110,7 +112,7 @@ class EpochIndex:
 
 
 def decode_epochs(content: bytes) -> EpochIndex | None:
-    """The index in a file's content, or None if the file is damaged."""
+    """Decode the index in a file's content; None if the file is damaged."""
     lines = decode_lines(_FIRST_LINE, content)
     if lines is None:
         return None

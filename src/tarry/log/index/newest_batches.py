@@ -33,7 +33,7 @@ class NewestBatches:
         return i64(self._positions[entry]) if entry >= 0 else UNKNOWN_POSITION
 
     def boundary_before(self, position_max: i64) -> i64:
-        """The last position <= `position_max` where a batch begins, or UNKNOWN_POSITION."""
+        """Return the last position <= `position_max` where a batch begins, or UNKNOWN_POSITION."""
         entry = _last_entry(self._positions, position_max)
         return i64(self._positions[entry]) if entry >= 0 else UNKNOWN_POSITION
 
@@ -56,7 +56,7 @@ class NewestBatches:
 
 
 def _last_entry(values: list[int], value_max: i64) -> i64:
-    """The last entry of increasing `values` that is <= `value_max`, or -1."""
+    """Return the last entry of increasing `values` that is <= `value_max`, or -1."""
     low: i64 = 0
     high: i64 = len(values)
     while low < high:

@@ -38,7 +38,7 @@ class OffsetIndex(SparseIndex):
         return position
 
     def entry_of_offset(self, offset: i64) -> i64:
-        """The last entry whose offset is <= `offset`, or -1."""
+        """Return the last entry whose offset is <= `offset`, or -1."""
         low: i64 = 0
         high = self.count
         while low < high:
@@ -50,7 +50,7 @@ class OffsetIndex(SparseIndex):
         return low - 1
 
     def entry_of_position(self, position: i64) -> i64:
-        """The last entry whose position is <= `position`, or -1."""
+        """Return the last entry whose position is <= `position`, or -1."""
         low: i64 = 0
         high = self.count
         while low < high:

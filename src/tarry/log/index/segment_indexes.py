@@ -36,7 +36,7 @@ class SegmentIndexes:
         self.must_save = False
 
     def cover(self, saved_offsets: i64, saved_times: i64) -> None:
-        """The files hold so many entries; they are read on first use."""
+        """Cover what the files hold, so many entries; they are read on first use."""
         self.saved_offsets = saved_offsets
         self.saved_times = saved_times
         self.are_loaded = saved_offsets == 0 and saved_times == 0
@@ -99,12 +99,12 @@ class SegmentIndexes:
         return self.times.count if self.are_loaded else self.saved_times
 
     def last_position(self) -> i64:
-        """Where the newest indexed batch begins; 0 if there is none."""
+        """Return where the newest indexed batch begins; 0 if there is none."""
         count = self.offsets.count
         return self.offsets.position_at(count - 1) if count > 0 else 0
 
     def has_unsaved(self) -> bool:
-        """Whether the files lack entries."""
+        """Return true if the files lack entries."""
         if not self.are_loaded:
             return False
         return (

@@ -36,7 +36,7 @@ class SparseIndex:
         self.count = entries
 
     def encode_from(self, entry: i64) -> bytes:
-        """The entries from `entry` on, in the file's form."""
+        """Encode the entries from `entry` on, in the file's form."""
         data = self.data[entry * self.words :]
         if IS_LITTLE_ENDIAN:
             data.byteswap()

@@ -47,7 +47,7 @@ class TimeIndex(SparseIndex):
         return self.base_offset + relative
 
     def entry_of_timestamp(self, timestamp: i64) -> i64:
-        """The last entry whose timestamp is <= `timestamp`, or -1."""
+        """Return the last entry whose timestamp is <= `timestamp`, or -1."""
         low: i64 = 0
         high = self.count
         while low < high:
@@ -59,7 +59,7 @@ class TimeIndex(SparseIndex):
         return low - 1
 
     def entry_before_offset(self, offset: i64) -> i64:
-        """The last entry whose offset is < `offset`, or -1."""
+        """Return the last entry whose offset is < `offset`, or -1."""
         low: i64 = 0
         high = self.count
         while low < high:

@@ -1,4 +1,4 @@
-"""What lies in a log's directory, by one listing: a start with many logs must not ask twice."""
+"""Listing of a log's directory, made once: a start with many logs must not ask twice."""
 
 from __future__ import annotations
 

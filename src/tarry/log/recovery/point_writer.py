@@ -52,7 +52,7 @@ _RENAMING: Final = 3
 
 
 class SavedLog:
-    """One log's part of a round."""
+    """Log in a round, with what is saved of it."""
 
     def __init__(self, log: Log, mark: FlushMark, row: RecoveryPoint) -> None:
         self.log = log
@@ -92,13 +92,13 @@ class RecoveryPointWriter:
         self._save_failure = ""
 
     def add(self, log: Log, row: RecoveryPoint | None) -> None:
-        """A log was opened, with the recovery point it was opened by."""
+        """Add a log that was opened, with the recovery point it was opened by."""
         self.logs[log.directory] = log
         if row is not None and row.segments:
             self.rows[log.directory] = row.encode()
 
     def forget(self, log: Log) -> None:
-        """A log was given up; its row goes with the next round."""
+        """Forget a log that was given up; its row goes with the next round."""
         if self.logs.get(log.directory) is log:
             del self.logs[log.directory]
             self.rows.pop(log.directory, None)
@@ -114,7 +114,9 @@ class RecoveryPointWriter:
         return self._begin_round()
 
     def on_flushed(self, flush_id: int) -> int:
-        """A flush has ended well: go on; the next flush id, or -1 when the round is over."""
+        """Go on after a flush that ended well; returns the next flush id, or -1 when the round is
+        over.
+        """
         if flush_id != self._flush_id:
             return _NO_FLUSH
         try:
@@ -131,7 +133,7 @@ class RecoveryPointWriter:
         return self._begin_round()
 
     def write_all(self) -> None:
-        """A whole round over all logs that have changed, waiting for the flushes; at stop.
+        """Write a whole round over all logs that have changed, waiting for the flushes; at stop.
 
         `StorageError` if any log has none: then the next start has to scan it.
         """
@@ -160,7 +162,9 @@ class RecoveryPointWriter:
         self._finish()
 
     def _mark_flawed(self, files: list[LogFile], directories: dict[str, None]) -> None:
-        """A log with a flaw keeps its old row; what it has written is flushed all the same."""
+        """Mark a log with a flaw: it keeps its old row, and what it has written is flushed all the
+        same.
+        """
         for log in self.logs.values():
             if log.flaw_offset < 0:
                 continue
@@ -259,7 +263,7 @@ class RecoveryPointWriter:
         self.disk.rename(RECOVERY_POINTS_FILE + _TEMPORARY_SUFFIX, RECOVERY_POINTS_FILE)
 
     def _finish(self) -> None:
-        """The recovery points hold: what they do not need any more may go."""
+        """Finish a round whose recovery points hold: what they do not need any more may go."""
         self._forgotten_in_file = self._forgotten_in_writing
         for saved in self._saved:
             log = saved.log

@@ -42,12 +42,12 @@ class RecoveryPoint:
 
 
 def encode_recovery_points(rows: list[str]) -> bytes:
-    """The file's content from encoded rows."""
+    """Encode the file's content from encoded rows."""
     return encode_lines(_FIRST_LINE, rows)
 
 
 def decode_recovery_points(content: bytes) -> dict[str, RecoveryPoint] | None:
-    """The rows by directory, or None if the file is damaged."""
+    """Decode the rows by directory; None if the file is damaged."""
     lines = decode_lines(_FIRST_LINE, content)
     if lines is None:
         return None

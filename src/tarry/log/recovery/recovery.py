@@ -86,7 +86,7 @@ def settle_logs(disk: Disk, logs: list[Log]) -> None:
 
 
 class _Recovery:
-    """One log's recovery."""
+    """Recovery of one log."""
 
     def __init__(
         self, files: OpenFiles, listing: Listing, config: LogConfig, listener: LogListener
@@ -148,7 +148,7 @@ class _Recovery:
         return log
 
     def has_uncovered_names(self, point: RecoveryPoint | None, was_clean: bool) -> bool:
-        """Whether a segment's name in the directory may not have been flushed yet."""
+        """Return true if a segment's name in the directory may not have been flushed yet."""
         if not self.base_offsets:
             return False
         if point is None or not point.segments:
@@ -404,5 +404,5 @@ class _Recovery:
 
 
 def _uncovered_row(base_offset: int) -> SegmentRow:
-    """The first segment of a log of which nothing is covered."""
+    """Return the first segment of a log of which nothing is covered."""
     return SegmentRow([base_offset, 0, NO_TIMESTAMP, base_offset, UNKNOWN_TIMESTAMP, 0, 0])

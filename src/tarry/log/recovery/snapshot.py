@@ -29,7 +29,7 @@ def write_snapshot(disk: Disk, directory: str, offset: int, data: bytes) -> LogF
 
 
 def read_snapshot(disk: Disk, directory: str, offset: int) -> bytes | None:
-    """A snapshot's data, or None if it is missing or damaged."""
+    """Read a snapshot's data; None if it is missing or damaged."""
     content = read_file(disk, snapshot_path(directory, offset))
     if content is None or len(content) < 4:
         return None

@@ -47,7 +47,7 @@ def try_truncate(log: Log, offset: int) -> bool:
 
 
 def row_below(segment: Segment, position: int, offset: int) -> SegmentRow:
-    """The row of a segment as if it ended at `position`, where the batch at `offset` begins."""
+    """Return a segment's row as if it ended at `position`, where the batch at `offset` begins."""
     indexes = segment.loaded()
     row = segment.row()
     row.size = position
@@ -58,7 +58,7 @@ def row_below(segment: Segment, position: int, offset: int) -> SegmentRow:
 
 
 def _largest_timestamp(segment: Segment, position: int, row: SegmentRow) -> tuple[int, int]:
-    """The largest timestamp before `position`, with the last offset of its batch."""
+    """Return the largest timestamp before `position`, with the last offset of its batch."""
     times = segment.loaded().times
     best = (NO_TIMESTAMP, segment.base_offset)
     start = 0

@@ -40,7 +40,7 @@ FINDINGS_MAX: Final = 20
 
 
 class Finding:
-    """Something wrong with one file; `position` and `offset` are -1 where they mean nothing."""
+    """Finding in one file; `position` and `offset` are -1 where they mean nothing."""
 
     def __init__(
         self, path: str, problem: str, *, is_damage: bool, offset: int = -1, position: int = -1
@@ -210,8 +210,9 @@ class _Verification:
         return {row.base_offset: row for row in rows}
 
     def _segment_names(self) -> dict[int, str]:
-        """The files of the segments that count, by base offset: a compaction that was under way
-        may have files that are to be renamed, and others that they have taken the place of."""
+        """Return the files of the segments that count, by base offset: a compaction that was under
+        way may have files that are to be renamed, and others that they have taken the place of.
+        """
         names = {base: f"{base:020d}" for base in self.listing.base_offsets}
         if self.point is not None:
             first = self.point.segments[0].base_offset
@@ -272,8 +273,9 @@ class _Verification:
         return True
 
     def _can_begin(self, path: str, base_offset: int, *, is_last: bool) -> bool:
-        """Whether the segment follows the one before, or damage is between them; False if it
-        was left over by a crash."""
+        """Return true if the segment follows the one before, or damage is between them; false if it
+        was left over by a crash.
+        """
         if self.found.start_offset < 0:
             start = base_offset if self.point is None else self.point.log_start_offset
             self.found.start_offset = max(start, base_offset)
@@ -293,7 +295,7 @@ class _Verification:
         return True
 
     def _may_be_torn(self, offset: int, *, is_last: bool) -> bool:
-        """Whether a crash may leave what is not sound at this offset."""
+        """Return true if a crash may leave what is not sound at this offset."""
         if self.was_clean:
             return False
         if self.point is not None or self.is_new:
@@ -335,11 +337,13 @@ class _Verification:
             self._damage(path, f"batch: {problem}", offset=offset, position=position)
 
     def _epochs_end(self) -> int:
-        """Up to where the epochs' file has to be right."""
+        """Return up to where the epochs' file has to be right."""
         return 1 << 62 if self.was_clean else self.sure_offset
 
     def _stopped(self, walk: BatchWalk, path: str, *, is_last: bool) -> bool:
-        """The batches cannot be read to the end of the file; whether to go on behind it."""
+        """Report that batches cannot be read to the end of the file; returns if to go on behind
+        it.
+        """
         offset, position = int(walk.flaw_offset), int(walk.flaw_position)
         left = int(walk.end) - position
         self.found.end_offset = max(self.found.end_offset, offset)
