@@ -53,11 +53,11 @@ class RecordDeletions(WaitingPart):
             self._hasten(1 if self._is_round_due else RETRY_MS)
 
     def on_round_begun(self) -> None:
-        """What was requested until now is part of this round, or has to wait for a next one."""
+        """Note that a round has begun, which holds what was requested until now."""
         self._is_round_due = False
 
     def on_start_moved(self, partition: Partition) -> None:
-        """The log begins elsewhere, or is given up: what waits looks again in this turn."""
+        """Have what waits look again in this turn: the log begins elsewhere, or is given up."""
         self.touch(partition.key)
         # A reader may stand before the new start.
         self._parts.on_moved(partition)
