@@ -78,7 +78,7 @@ class Doors:
 
 
 class Broker:
-    """Broker with one id, made by `lifecycle.start_broker`, which recovers what the disk holds.
+    """Broker of one id.  Made by `lifecycle.start`, which recovers what the disk holds.
 
     `endpoints` gives the address to tell a client by the listener that it came through.
     """
@@ -300,10 +300,10 @@ class Broker:
 
     @property
     def is_stopped(self) -> bool:
-        """Return whether the last turn is over."""
+        """True if the last turn is over."""
         return self.shutdown.is_over
 
     @property
     def stop_reason(self) -> str:
-        """Return why the broker stopped; "" after a clean stop."""
+        """Reason why the broker stopped; "" after a clean stop."""
         return self.shutdown.reason

@@ -8,7 +8,7 @@ from tarry.protocol.message import Message
 
 
 class RequestContext(Slot):
-    """Request of one connection.  The answer is given once, at once or later."""
+    """Request of one connection, in its context.  Its answer is given once, at once or later."""
 
     def __init__(
         self,

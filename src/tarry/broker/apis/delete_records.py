@@ -80,7 +80,7 @@ def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
 
 
 def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None, int]:
-    """Return the partition whose records may be deleted, or the error code if there is none."""
+    """Return the partition whose records may be deleted, or why there is none."""
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
     if partition is None:

@@ -56,7 +56,7 @@ def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None
 
 
 def _partitions(topics: Topics, name: str, indexes: list[int]) -> list[DescribeLogDirsPartition]:
-    """Return the partitions that are hosted here; others are left out, as in Kafka."""
+    """Describe the partitions that are here; nothing is said of others, as in Kafka."""
     hosted = topics.get(name)
     if hosted is None:
         return []

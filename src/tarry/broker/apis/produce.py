@@ -43,7 +43,7 @@ UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
 
 class ProduceHandler:
-    """Handler of produces, with the parts of the broker that a produce needs."""
+    """Handler of produces, with what it needs of the broker."""
 
     def __init__(
         self,

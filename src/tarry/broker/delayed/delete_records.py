@@ -19,7 +19,7 @@ NO_LOW_WATERMARK = -1
 
 
 class DeletionStatus:
-    """Partition of a request: where its log is to begin, and its answer."""
+    """Status of one partition of the request: where its log is to begin, and its answer."""
 
     __slots__ = ("answer", "is_pending", "partition", "start_offset")
 
@@ -33,7 +33,7 @@ class DeletionStatus:
 
 
 class AwaitedDeletion:
-    """DeleteRecords request whose log starts are on their way."""
+    """AwaitedDeletion by one DeleteRecords request whose log starts are on their way."""
 
     __slots__ = ("context", "response", "statuses")
 

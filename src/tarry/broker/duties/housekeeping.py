@@ -130,7 +130,7 @@ class RecoveryPointRounds:
             self._flushes.then(flush_id, self._on_flushed)
 
     def _on_flushed(self, flush_id: int) -> None:
-        """Begin the next step of a round, since one is durable."""
+        """Begin the next step of a round; the last one is durable."""
         next_flush_id = self._points.on_flushed(flush_id)
         if next_flush_id >= 0:
             self._flushes.then(next_flush_id, self._on_flushed)

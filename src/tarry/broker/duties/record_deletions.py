@@ -53,11 +53,11 @@ class RecordDeletions(WaitingPart):
             self._hasten(1 if self._is_round_due else RETRY_MS)
 
     def on_round_begun(self) -> None:
-        """Note that a round has begun, which holds what was requested until now."""
+        """Take what was requested until now into this round, or leave it for a next one."""
         self._is_round_due = False
 
     def on_start_moved(self, partition: Partition) -> None:
-        """Have what waits look again in this turn: the log begins elsewhere, or is given up."""
+        """Look again in this turn at what waits: the log begins elsewhere, or is given up."""
         self.touch(partition.key)
         # A reader may stand before the new start.
         self._parts.on_moved(partition)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tarry.simulation.clients.history import MetadataSeen, RunHistory, TopicChange, is_before
+from tarry.simulation.clients.history import MetadataSeen, RunHistory, TopicChangeSeen, is_before
 
 
 def check_topics(history: RunHistory) -> list[str]:
@@ -22,7 +22,7 @@ def check_topics(history: RunHistory) -> list[str]:
 
 
 def _missing(
-    history: RunHistory, seen: MetadataSeen, there: dict[bytes, str], change: TopicChange
+    history: RunHistory, seen: MetadataSeen, there: dict[bytes, str], change: TopicChangeSeen
 ) -> str:
     for other in history.topic_changes:
         if (

@@ -90,7 +90,7 @@ class MetadataSeen:
         self.topics = topics
 
 
-class TopicChange:
+class TopicChangeSeen:
     """A creation or deletion of a topic.  `exchange` None: it got no clear answer."""
 
     def __init__(self, name: str, topic_id: bytes, *, is_creation: bool, sent_turn: int) -> None:
@@ -179,7 +179,7 @@ class RunHistory:
         self.reads: dict[Place, dict[int, ReadRecord]] = {}
         self.watermarks: list[Watermarks] = []
         self.metadata: list[MetadataSeen] = []
-        self.topic_changes: list[TopicChange] = []
+        self.topic_changes: list[TopicChangeSeen] = []
         self.deletions: list[RecordsDeletion] = []
         self.growths: list[Growth] = []
         # Topics of which nothing is deleted unless somebody asks for it.

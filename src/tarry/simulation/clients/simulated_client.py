@@ -49,7 +49,7 @@ class Query:
         self.on_sent: OnLost | None = None
 
 
-class _Pending:
+class _PendingQuery:
     """A query that waits for its answer."""
 
     __slots__ = ("deadline_ms", "exchange", "on_answer", "on_lost", "query")
@@ -71,7 +71,7 @@ class SimulatedClient:
         self.context = context
         self.name = name
         self._socket: ClientSocket | None = None
-        self._pending: deque[_Pending] = deque()
+        self._pending: deque[_PendingQuery] = deque()
         self._buffer = bytearray()
         self._correlation_id = 0
         # The time of a request counts from the answer to the one before it.
@@ -125,7 +125,7 @@ class SimulatedClient:
             query.api_key, query.version, self._correlation_id, self.name, query.request
         )
         if query.is_answer_expected:
-            pending = _Pending(query, exchange, on_answer, on_lost)
+            pending = _PendingQuery(query, exchange, on_answer, on_lost)
             pending.deadline_ms = context.clock.now_ms + query.wait_ms + PATIENCE_MS
             self._pending.append(pending)
             if len(self._pending) == 1:

@@ -43,7 +43,13 @@ from tarry.protocol.messages.offset_for_leader_epoch import (
     decode_offset_for_leader_epoch_response,
 )
 from tarry.simulation.clients.context import KnownTopic, RunContext
-from tarry.simulation.clients.history import EpochEnd, MetadataSeen, Place, TopicChange, TopicSeen
+from tarry.simulation.clients.history import (
+    EpochEnd,
+    MetadataSeen,
+    Place,
+    TopicChangeSeen,
+    TopicSeen,
+)
 from tarry.simulation.clients.simulated_client import Delay, Query, Script, ScriptedClient
 from tarry.simulation.exchange import ObservedExchange
 
@@ -103,7 +109,7 @@ class TopicAdmin(ScriptedClient):
 
     def _create(self, plan: TopicPlan) -> Script:
         context = self.context
-        change = TopicChange(plan.name, b"", is_creation=True, sent_turn=context.network.turn)
+        change = TopicChangeSeen(plan.name, b"", is_creation=True, sent_turn=context.network.turn)
         while True:
             outcome = yield self._create_question(plan)
             if outcome is not None and isinstance(outcome.answer, CreateTopicsResponse):
@@ -138,7 +144,7 @@ class TopicAdmin(ScriptedClient):
             KnownTopic(plan.name, topic_id, plan.partitions, is_lasting=plan.is_lasting)
         )
 
-    def _last_seen_id(self, name: str, change: TopicChange) -> bytes | None:
+    def _last_seen_id(self, name: str, change: TopicChangeSeen) -> bytes | None:
         """The topic's id from metadata that is newer than the change, if it was looked at."""
         metadata = self.context.history.metadata
         if not metadata or change.exchange is None:
@@ -180,7 +186,7 @@ class TopicAdmin(ScriptedClient):
     def _delete(self, topic: KnownTopic) -> Script:
         context = self.context
         topic.is_alive = False
-        change = TopicChange(
+        change = TopicChangeSeen(
             topic.name, topic.topic_id, is_creation=False, sent_turn=context.network.turn
         )
         context.history.topic_changes.append(change)

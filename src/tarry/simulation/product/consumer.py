@@ -68,7 +68,7 @@ class ConsumerNode(ClientNode):
         while not self.is_to_end:
             yield from self.poll()
             yield Delay(random.randrange(self.work_now_ms_max))
-            if random.randrange(6) == 0 and not context.is_quiet:
+            if random.randrange(3) == 0 and not context.is_quiet:
                 topic = topics[random.randrange(len(topics))]
                 index = random.randrange(topic.partitions)
                 position = max(self.position((topic.name, index)), 0)
