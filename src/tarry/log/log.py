@@ -20,7 +20,7 @@ from tarry.base.errors import StorageError
 from tarry.log import time_search
 from tarry.log.batch_walk import Flaw
 from tarry.log.config import LogConfig
-from tarry.log.identity import Identity
+from tarry.log.identity import LogIdentity
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.open_files import OpenFiles
 from tarry.log.segment import Segment, SegmentRow
@@ -45,7 +45,7 @@ class Log:
         listener: LogListener,
         files: OpenFiles,
         segments: list[Segment],
-        identity: Identity,
+        identity: LogIdentity,
     ) -> None:
         self.directory = directory
         self.config = config
