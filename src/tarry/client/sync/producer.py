@@ -41,7 +41,7 @@ from tarry.link.errors import ClientError
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-class Receipt(batch.Receipt):
+class Receipt(batch.RecordReceipt):
     """What became of one record; `result` waits for it, also when nobody holds the producer."""
 
     __slots__ = ()

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from tarry.client.core.metadata import Metadata
 
 
-class Topics:
+class TopicSubscription:
     """The subscription of one member, against the cluster's metadata."""
 
     def __init__(self, metadata: Metadata) -> None:

@@ -43,7 +43,7 @@ class Subscription(NamedTuple):
     rack_id: str | None = None
 
 
-class GroupMember(NamedTuple):
+class SubscribedMember(NamedTuple):
     """A member as the leader hears of it."""
 
     member_id: str

@@ -13,8 +13,8 @@ from typing import Final
 
 from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
-    GroupMember,
     Place,
+    SubscribedMember,
 )
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
@@ -29,7 +29,7 @@ def cooperative_user_data(generation_id: int) -> bytes:
     return writer.joined()
 
 
-def claimed_generation(member: GroupMember) -> int:
+def claimed_generation(member: SubscribedMember) -> int:
     """The generation in which a member was given what it says it owns."""
     said = member.subscription
     if said.generation_id != GENERATION_UNKNOWN or said.user_data is None:
@@ -41,7 +41,7 @@ def claimed_generation(member: GroupMember) -> int:
 
 
 def assign_cooperatively(
-    members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
     """What each member may read as soon as it hears of it."""
     claims = _Claims(members, partition_counts)
@@ -59,7 +59,7 @@ def assign_cooperatively(
 class _Claims:
     """What the members own, as far as it can be believed."""
 
-    def __init__(self, members: Sequence[GroupMember], counts: Mapping[str, int]) -> None:
+    def __init__(self, members: Sequence[SubscribedMember], counts: Mapping[str, int]) -> None:
         # In the order of the ids, so that every leader comes to the same.
         self.owned: Owned = {
             member.member_id: [] for member in sorted(members, key=lambda one: one.member_id)
@@ -77,7 +77,7 @@ class _Claims:
         for places in self.owned.values():
             places.sort(key=_by_partition)
 
-    def _hear(self, member: GroupMember) -> None:
+    def _hear(self, member: SubscribedMember) -> None:
         generation_id = claimed_generation(member)
         for place in member.subscription.owned:
             best = self._holders.get(place)
@@ -153,7 +153,7 @@ ROUNDS_MAX: Final = 1_000
 
 
 def _assign_mixed(
-    claims: _Claims, members: Sequence[GroupMember], counts: Mapping[str, int]
+    claims: _Claims, members: Sequence[SubscribedMember], counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
     """Members want different topics: what is free goes to the least loaded of those who want it,
     those partitions first that fewest want; then single partitions move while it helps."""
