@@ -265,19 +265,19 @@ class SimulatedDisk:
         return _size_of(self._root)
 
     def fail_writes(self, count: int = 1, path_part: str = "") -> None:
-        """The next `count` writes to paths that contain `path_part` fail with EIO."""
+        """Let the next `count` writes to paths that contain `path_part` fail with EIO."""
         self._write_faults.append(_Fault(count, path_part))
 
     def fail_flushes(self, count: int = 1, path_part: str = "") -> None:
-        """The next `count` flushes that cover such a path fail when they end."""
+        """Let the next `count` flushes of paths that contain `path_part` fail when they end."""
         self._flush_faults.append(_Fault(count, path_part))
 
     def fail_reads(self, count: int = 1, path_part: str = "") -> None:
-        """The next `count` reads of such a path fail with EIO."""
+        """Let the next `count` reads of paths that contain `path_part` fail with EIO."""
         self._read_faults.append(_Fault(count, path_part))
 
     def crash_after(self, operations: int, path_part: str = "") -> None:
-        """The power fails at the end of so many operations that change something.
+        """Let the power fail at the end of so many operations that change something.
 
         With a part of a path they are counted from the first one on such a path.
         """
@@ -304,19 +304,19 @@ class SimulatedDisk:
         directory.lose(name)
 
     def crash(self) -> None:
-        """The machine loses power."""
+        """Crash the machine: power is lost."""
         self._lose_handles()
         self._root.lose_power(self._random)
 
     def kill(self) -> None:
-        """The process is killed: written bytes and names stay, durable or not."""
+        """Kill the process: written bytes and names stay, durable or not."""
         self._lose_handles()
         self._root.lose_process()
 
     # --- For `SimulatedFile`.
 
     def step(self, path: str) -> None:
-        """One operation is about to change something; "": it has no path of its own."""
+        """Count an operation that is about to change something; "": it has no path of its own."""
         if self._operations_left < 0 or self._crash_path_part not in path:
             return
         self._crash_path_part = ""

@@ -1,4 +1,4 @@
-"""One request and its answer as the wire sees them: when it was delivered, when answered.
+"""Request and answer as the wire sees them: when delivered, when answered.
 
 Answers of a connection come in the order of its requests, so counting whole answers in the
 broker's output tells which requests are answered, before any client has read a byte.

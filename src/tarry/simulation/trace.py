@@ -28,7 +28,7 @@ class Trace:
         self._digest.update(data)
 
     def remark(self, now_ms: int, text: str) -> None:
-        """A line for the reader of a replay that is no part of the digest."""
+        """Write a line for the reader of a replay; it is no part of the digest."""
         if self._keeps_lines:
             self.lines.append(f"{now_ms} {text}\n")
 

@@ -36,7 +36,7 @@ def check_deletions(history: RunHistory) -> list[str]:
 
 
 def check_growth(history: RunHistory) -> list[str]:
-    """An acknowledged growth holds for every later answer about the topic."""
+    """Check that an acknowledged growth holds in each later answer about its topic."""
     for growth in history.growths:
         for seen in history.metadata:
             if not is_before(growth.exchange, seen.exchange):

@@ -37,7 +37,7 @@ def check_leader_epochs(history: RunHistory) -> list[str]:
 
 
 def check_epoch_ends(history: RunHistory) -> list[str]:
-    """An epoch's end lies behind all records of it, not behind a later one's, and has a record.
+    """Check that an epoch's end lies behind all its records, not behind a later epoch's.
 
     Who asks for an epoch in which nothing was written is told of the one before it.
     """

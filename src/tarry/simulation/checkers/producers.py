@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import ACKNOWLEDGED, Place, RunHistory, Se
 
 
 def check_duplicates(history: RunHistory) -> list[str]:
-    """A value of an idempotent producer has one offset (A3)."""
+    """Check that a value of an idempotent producer has one offset (A3)."""
     sentences: list[str] = []
     idempotent = {
         (batch.place, record.value)
@@ -50,7 +50,7 @@ def check_order(history: RunHistory) -> list[str]:
 
 
 def check_producer_ids(history: RunHistory) -> list[str]:
-    """A producer id is given once, over all lives of the broker."""
+    """Check that a producer id is given out once in all lives of the broker."""
     sentences: list[str] = []
     owners: dict[int, str] = {}
     for producer_id, _epoch, name in history.producer_ids:

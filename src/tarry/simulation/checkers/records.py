@@ -14,7 +14,7 @@ from tarry.simulation.clients.history import (
 
 
 def check_reads(history: RunHistory) -> list[str]:
-    """No record is read that a later crash takes back (A27, A4); each was sent by somebody."""
+    """Check that each record read was sent, and that no later crash takes it back (A27, A4)."""
     sentences: list[str] = []
     sent = {
         (batch.place, record.value): record for batch in history.batches for record in batch.records
@@ -38,7 +38,7 @@ def check_reads(history: RunHistory) -> list[str]:
 
 
 def check_acknowledged(history: RunHistory) -> list[str]:
-    """Every acknowledged record is at its offset when all is quiet (A1, A2, A13, A14, A23)."""
+    """Check that each acknowledged record is at its offset at the end (A1, A2, A13, A14, A23)."""
     sentences: list[str] = []
     for batch in history.batches:
         final = history.finals.get(batch.place)

@@ -34,7 +34,7 @@ def check_watermarks(history: RunHistory) -> list[str]:
 
 
 def check_acknowledged_ends(history: RunHistory) -> list[str]:
-    """A query asked after an acknowledgement finds the high watermark past it."""
+    """Check that a query asked after an acknowledgement finds the high watermark past it."""
     sentences: list[str] = []
     facts: dict[Place, list[tuple[int, int, int]]] = {}
     for batch in history.batches:

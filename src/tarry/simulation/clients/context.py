@@ -65,14 +65,14 @@ class RunContext:
         return None
 
     def topic_by_name(self, name: str) -> KnownTopic | None:
-        """The newest incarnation."""
+        """Return the newest incarnation of the topic."""
         for topic in reversed(self.topics):
             if topic.name == name:
                 return topic
         return None
 
     def version(self, version_min: int, version_max: int) -> int:
-        """A version to speak: the newest half of the time, else any."""
+        """Draw a version to speak: the newest in half of the cases, else any."""
         if self.random.randrange(2) == 0:
             return version_max
         return version_min + self.random.randrange(version_max - version_min + 1)
@@ -87,7 +87,7 @@ class RunContext:
             )
 
     def take_damage(self, batch: str) -> None:
-        """A batch did not match its CRC: honest only if the network has damaged it."""
+        """Note a batch that does not match its CRC: a violation unless the network damaged it."""
         self.damages_seen += 1
         if self.damages_seen > self.network.damages:
             self.history.violate(

@@ -21,7 +21,7 @@ REFUSED: Final = 2
 
 
 class SentRecord:
-    """One record that a producer made; its value is unique in the run."""
+    """Record that a producer made; its value is unique in the run."""
 
     __slots__ = ("timestamp", "value")
 
@@ -31,7 +31,7 @@ class SentRecord:
 
 
 class SentBatch:
-    """One batch that a producer made, sent once or several times."""
+    """Batch that a producer made and sent, once or several times."""
 
     def __init__(self, producer: str, place: Place, number: int, records: list[SentRecord]) -> None:
         self.producer = producer
@@ -50,7 +50,7 @@ class SentBatch:
 
 
 class ReadRecord:
-    """One record that somebody read."""
+    """Record that a reader read."""
 
     __slots__ = ("epoch", "offset", "timestamp", "value")
 
@@ -72,7 +72,7 @@ class Watermarks:
 
 
 class TopicSeen:
-    """One topic in an answer about metadata."""
+    """Topic in an answer to Metadata."""
 
     def __init__(self, name: str, topic_id: bytes, epochs: list[tuple[int, int]]) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class TopicSeen:
 
 
 class MetadataSeen:
-    """One answer to Metadata for all topics."""
+    """Answer to Metadata for all topics."""
 
     def __init__(self, exchange: ObservedExchange, life: int, topics: list[TopicSeen]) -> None:
         self.exchange = exchange
@@ -229,11 +229,11 @@ class RunHistory:
         return True
 
     def begin_reading(self, reader: str, place: Place, offset: int) -> None:
-        """The reader chose to read on from this offset."""
+        """Note that the reader chose to read on from this offset."""
         self.handed_out.setdefault((reader, place), []).append(ReadRun(offset))
 
     def hand_out(self, reader: str, place: Place, offset: int, end_offset: int) -> None:
-        """The reader got the records from one offset up to another."""
+        """Note that the reader got the records from one offset up to another."""
         runs = self.handed_out.setdefault((reader, place), [])
         if not runs:
             # Readers begin at the first offset there can be.

@@ -90,7 +90,7 @@ class SimulatedClient:
         self._connect()
 
     def ready(self) -> None:
-        """The connection is there: ask something.  For subclasses."""
+        """Send requests on a connection that was just opened.  Subclasses override it."""
 
     def ask(self, query: Query, on_answer: OnAnswer, on_lost: OnLost) -> ObservedExchange:
         """Send a request; one of the two functions is called later, once."""

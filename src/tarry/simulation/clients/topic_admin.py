@@ -145,7 +145,7 @@ class TopicAdmin(ScriptedClient):
         )
 
     def _last_seen_id(self, name: str, change: TopicChangeSeen) -> bytes | None:
-        """The topic's id from metadata that is newer than the change, if it was looked at."""
+        """Return the topic's id in metadata that was asked for after the change, or None."""
         metadata = self.context.history.metadata
         if not metadata or change.exchange is None:
             return None
@@ -157,7 +157,7 @@ class TopicAdmin(ScriptedClient):
         return topic_id
 
     def _newest_id(self, name: str) -> bytes | None:
-        """The topic's id in the metadata that was seen last."""
+        """Return the topic's id in the newest metadata, or None."""
         metadata = self.context.history.metadata
         for topic in metadata[-1].topics if metadata else []:
             if topic.name == name:
@@ -246,7 +246,7 @@ class TopicAdmin(ScriptedClient):
             )
 
     def _ask_producer_id(self) -> Script:
-        """An id that nobody uses, to see that none comes twice."""
+        """Ask for a producer id that stays unused, for the check that none is given out twice."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         outcome = yield Query(
             api_keys.INIT_PRODUCER_ID,

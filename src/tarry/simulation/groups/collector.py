@@ -59,7 +59,7 @@ class GroupCollector(ScriptedClient):
             yield Delay(_RETRY_MS)
 
     def _read(self, group: str) -> Script:
-        """Everything that the group has committed, topics that are gone included."""
+        """Read all offsets that the group has committed, those of deleted topics included."""
         registers = self._groups.registers(group)
         while True:
             outcome = yield from self._ask(self._groups.fetch_offsets(group, None))
@@ -86,7 +86,7 @@ class GroupCollector(ScriptedClient):
             yield Delay(_RETRY_MS)
 
     def _remove_members(self, group: str) -> Script:
-        """All at once."""
+        """Remove all members with one request."""
         described = yield from self._describe(group)
         if not described.members:
             return

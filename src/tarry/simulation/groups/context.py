@@ -102,14 +102,16 @@ class GroupsContext:
         self._marks = 0
 
     def new_mark(self, name: str) -> str:
-        """A text that nobody else says in this run."""
+        """Return a text that is unique in this run."""
         self._marks += 1
         return f"{name}#{self._marks}"
 
     def query(
         self, api_key: int, request: Message, versions: tuple[int, int], wait_ms: int
     ) -> Query:
-        """A query in any version that fits; it may wait so long, and a write or two."""
+        """Return a query in any version that fits; it may take `wait_ms`, and the time of some
+        writes.
+        """
         decode = MESSAGES[api_key].decode_response
         query = Query(api_key, self.context.version(*versions), request, decode, wait_ms)
         query.slack_ms = _TICK_MS + _TURN_MS_MAX + 2 * self.flush_ms_max
@@ -117,7 +119,7 @@ class GroupsContext:
         return query
 
     def unexpected(self, name: str, what: str, error_code: int) -> None:
-        """An answer that nothing in this world explains."""
+        """Note an answer that no fault and no request of this run explains."""
         self.context.history.violate(f"{what} of {name} got {errors.error_name(error_code)}")
 
     def pause(self, duration_ms: int) -> Script:
@@ -142,7 +144,7 @@ class GroupsContext:
         return query
 
     def is_found(self, name: str, answer: FindCoordinatorResponse) -> bool:
-        """Whether the answer names the coordinator."""
+        """Return true if the answer names the coordinator."""
         error_code = answer.error_code
         for coordinator in answer.coordinators:
             error_code = coordinator.error_code
@@ -181,7 +183,7 @@ class GroupsContext:
         return query
 
     def new_write(self, register: Register, name: str, offset: int) -> OffsetWrite:
-        """A commit that is about to be sent."""
+        """Return a commit that is about to be sent."""
         return OffsetWrite(register, self.new_mark(name), offset)
 
     def take_commit(
@@ -245,7 +247,9 @@ class GroupsContext:
         exchange: ObservedExchange,
         answer: OffsetFetchResponse,
     ) -> dict[Register, int] | None:
-        """The offsets that were read, also those of `registers` that are not named; None: none."""
+        """Note the offsets that were read, also those of `registers` that the answer does not name;
+        return them, or None if the answer is an error.
+        """
         told: dict[Register, tuple[str, int, int]] = {}
         error_code = answer.error_code
         for group_answer in answer.groups:
@@ -272,7 +276,7 @@ class GroupsContext:
         return {register: offset for register, (_mark, offset, _epoch) in told.items()}
 
     def registers(self, group: str) -> list[Register]:
-        """Every partition that anybody has ever committed for this group."""
+        """Return each partition for which any client has committed an offset of this group."""
         found = {
             write.register: None for write in self.history.writes if write.register[0] == group
         }
@@ -332,7 +336,7 @@ class _Written:
 def _topics_of(
     answer: OffsetFetchResponse,
 ) -> list[OffsetFetchResponseTopic | OffsetFetchResponseTopics]:
-    """The topics of an answer for one group, in any version."""
+    """Return the topics of an answer for one group, in any version."""
     found: list[OffsetFetchResponseTopic | OffsetFetchResponseTopics] = list(answer.topics)
     for group in answer.groups:
         found += group.topics

@@ -41,7 +41,7 @@ class MemberPlan:
 
 
 class GroupPlan:
-    """One group."""
+    """Plan of one group."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -81,7 +81,7 @@ class GroupsScenario:
 
 
 def draw_groups_scenario(random: Random) -> GroupsScenario:
-    """The scenario of one run."""
+    """Draw the scenario of one run."""
     scenario = GroupsScenario()
     # Some runs take their time: recovery points are a minute apart, and so is the retention.
     slowness = 1 if random.randrange(8) else 8

@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 
 class ProductHistory:
-    """One run, as the users of the product's clients saw it, in the order of time."""
+    """History of one run as the users of the product's clients saw it, in the order of time."""
 
     def __init__(self) -> None:
         self.handed_out: list[HandOut] = []

@@ -119,7 +119,7 @@ class ProducerNode(ClientNode):
         self._under_way = waiting
 
     def _refuse(self, batch: SentBatch, error: ClientError) -> None:
-        """A record failed; only its time may have been up."""
+        """Note a record that failed: a violation unless its delivery timed out."""
         if not isinstance(error, DeliveryTimedOut):
             self.context.history.violate(f"a record of {self.name} failed: {error}")
         batch.outcome = REFUSED

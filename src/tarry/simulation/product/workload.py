@@ -102,7 +102,7 @@ class ProductWorkload(Workload):
         add()
 
     def _name(self, kind: str) -> str:
-        """A name that no other client of the run has."""
+        """Return a name that no other client of the run has."""
         self._names[kind] = self._names.get(kind, 0) + 1
         return f"{kind}{self._names[kind]}"
 
@@ -164,7 +164,7 @@ class ProductWorkload(Workload):
             self._on_settled()
 
     def _on_settled(self) -> None:
-        """All clients have done what they had to do: end them."""
+        """End all clients: each has finished its work."""
         self._is_ending = True
         for node in self._living():
             if isinstance(node, ConsumerNode):

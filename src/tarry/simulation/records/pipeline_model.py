@@ -87,7 +87,7 @@ Check = Callable[[Message], str]
 
 
 class BurstStep:
-    """One request of a burst, and the check of its answer."""
+    """Request of a burst, with the check of its answer."""
 
     def __init__(self, query: Query, check: Check) -> None:
         self.query = query
@@ -146,7 +146,7 @@ class PipelineModel:
     # -- produce
 
     def produce(self) -> BurstStep:
-        """Some records; at times without an answer."""
+        """Produce some records, at times without an answer."""
         random = self.context.random
         count = 1 + random.randrange(_RECORDS_MAX)
         wanted = (errors.NONE, self.end_offset)
@@ -192,7 +192,7 @@ class PipelineModel:
         return self._list_offset(EARLIEST, (errors.NONE, self.start_offset))
 
     def list_offset_badly(self) -> BurstStep:
-        """A time that has no meaning, a partition that is not there, an epoch to come."""
+        """List an offset with a senseless time, a missing partition or a future epoch."""
         kind = self.context.random.randrange(3)
         if kind == 0:
             return self._list_offset(-NOWHERE, (errors.UNSUPPORTED_VERSION, -1))
@@ -296,7 +296,7 @@ class PipelineModel:
     # -- changes
 
     def delete_records(self) -> BurstStep:
-        """Some of them, or none, or all."""
+        """Delete some of the records, none or all."""
         random = self.context.random
         offset = self.start_offset + random.randrange(self.end_offset - self.start_offset + 1)
         if random.randrange(6) == 0:
@@ -322,7 +322,7 @@ class PipelineModel:
         return BurstStep(self.query(api_keys.DELETE_RECORDS, request, (0, 2), TIMEOUT_MS), check)
 
     def grow(self) -> BurstStep:
-        """One partition more; beyond the last one, fewer than there are."""
+        """Add a partition; beyond the limit, ask for fewer than there are."""
         wanted = errors.NONE
         count = self.partitions + 1
         if count > _PARTITIONS_MAX:

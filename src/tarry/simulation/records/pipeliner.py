@@ -131,7 +131,7 @@ class Pipeliner(SimulatedClient):
         self.ask_together(together)
 
     def on_stepped(self, step: BurstStep, answer: Message) -> None:
-        """One answer of a burst."""
+        """Check one answer of a burst."""
         self._under_way -= 1
         alone = self._model
         wrong = "" if alone is None else step.check(answer)
@@ -143,13 +143,13 @@ class Pipeliner(SimulatedClient):
             self._act_later()
 
     def on_lost_one(self) -> None:
-        """The connection was lost before the answer."""
+        """Lose track of the model: the connection was lost before the answer."""
         self._under_way -= 1
         self._model = None
 
 
 class _Preparation:
-    """One request that makes the topic or the group."""
+    """Request that makes the topic or the group."""
 
     def __init__(self, owner: Pipeliner, fresh: GroupPipelineModel) -> None:
         self._owner = owner
@@ -163,7 +163,7 @@ class _Preparation:
 
 
 class _BurstAttempt:
-    """One request of a burst."""
+    """Attempt to send one request of a burst."""
 
     def __init__(self, owner: Pipeliner, step: BurstStep) -> None:
         self._owner = owner

@@ -75,7 +75,7 @@ def _let_producers_expire(scenario: RecordsScenario) -> None:
 
 
 def _ask_for_compression(scenario: RecordsScenario) -> None:
-    """Every topic stores its batches in a codec of its own, some batches take several turns."""
+    """Give each topic a codec of its own; some batches take several turns."""
     scenario.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
     for number, plan in enumerate(scenario.topics):
         codec = (scenario.duration_ms // 7 + number) % len(_COMPRESSION_TYPES)

@@ -74,12 +74,14 @@ class LogReplay:
         self.replays = 0
 
     def on_life_begins(self) -> None:
-        """Nothing of the broker before is there any more but its log."""
+        """Forget the replicas of the broker's last life: only its log outlives it."""
         self._replicas = {}
         self._followed = {}
 
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
-        """What is wrong now."""
+        """Return a sentence for each way in which the log and the broker's groups differ after a
+        turn.
+        """
         sentences: list[str] = []
         for index, shard in broker.groups.shards.items():
             if shard.runtime.error_code == errors.NONE:
@@ -150,7 +152,7 @@ class LogReplay:
         self._history.writes.append(write)
 
     def _is_asked_for(self, register: Register) -> bool:
-        """Whether somebody wanted it to go: that request, or the deletion of its topic."""
+        """Return true if a request deleted the offset, its group or its topic."""
         return self._is_topic_deleted(register[1]) or any(
             write.is_deletion and write.is_of(register) and write.outcome != REFUSED
             for write in self._history.writes
@@ -159,7 +161,9 @@ class LogReplay:
     def _records(
         self, log: Log, replica: _Replica, end_offset: int
     ) -> Iterator[tuple[GroupRecord, int]]:
-        """The records from the replica's end on and their times, from the files as they are."""
+        """Yield the records from the replica's end offset on, with their times, read from the
+        files.
+        """
         segments = log.segments
         start_offset = replica.end_offset
         for place, segment in enumerate(segments):
@@ -194,7 +198,7 @@ class LogReplay:
 
 
 def _has_only_grown(before: list[tuple[int, int]], now: list[tuple[int, int]]) -> bool:
-    """Whether nothing was exchanged, shortened or dropped: only the last one may have grown."""
+    """Return true if segments were only appended to: the last one of before may have grown."""
     if len(now) < len(before) or not before:
         return len(now) >= len(before)
     if now[: len(before) - 1] != before[:-1]:
