@@ -108,7 +108,7 @@ class BrokerNode:
 
     @property
     def is_serving(self) -> bool:
-        """True while a life is under way and nobody has asked for its end."""
+        """True while a life is under way and its end was not asked for."""
         return self.broker is not None and self._end_after_stop == ""
 
     # --- Turns.

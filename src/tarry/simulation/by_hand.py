@@ -1,4 +1,4 @@
-"""A broker driven by hand: one turn at a time, frames in, answers out, no network, no chance.
+"""Broker driven by a test: one turn at a time, frames in, answers out, no network, no chance.
 
 For tests that ask one query of the broker.  The disk is the simulated one, so flushes end when
 the test says so and a crash loses what was not flushed.
@@ -26,7 +26,7 @@ START_WALL_MS: Final = 1_800_000_000_000
 
 
 class RecordingTransport:
-    """Takes every chunk at once, unless `is_stuck`; keeps what each connection was sent."""
+    """Transport that takes each chunk at once, unless `is_stuck`, and keeps it by connection."""
 
     def __init__(self) -> None:
         self.sent: dict[int, bytes] = {}
@@ -65,7 +65,7 @@ class RecordingTransport:
 
 
 class BrokerByHand:
-    """The broker, its disk and its clock.  `turn` runs one turn, `settle` until all is quiet."""
+    """Broker with its disk and clock.  `turn` runs one turn, `settle` all that are due now."""
 
     def __init__(self, settings: dict[str, str] | None = None, seed: int = 1) -> None:
         self.settings = Settings(settings or {})

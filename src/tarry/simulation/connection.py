@@ -274,7 +274,7 @@ class ClientSocket:
         self._maybe_close()
 
     def _take(self, size_max: int) -> bytes | None:
-        """Bytes of the first chunk; None when its file cannot give them."""
+        """Return the bytes of the first chunk; None when its file cannot give them."""
         chunk = self._outgoing[0]
         start = self._outgoing_position
         size = min(size_max, len(chunk) - start)

@@ -17,7 +17,7 @@ SLACK_MS: Final = 1_500
 
 
 class ObservedExchange:
-    """A request under way.  -1: not yet."""
+    """Request under way.  -1: not yet."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         self.api_key = api_key
@@ -41,7 +41,7 @@ class ObservedExchange:
 
 
 class AnswerCounter:
-    """Counts whole answers in a stream of chunks, without reading file regions."""
+    """Counter of whole answers in a stream of chunks; file regions are not read."""
 
     def __init__(self) -> None:
         self._length = b""

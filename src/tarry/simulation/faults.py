@@ -111,16 +111,12 @@ class FaultPlan:
         return any(fault.kind in kinds for fault in self.faults)
 
     def may_disk_fail(self) -> bool:
-        """Return true if a fault of the disk is planned, after which a broker may stop by
-        itself.
-        """
+        """Return true if a fault of the disk, which may end a broker, is planned."""
         return self.has(*OF_THE_DISK)
 
 
 def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLACES) -> FaultPlan:
-    """Draw the faults of one run.  `places`: near which files a life ends in the middle of a
-    turn.
-    """
+    """Draw the faults of one run.  `places`: files near which a life ends within a turn."""
     plan = FaultPlan()
     if random.randrange(10) == 0:
         return plan
@@ -149,7 +145,7 @@ def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLA
 
 
 def without_loss_of_power(plan: FaultPlan) -> None:
-    """Under flush.policy=os only the process may die: a kill -9 loses nothing, lost power may."""
+    """Turn losses of power into kills: under flush.policy=os a loss of power may lose records."""
     for fault in plan.faults:
         if fault.kind in (POWER, POWER_AFTER_CLEAN):
             fault.kind = KILL
@@ -180,7 +176,7 @@ def add_damages(plan: FaultPlan, duration_ms: int) -> None:
 
 
 def spoil_an_index(disk: SimulatedDisk, random: Random) -> str:
-    """Turn over a bit of some index file, or remove it; the words for the trace."""
+    """Flip a bit of some index file, or remove the file; return the words for the trace."""
     paths = [
         path
         for directory in disk.paths()

@@ -55,7 +55,7 @@ class FileNode:
         del self.content[size:]
 
     def mark(self) -> int:
-        """Mark up to where a flush that begins now covers."""
+        """Return the mark up to which a flush that begins now covers."""
         return self._settled + len(self._pending)
 
     def settle(self, mark: int) -> None:
@@ -106,7 +106,7 @@ class FileNode:
 
 
 class NameOperation:
-    """A name given to a node (perhaps taken from its `old` name), or with `new` "" taken away."""
+    """Name given to a node (perhaps taken from its `old` name), or with `new` "" taken away."""
 
     __slots__ = ("new", "node", "old")
 
@@ -161,7 +161,7 @@ class DirectoryNode:
             node.lose_process()
 
     def lose_power(self, random: Random) -> None:
-        """Name changes survive all, none, up to some moment (a journal), or each for itself."""
+        """Keep all name changes, none, those up to some moment (a journal), or each by chance."""
         count = len(self._pending)
         fate = random.randrange(4)
         prefix = random.randrange(count + 1)

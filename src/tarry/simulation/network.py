@@ -1,4 +1,4 @@
-"""A network from a seed: the door `Transport` on one side, client sockets on the other.
+"""Simulated network: the door `Transport` on one side, client sockets on the other.
 
 Any delay, any cut of a stream into pieces, connections that overtake each other, a connection that
 ends at any byte, a peer that reads slowly or not at all, a bit of a record batch turned over.
@@ -28,7 +28,7 @@ class Conditions:
 
 
 class SimulatedTransport:
-    """The door of one life of the broker."""
+    """Door of one life of the broker."""
 
     def __init__(self, network: SimulatedNetwork) -> None:
         self._network = network
@@ -152,7 +152,7 @@ class SimulatedNetwork:
             self._transport.sockets.pop(socket.connection_id, None)
 
     def maybe_damage(self, data: bytes) -> bytes:
-        """Turn over a bit of the record batch that begins `data`, where its CRC covers it."""
+        """Return `data`, with a bit flipped under the CRC of its first batch if damage is due."""
         if self.damages_due == 0 or len(data) <= HEADER_SIZE:
             return data
         self.damages_due -= 1

@@ -18,7 +18,7 @@ from tarry.simulation.faults import FaultPlan
 
 
 class Workload:
-    """Base of all workloads: drawn from the seed before anything happens."""
+    """Base of all workloads: drawn from the seed before the run begins."""
 
     def __init__(self) -> None:
         self.duration_ms = 0
@@ -46,7 +46,7 @@ class Workload:
         return [client.socket for client in self.clients() if client.socket is not None]
 
     def is_done(self, broker: Broker) -> bool:
-        """True once everybody has brought to an end what was under way when all healed."""
+        """Return true once each client has finished what was under way when the faults ended."""
         raise NotImplementedError
 
     def unfinished_sentences(self) -> list[str]:

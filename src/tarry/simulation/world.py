@@ -35,7 +35,7 @@ class Node(Protocol):
 
 
 class World:
-    """Nodes that share time and chance, and else nothing."""
+    """Nodes that share time and chance, and nothing else."""
 
     def __init__(self, seed: int, trace: Trace | None = None) -> None:
         self.seed = seed

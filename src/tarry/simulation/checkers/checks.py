@@ -39,7 +39,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
 
 
 def check_history(history: RunHistory) -> list[str]:
-    """Return a sentence for each violation of a run; those that a client saw at once come first."""
+    """Return a sentence for each violation of a run, those that a client saw at once first."""
     sentences = list(history.violations)
     for check in CHECKERS:
         sentences += check(history)

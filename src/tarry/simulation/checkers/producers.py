@@ -1,4 +1,4 @@
-"""Producers: an idempotent record is there once, their own order holds, ids never repeat."""
+"""Checkers of producers: an idempotent record is there once, order holds, ids never repeat."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def check_duplicates(history: RunHistory) -> list[str]:
 
 
 def check_order(history: RunHistory) -> list[str]:
-    """Batches of one producer lie in the order in which it made them (A11)."""
+    """Check that one producer's batches lie in the order in which it made them (A11)."""
     sentences: list[str] = []
     last: dict[tuple[str, Place], SentBatch] = {}
     for batch in history.batches:

@@ -1,4 +1,4 @@
-"""Records: what was acknowledged is there, what was read stays, times lead to their records."""
+"""Checkers of records: acknowledged ones are there, read ones stay, times lead to their records."""
 
 from __future__ import annotations
 
@@ -66,8 +66,10 @@ def check_acknowledged(history: RunHistory) -> list[str]:
 
 
 def check_handed_out(history: RunHistory) -> list[str]:
-    """Check that no reader misses a record between two: these topics are not compacted, and no
-    transaction is aborted."""
+    """Check that a reader gets every record between two that it got.
+
+    The topics are not compacted, and no transaction is aborted.
+    """
     return [
         f"{reader} was handed out offset {end} of {place_name(place)} right after {start - 1}"
         for (reader, place), runs in history.handed_out.items()
@@ -77,7 +79,7 @@ def check_handed_out(history: RunHistory) -> list[str]:
 
 
 def check_times(history: RunHistory) -> list[str]:
-    """ListOffsets for a time gives the first record that is not older, or else the newest."""
+    """Check that ListOffsets for a time gives the first record not older, or else the newest."""
     sentences: list[str] = []
     for lookup in history.time_lookups:
         final = history.finals.get(lookup.place)

@@ -16,7 +16,7 @@ _EARLY_MS: Final = 1_000
 
 
 class KnownTopic:
-    """A topic whose creation was acknowledged."""
+    """Topic whose creation was acknowledged."""
 
     def __init__(self, name: str, topic_id: bytes, partitions: int, *, is_lasting: bool) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class KnownTopic:
 
 
 class RunContext:
-    """Shared by all clients of a run."""
+    """Context of one run, shared by all its clients."""
 
     def __init__(
         self, clock: SimulatedClock, network: SimulatedNetwork, random: Random, trace: Trace
@@ -78,7 +78,7 @@ class RunContext:
         return version_min + self.random.randrange(version_max - version_min + 1)
 
     def check_time_out(self, exchange: ObservedExchange, what: str) -> None:
-        """REQUEST_TIMED_OUT is honest only after as long a wait as was asked for."""
+        """Check that REQUEST_TIMED_OUT comes only after as long a wait as was asked for."""
         waited_ms = self.network.waited_ms(exchange)
         if waited_ms < exchange.wait_ms - _EARLY_MS and not exchange.is_answered_in_stop:
             self.history.violate(

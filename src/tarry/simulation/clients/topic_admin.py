@@ -1,4 +1,4 @@
-"""The administrator: creates and deletes topics and keeps asking what there is."""
+"""Administrator of topics: creates and deletes topics and keeps asking which there are."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _PASSING: Final = (errors.REQUEST_TIMED_OUT, errors.KAFKA_STORAGE_ERROR)
 
 
 class TopicPlan:
-    """A topic to be created."""
+    """Topic to be created."""
 
     def __init__(self, name: str, partitions: int, *, is_lasting: bool) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class TopicPlan:
 
 
 class TopicAdmin(ScriptedClient):
-    """Creates the lasting topics, then comes and goes with the passing ones."""
+    """Client that creates the lasting topics, then creates and deletes the passing ones."""
 
     def __init__(
         self, context: RunContext, name: str, plans: list[TopicPlan], *, pause_ms_max: int = 300
@@ -276,7 +276,7 @@ class TopicAdmin(ScriptedClient):
 
 
 def metadata_query(context: RunContext) -> Query:
-    """Metadata of all topics, with their ids."""
+    """Return a query for the metadata of all topics, with their ids."""
     return Query(
         api_keys.METADATA,
         context.version(_VERSION_OF_TOPIC_IDS, 13),
@@ -288,7 +288,7 @@ def metadata_query(context: RunContext) -> Query:
 def take_metadata(
     context: RunContext, exchange: ObservedExchange, answer: MetadataResponse
 ) -> MetadataSeen:
-    """Remember what the broker says there is."""
+    """Note the topics of an answer to Metadata."""
     topics: list[TopicSeen] = []
     for topic in answer.topics:
         epochs = [(part.partition_index, part.leader_epoch) for part in topic.partitions]
@@ -303,7 +303,7 @@ def take_metadata(
 
 
 def epoch_end_query(context: RunContext, asked: list[tuple[KnownTopic, Place, int]]) -> Query:
-    """OffsetForLeaderEpoch of these partitions and epochs."""
+    """Return a query OffsetForLeaderEpoch for these partitions and epochs."""
     topics: dict[str, OffsetForLeaderTopic] = {}
     for topic, place, epoch in asked:
         partition = OffsetForLeaderPartition(partition=place[1], leader_epoch=epoch)
@@ -327,7 +327,7 @@ def take_epoch_ends(
     asked: dict[Place, int],
     answer: OffsetForLeaderEpochResponse,
 ) -> None:
-    """Remember where epochs ended."""
+    """Note the ends of epochs."""
     for topic_answer in answer.topics:
         for partition in topic_answer.partitions:
             topic = context.topic_by_name(topic_answer.topic)

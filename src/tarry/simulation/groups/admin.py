@@ -1,4 +1,4 @@
-"""The administrator of groups: looks, resets offsets, removes members, offsets and groups."""
+"""Administrator of groups: looks, resets offsets, removes members, offsets and groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _RESET_REFUSALS: Final = (
 
 
 class GroupAdmin(ScriptedClient):
-    """Does one thing after the other, with pauses."""
+    """Client that makes one change after the other, with pauses."""
 
     def __init__(self, groups_context: GroupsContext, name: str, groups: list[GroupPlan]) -> None:
         super().__init__(groups_context.context, name)
@@ -95,9 +95,7 @@ class GroupAdmin(ScriptedClient):
             self._judge(write, "DeleteGroups", outcome.answer.results[0].error_code)
 
     def _delete_topic_of_offsets(self) -> Script:
-        """Delete the topic of offsets, and with it all groups; a search for a coordinator makes it
-        anew.
-        """
+        """Delete the topic of offsets, and with it the offsets of all groups."""
         request = DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC], timeout_ms=_TIMEOUT_MS)
         query = self._groups.query(api_keys.DELETE_TOPICS, request, (1, 5), _TIMEOUT_MS)
         write = OffsetWrite(("", "", ALL), "", -1)

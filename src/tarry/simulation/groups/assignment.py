@@ -33,9 +33,7 @@ def encode_assignment(token: str, partitions: list[Partition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> tuple[str, list[Partition]]:
-    """Decode an assignment: its token and partitions, both empty if the leader forgot this
-    member.
-    """
+    """Decode an assignment: token and partitions, empty if the leader forgot this member."""
     if not data:
         return "", []
     token, *parts = data.decode().split(_SEPARATOR)

@@ -89,7 +89,7 @@ _VERSION_OF_SEVERAL_KEYS: Final = 4
 
 
 class GroupsContext:
-    """Shared by all clients of a workload of groups."""
+    """Context shared by all clients of a workload of groups."""
 
     def __init__(
         self, context: RunContext, history: GroupHistory, scenario: GroupsScenario
@@ -109,9 +109,7 @@ class GroupsContext:
     def query(
         self, api_key: int, request: Message, versions: tuple[int, int], wait_ms: int
     ) -> Query:
-        """Return a query in any version that fits; it may take `wait_ms`, and the time of some
-        writes.
-        """
+        """Return a query that waits for `wait_ms` and some writes, in any fitting version."""
         decode = MESSAGES[api_key].decode_response
         query = Query(api_key, self.context.version(*versions), request, decode, wait_ms)
         query.slack_ms = _TICK_MS + _TURN_MS_MAX + 2 * self.flush_ms_max
@@ -123,7 +121,7 @@ class GroupsContext:
         self.context.history.violate(f"{what} of {name} got {errors.error_name(error_code)}")
 
     def pause(self, duration_ms: int) -> Script:
-        """Do nothing for so long, or until all is quiet."""
+        """Pause for so long, or until all is quiet."""
         clock = self.context.clock
         end_ms = clock.now_ms + duration_ms
         while clock.now_ms < end_ms and not self.context.is_quiet:
@@ -157,7 +155,7 @@ class GroupsContext:
     def commit(
         self, group: str, writes: list[OffsetWrite], versions: tuple[int, int] = (2, 9)
     ) -> Query:
-        """OffsetCommit of these writes, as a consumer without membership."""
+        """Return a query OffsetCommit of these writes, from a consumer without membership."""
         wait_ms = self.scenario.commit_timeout_ms
         query = self.query(
             api_keys.OFFSET_COMMIT, OffsetCommitRequest(group_id=group), versions, wait_ms
@@ -211,7 +209,7 @@ class GroupsContext:
         return found
 
     def fetch_offsets(self, group: str, registers: list[Register] | None) -> Query:
-        """OffsetFetch of these, or of all that the group has."""
+        """Return a query OffsetFetch for these offsets, or for all that the group has."""
         names: dict[str, list[int]] = {}
         for _group, topic, index in registers or []:
             names.setdefault(topic, []).append(index)
@@ -247,8 +245,9 @@ class GroupsContext:
         exchange: ObservedExchange,
         answer: OffsetFetchResponse,
     ) -> dict[Register, int] | None:
-        """Note the offsets that were read, also those of `registers` that the answer does not name;
-        return them, or None if the answer is an error.
+        """Note the offsets of an answer; return them, or None if the answer is an error.
+
+        Those of `registers` that the answer does not name count as not committed.
         """
         told: dict[Register, tuple[str, int, int]] = {}
         error_code = answer.error_code
@@ -288,7 +287,7 @@ class GroupsContext:
         return query
 
     def delete_group(self, group: str) -> tuple[Query, OffsetWrite]:
-        """DeleteGroups of one group, which takes all its offsets with it."""
+        """Return a query that deletes a group, with the write that stands for all its offsets."""
         request = DeleteGroupsRequest(groups_names=[group])
         query = self.query(api_keys.DELETE_GROUPS, request, (0, 2), self.scenario.commit_timeout_ms)
         write = OffsetWrite((group, "", ALL), "", -1)
@@ -308,7 +307,7 @@ class GroupsContext:
 
 
 class Sent:
-    """A request of a member that is on its way: from here on it is history."""
+    """Request of a member on its way: from here on it is part of the history."""
 
     def __init__(self, history: GroupHistory, asked: MemberRequest) -> None:
         self._history = history
@@ -321,7 +320,7 @@ class Sent:
 
 
 class _Written:
-    """Writes that are on their way: from here on they are history."""
+    """Writes on their way: from here on they are part of the history."""
 
     def __init__(self, history: GroupHistory, writes: list[OffsetWrite]) -> None:
         self._history = history

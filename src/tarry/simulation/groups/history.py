@@ -62,7 +62,7 @@ class MemberRequest:
 
     @property
     def delivered_turn(self) -> int:
-        """The first turn that may have seen it; -1 if it never arrived."""
+        """First turn that may have seen the request; -1 if it never arrived."""
         return -1 if self.exchange is None else self.exchange.delivered_turn
 
     @property
@@ -75,12 +75,12 @@ class MemberRequest:
 
     @property
     def owner(self) -> str:
-        """Return the identity that survives restarts: the instance, or else the member."""
+        """Identity that survives restarts: the instance, or else the member."""
         return self.member_id if self.instance_id is None else f"instance {self.instance_id}"
 
 
 class OffsetWrite:
-    """A commit of one offset, or a deletion (`mark` is "" then).
+    """Commit of one offset, or a deletion (`mark` is "" then).
 
     `mark` is the text committed with the offset, unique in the run, by which a read names it.
     """
@@ -130,7 +130,7 @@ class OffsetRead:
 
 
 class GroupHistory:
-    """The run, as far as groups are concerned."""
+    """History of one run, as far as groups are concerned."""
 
     def __init__(self, turn_times_ms: Sequence[int] = ()) -> None:
         self.asked: list[MemberRequest] = []

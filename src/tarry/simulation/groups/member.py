@@ -1,4 +1,4 @@
-"""A member of a group: joins, works, commits; dies without a word, pauses, comes back, leaves.
+"""Member of a group: joins, works and commits; dies without leaving, pauses, comes back, leaves.
 
 One process after the other: a process that died is followed by another, static ones under the same
 instance id.  In a quiet world nobody dies any more and nobody comes back; who lives works on, and
@@ -158,7 +158,7 @@ class SimulatedMember(RestartableClient):
             self._groups.unexpected(self.name, what, error_code)
 
     def _is_final(self, error_code: int) -> bool:
-        """Another has its place, or there is none for it."""
+        """Return true if the member's place is taken, or the group is full."""
         if error_code == errors.FENCED_INSTANCE_ID:
             return self.plan.instance_id is not None
         return (
@@ -410,9 +410,7 @@ class SimulatedMember(RestartableClient):
         return error_code in OF_A_WRITE
 
     def _send_commit(self) -> Steps[int]:
-        """Send a commit; return the first error of a partition, NONE as well if the answer was
-        lost.
-        """
+        """Send a commit; return the first error of a partition, NONE if the answer was lost."""
         random = self.context.random
         partitions = [each for each in self._partitions if random.randrange(3)]
         if not partitions:
@@ -445,7 +443,7 @@ class SimulatedMember(RestartableClient):
         return failed[0] if failed else errors.NONE
 
     def _leave(self) -> Script:
-        """Say good-bye; the process ends with it, or goes on as another member."""
+        """Leave the group; the process ends with it, or goes on as another member."""
         asked = self._new_asked(LEAVE)
         asked.given_id = self.member_id
         versions = self._versions(0, _LEAVE_OF_SEVERAL, 5)

@@ -1,4 +1,4 @@
-"""Model of a group without members: commits, what is committed, and what is deleted of it.
+"""Model of a group without members: commits, committed offsets and deletions.
 
 A group is there while it has an offset, and nobody but its one client commits for it.
 """
@@ -47,7 +47,7 @@ _NO_OFFSET = -1
 
 
 class GroupPipelineModel(PipelineModel):
-    """The group's offset for partition 0 as it is when all that was written is done."""
+    """Offset of the group for partition 0 once all requests so far have been carried out."""
 
     def __init__(self, context: RunContext, topic: str, group: str) -> None:
         super().__init__(context, topic)

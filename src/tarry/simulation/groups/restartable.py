@@ -107,7 +107,7 @@ class RestartableClient(ScriptedClient):
 
 
 class _Loss:
-    """The loss of an answer in the agenda."""
+    """Loss of an answer, planned in the agenda."""
 
     def __init__(self, client: RestartableClient) -> None:
         self._client = client
@@ -118,7 +118,7 @@ class _Loss:
 
 
 class _Death:
-    """The end of a process in the agenda."""
+    """End of a process, planned in the agenda."""
 
     def __init__(self, client: RestartableClient) -> None:
         self._client = client

@@ -36,7 +36,7 @@ class MemberPlan:
 
     @property
     def is_hopeless(self) -> bool:
-        """PipelineModel it can never sync in time."""
+        """True for a member whose rebalance timeout is too short to sync in time."""
         return self.rebalance_timeout_ms <= 1
 
 
@@ -61,7 +61,7 @@ class GroupPlan:
 
 
 class GroupsScenario:
-    """The groups and topics of one run."""
+    """Groups and topics of one run."""
 
     def __init__(self) -> None:
         self.duration_ms = 20_000

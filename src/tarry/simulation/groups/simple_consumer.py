@@ -1,4 +1,4 @@
-"""A simple consumer: commits for a group that has no members, and reads what it has committed."""
+"""Simple consumer: commits for a group without members, and reads what it has committed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The workload of groups: members, simple consumers and administrators over a few topics.
+"""Workload of groups: members, simple consumers and administrators over a few topics.
 
 With the faults over, every group is Stable with exactly those members that live, or has none,
 within session time-out, initial delay and rebalance time-out together.  At the end all members and
@@ -189,9 +189,7 @@ class GroupsWorkload(Workload):
         violations += self._late_unrest(broker)
 
     def _late_unrest(self, broker: Broker) -> list[str]:
-        """Return why groups are not Stable some time after the last fault and start of the
-        broker.
-        """
+        """Return why groups are not Stable, once the time for that is over."""
         context = self._context
         if not context.is_quiet or context.is_still:
             return []

@@ -93,7 +93,7 @@ class ProductWorkload(Workload):
         raise NotImplementedError
 
     def _plan(self, add: Callable[[], None]) -> None:
-        """Have a client come some time soon."""
+        """Plan the start of a client within 500 ms."""
         self._coming += 1
         self._context.clock.after(self._random.randrange(500), partial(self._come, add))
 

@@ -1,4 +1,4 @@
-"""The operator: deletes records, lets topics grow and changes settings, while all else goes on.
+"""Operator: deletes records, lets topics grow and changes settings during the run.
 
 What was answered must hold for whoever asks later, whatever happens to the broker in between.
 """
@@ -64,9 +64,7 @@ _CHANGED: Final = (
 
 
 class Operator(ScriptedClient):
-    """Administrator of settings: makes one change after the other and knows the current values,
-    because no other client sets them.
-    """
+    """Operator that makes one change after the other, and alone sets the settings that it knows."""
 
     def __init__(self, context: RunContext, name: str, *, pause_ms_max: int) -> None:
         super().__init__(context, name)

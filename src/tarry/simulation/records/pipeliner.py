@@ -1,4 +1,4 @@
-"""A client that writes requests together and does not wait in between: bursts, in one write each.
+"""Pipeliner: client that sends bursts of requests, each in one write, without a wait in between.
 
 Every answer is compared with what a broker that handles one request at a time would give.  The
 client is alone with its topic and its group; when it loses its connection, or an answer tells of a
@@ -66,7 +66,7 @@ class Pipeliner(SimulatedClient):
             self._begin()
 
     def _begin(self) -> None:
-        """Names that nobody has used: whatever is under way for the old ones does no harm."""
+        """Begin with a fresh topic and group: late requests for the old ones do no harm."""
         self._number += 1
         self._model = None
         fresh = GroupPipelineModel(
@@ -75,7 +75,7 @@ class Pipeliner(SimulatedClient):
         self._write([(query, _Preparation(self, fresh)) for query in _preparations(fresh)])
 
     def on_prepared(self, fresh: GroupPipelineModel, answer: Message) -> None:
-        """Look at the new topic before it is used: a disk may have refused its directory."""
+        """Check the new topic before its use: a disk may have refused its directory."""
         self._under_way -= 1
         if isinstance(answer, CreateTopicsResponse):
             code = answer.topics[0].error_code

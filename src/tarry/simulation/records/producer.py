@@ -1,4 +1,4 @@
-"""A producer as real clients are: batches by partition, several requests in flight, retries.
+"""Producer like real clients: batches by partition, several requests in flight, retries.
 
 An idempotent one sends a batch again with the same sequence until it is answered, in order, and
 only when nothing of its partition is in flight any more; a plain one gives up after some retries
@@ -64,7 +64,7 @@ class ProducerPlan:
 
 
 class _Outgoing:
-    """A batch with its bytes."""
+    """Batch with its bytes."""
 
     __slots__ = ("data", "sent", "sequence", "version_min")
 
@@ -117,7 +117,7 @@ class SimulatedProducer(SimulatedClient):
         return not any(lane.queue or lane.in_flight for lane in self._lanes.values())
 
     def unfinished(self) -> list[SentBatch]:
-        """Batches that it still tries to get through."""
+        """Return the batches that the producer still tries to send."""
         batches: list[SentBatch] = []
         for lane in self._lanes.values():
             batches += [outgoing.sent for outgoing in lane.in_flight + lane.queue]
@@ -156,7 +156,7 @@ class SimulatedProducer(SimulatedClient):
         context.clock.after(1 + context.random.randrange(self.plan.pause_ms_max), self._tick)
 
     def _begin_epoch(self) -> None:
-        """Begin the next epoch with sequence 0 in some producers, as Java's client does (KIP-360).
+        """Begin the next epoch with sequence 0 in some producers, like Java's client (KIP-360).
 
         The others go on: the broker knows them, or has forgotten them and takes any sequence.
         """
@@ -398,7 +398,7 @@ def _number_of(outgoing: _Outgoing) -> int:
 
 
 def _is_expected(topic: KnownTopic, code: int) -> bool:
-    """Errors that a world with faults may give; all of them are worth another try."""
+    """Return true for an error that faults may cause; each of them is worth another try."""
     if code in (errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_ID):
         return not topic.is_alive
     return code in (errors.REQUEST_TIMED_OUT, errors.KAFKA_STORAGE_ERROR)

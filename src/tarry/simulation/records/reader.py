@@ -1,4 +1,4 @@
-"""A reader: long polls from its own offsets, now and then a jump or a query about offsets."""
+"""Reader: long polls from its own offsets, now and then a jump or a query about offsets."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ class SimulatedReader(ScriptedClient):
             context.check_time_out(exchange, f"{self.name}: a fetch")
 
     def _reset(self, topic: KnownTopic, place: Place) -> Script:
-        """Back to the first offset that is kept."""
+        """Reset to the first offset that is kept."""
         outcome = yield offsets_query(self.context, topic, place, EARLIEST)
         if outcome is not None and isinstance(outcome.answer, ListOffsetsResponse):
             told = list_offsets_answer(outcome.answer, topic.name, place[1])
@@ -211,7 +211,7 @@ def fetch_answers(
 
 
 def offsets_query(context: RunContext, topic: KnownTopic, place: Place, timestamp: int) -> Query:
-    """ListOffsets of one partition."""
+    """Return a query ListOffsets for one partition."""
     asked = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
     request = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=[asked])]
@@ -224,7 +224,7 @@ def offsets_query(context: RunContext, topic: KnownTopic, place: Place, timestam
 def list_offsets_answer(
     answer: ListOffsetsResponse, name: str, index: int
 ) -> tuple[int, int, int] | None:
-    """Error code, timestamp and offset."""
+    """Return error code, timestamp and offset."""
     for topic in answer.topics:
         for partition in topic.partitions:
             if topic.name == name and partition.partition_index == index:

@@ -1,4 +1,4 @@
-"""Generations: one assignment each, one owner a partition, none that is older is accepted.
+"""Checkers of generations: one assignment each, one owner a partition, no older one accepted.
 
 A generation that only a join was told of is lost with the life of the broker; one that a sync was
 told of is durable.  A group that ceased to exist begins anew with its first generation.

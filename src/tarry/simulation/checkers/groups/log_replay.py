@@ -1,4 +1,4 @@
-"""The log of `__consumer_offsets` gives the durable part of the live groups, after every turn.
+"""Replay of the log of `__consumer_offsets`: gives the live groups' durable part after each turn.
 
 What was added since the last turn is applied to a replica; whenever segments were exchanged or
 dropped, and in every new life, the replica is made anew from the whole log.  The bytes are the
@@ -41,7 +41,7 @@ _RECORD_BYTES_MAX: Final = 1 << 20
 
 
 class _Replica:
-    """The groups of one partition as its log has them."""
+    """Groups of one partition as its log has them."""
 
     def __init__(self, log: Log) -> None:
         # Another one has the place of this one if its topic was deleted and made again.
@@ -57,7 +57,7 @@ class _Replica:
 
 
 class LogReplay:
-    """Follows the partitions of one broker after the other."""
+    """Checker that follows the partitions of one broker life after the other."""
 
     def __init__(
         self, disk: SimulatedDisk, history: GroupHistory, is_topic_deleted: Callable[[str], bool]
@@ -79,9 +79,7 @@ class LogReplay:
         self._followed = {}
 
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
-        """Return a sentence for each way in which the log and the broker's groups differ after a
-        turn.
-        """
+        """Return a sentence for each difference of log and groups after a turn."""
         sentences: list[str] = []
         for index, shard in broker.groups.shards.items():
             if shard.runtime.error_code == errors.NONE:
@@ -145,7 +143,7 @@ class LogReplay:
         )
 
     def _note_expiry(self, record: OffsetTombstone, turn: int) -> None:
-        """Its time was over: nobody has to have asked for it."""
+        """Note the expiry of an offset, which needs no request."""
         write = OffsetWrite((record.group_id, record.topic, record.partition), "", -1)
         write.sent_turn = 0
         write.end_turn = turn
@@ -161,9 +159,7 @@ class LogReplay:
     def _records(
         self, log: Log, replica: _Replica, end_offset: int
     ) -> Iterator[tuple[GroupRecord, int]]:
-        """Yield the records from the replica's end offset on, with their times, read from the
-        files.
-        """
+        """Yield the records from the replica's end offset on and their times, from the files."""
         segments = log.segments
         start_offset = replica.end_offset
         for place, segment in enumerate(segments):

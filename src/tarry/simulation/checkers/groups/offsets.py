@@ -1,4 +1,4 @@
-"""Committed offsets: a register a partition, whose reads see the newest write that counts.
+"""Checkers of committed offsets: a register a partition, whose reads see the newest valid write.
 
 A write counts for sure once it was acknowledged, or read by anybody: what is fetched is durable.
 A read may then not see anything that had its whole effect before that write was even delivered.
@@ -38,7 +38,7 @@ class _Register:
 
 
 def check_offsets(history: GroupHistory) -> list[str]:
-    """Check that no committed offset is lost, comes back, or goes back without such a commit."""
+    """Check that no committed offset is lost, comes back, or goes back without a commit."""
     registers: dict[Register, _Register] = {}
     for write in history.writes:
         if write.register[2] != ALL:
@@ -133,7 +133,7 @@ def _overwriter(register: _Register, end_turn: int, read: OffsetRead) -> OffsetW
 
 
 def _begin(write: OffsetWrite) -> int | None:
-    """Return the first turn in which the write can have had its effect; None: never delivered."""
+    """Return the first turn in which the write can have an effect; None: never delivered."""
     if write.exchange is None:
         return write.sent_turn
     turn = write.exchange.delivered_turn

@@ -1,4 +1,4 @@
-"""Rounds: what must hold of every live group between two turns.
+"""Checkers of rounds: the invariants of each live group between two turns.
 
 A round that works and has nothing on its way to the log is what its record says; who is watched is
 a member or an id that was given out, each of them once; nobody is kept for ever; a join phase does
@@ -22,7 +22,7 @@ from tarry.group.state import GroupState
 
 
 class RoundChecker:
-    """Remembers each group's round of the turn before."""
+    """Checker that remembers each group's round of the turn before."""
 
     def __init__(self) -> None:
         self._before: dict[str, Round] = {}

@@ -1,4 +1,4 @@
-"""Sessions: nobody who was heard in time is removed, and a static member has one id at a time."""
+"""Checkers of sessions: no member heard in time is removed, a static one has one id at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Timeouts = dict[tuple[str, str], tuple[int, int]]
 
 
 def check_sessions(history: GroupHistory) -> list[str]:
-    """Check that a member that was just heard, or an id that was just given out, is not unknown.
+    """Check that no member just heard, and no id just given out, is unknown.
 
     In a working group a member goes when its session ends, when it leaves, or when it does not
     rejoin within the rebalance time-out; so whichever is smaller passes before it is unknown.
@@ -163,9 +163,7 @@ def _is_group_deleted(history: GroupHistory, seen: MemberRequest, asked: MemberR
 
 
 def check_fencing(history: GroupHistory) -> list[str]:
-    """Check that no request with an instance's old id is accepted once the instance has a new
-    one.
-    """
+    """Check that an instance's old ids are refused once it has a new one."""
     joins = [
         asked
         for asked in history.asked
@@ -211,9 +209,7 @@ def _fenced_by(
 
 
 def check_commits_of_nobody(history: GroupHistory) -> list[str]:
-    """Check that a commit without a generation is refused from a member's sync to the end of its
-    session.
-    """
+    """Check that a commit without a generation is refused during a member's session."""
     if history.has_size_limit:
         # A broker that starts may turn members away.
         return []
