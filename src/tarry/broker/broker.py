@@ -42,6 +42,7 @@ from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.delayed.fetch import Fetches
 from tarry.broker.delayed.produce import Produces
+from tarry.broker.delayed.recompressions import Recompressions
 from tarry.broker.dispatch import handle_frame
 from tarry.broker.duties.peer_watch import PeerWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
@@ -52,7 +53,6 @@ from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Parts, WaitingPart
-from tarry.broker.recompressions import Recompressions
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics

@@ -7,8 +7,8 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.delayed.delete_records import (
     NO_LOW_WATERMARK,
+    AwaitedDeletion,
     DelayedDeleteRecords,
-    Deletion,
     DeletionStatus,
 )
 from tarry.broker.duties.record_deletions import RecordDeletions
@@ -61,7 +61,7 @@ def handle(
     for status in statuses:
         if status.start_offset > status.partition.log.log_start_offset:
             deletions.request(status.partition, status.start_offset)
-    deletion = Deletion(context, statuses, response)
+    deletion = AwaitedDeletion(context, statuses, response)
     operation = DelayedDeleteRecords(deadline_ms, deletion)
     context.operation = operation
     if not operation.try_complete():

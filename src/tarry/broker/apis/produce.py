@@ -16,8 +16,8 @@ from tarry.base import errors
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produces, ProduceStatus
+from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.flushes import Flushes
-from tarry.broker.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.partition.leader import AppendResult, append_as_leader, may_open

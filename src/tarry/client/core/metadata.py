@@ -34,7 +34,7 @@ NO_LEADER: Final = -1
 MISSING_MS: Final = 2_000
 
 
-class Broker:
+class BrokerMetadata:
     """Broker with the address at which clients reach it."""
 
     def __init__(self, broker_id: int, address: Address, rack: str | None) -> None:
@@ -43,7 +43,7 @@ class Broker:
         self.rack = rack
 
 
-class Partition:
+class PartitionMetadata:
     """A partition's leader and replicas; `leader_id` is -1 while there is no leader."""
 
     def __init__(self, answer: MetadataResponsePartition) -> None:
@@ -64,7 +64,7 @@ class Topic:
         self.topic_id = ZERO_ID
         self.error_code = NONE
         self.is_internal = False
-        self.partitions: dict[int, Partition] = {}
+        self.partitions: dict[int, PartitionMetadata] = {}
 
     @property
     def needs_refresh(self) -> bool:
@@ -82,10 +82,12 @@ class LeaderHint(NamedTuple):
     partition: int
     leader_id: int
     leader_epoch: int
-    broker: Broker | None
+    broker: BrokerMetadata | None
 
 
-def leader_hint(topic: str, partition: int, leader: Any, brokers: dict[int, Broker]) -> LeaderHint:
+def leader_hint(
+    topic: str, partition: int, leader: Any, brokers: dict[int, BrokerMetadata]
+) -> LeaderHint:
     """Return the hint in `current_leader` of an answer, which may be absent."""
     if leader is None:
         return LeaderHint(topic, partition, -1, -1, None)
@@ -97,7 +99,7 @@ class Metadata:
     """Knowledge of the cluster that this client has."""
 
     def __init__(self) -> None:
-        self.brokers: dict[int, Broker] = {}
+        self.brokers: dict[int, BrokerMetadata] = {}
         self.controller_id = -1
         self.cluster_id = ""
         self.topics: dict[str, Topic] = {}
@@ -150,7 +152,7 @@ class Metadata:
         topic = self.topics.get(name)
         return topic if topic is not None and topic.partitions else None
 
-    def leader_of(self, name: str, partition: int) -> Partition | None:
+    def leader_of(self, name: str, partition: int) -> PartitionMetadata | None:
         """Return the partition, if it has a leader whose address is known."""
         topic = self.topics.get(name)
         known = topic.partitions.get(partition) if topic is not None else None
@@ -281,10 +283,11 @@ def name_flaw(name: str) -> str:
     )
 
 
-def brokers_of(endpoints: Iterable[Any]) -> dict[int, Broker]:
+def brokers_of(endpoints: Iterable[Any]) -> dict[int, BrokerMetadata]:
     """Return the brokers by id, of any answer that names them; the messages have a class each."""
     return {
-        one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack) for one in endpoints
+        one.node_id: BrokerMetadata(one.node_id, Address(one.host, one.port), one.rack)
+        for one in endpoints
     }
 
 
@@ -294,12 +297,12 @@ def topic_of(name: str, answer: MetadataResponseTopic) -> Topic:
     topic.topic_id = answer.topic_id
     topic.error_code = answer.error_code
     topic.is_internal = answer.is_internal
-    partitions = sorted((Partition(one) for one in answer.partitions), key=_index_of)
+    partitions = sorted((PartitionMetadata(one) for one in answer.partitions), key=_index_of)
     topic.partitions = {one.index: one for one in partitions}
     return topic
 
 
-def _index_of(partition: Partition) -> int:
+def _index_of(partition: PartitionMetadata) -> int:
     return partition.index
 
 

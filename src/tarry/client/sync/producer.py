@@ -41,7 +41,7 @@ from tarry.link.errors import ClientError
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-class Receipt(batch.Receipt):
+class Receipt(batch.RecordReceipt):
     """Receipt for one record; `result` waits for it, even after the last reference to the producer
     is gone."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import DeliveryTimedOut
 from tarry.client.settings import ProducerSettings, SettingValue
@@ -40,7 +40,7 @@ class ProducerNode(ClientNode):
         self._pause_ms_max = pause_ms_max
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._values = 0
-        self._under_way: list[tuple[Receipt, SentBatch]] = []
+        self._under_way: list[tuple[RecordReceipt, SentBatch]] = []
         # It may send records although the run is quiet.
         self.extra_records = 0
         self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
@@ -105,7 +105,7 @@ class ProducerNode(ClientNode):
 
     def _take_receipts(self) -> None:
         """Learn what became of the records."""
-        waiting: list[tuple[Receipt, SentBatch]] = []
+        waiting: list[tuple[RecordReceipt, SentBatch]] = []
         for receipt, batch in self._under_way:
             if not receipt.is_done:
                 waiting.append((receipt, batch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.metadata import Broker, Topic, topic_of
+from tarry.client.core.metadata import BrokerMetadata, Topic, topic_of
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE, CONTROLLER
 from tarry.client.errors import BrokerError
@@ -129,7 +129,7 @@ class ConfigEntry(NamedTuple):
 class ClusterDescription(NamedTuple):
     cluster_id: str
     controller_id: int
-    brokers: list[Broker]
+    brokers: list[BrokerMetadata]
     fenced_ids: list[int]
 
 
@@ -307,7 +307,8 @@ class DescribeCluster(Call[DescribeClusterResponse, ClusterDescription]):
             sentence = response.error_message or "the cluster is not described"
             raise BrokerError(response.error_code, sentence)
         brokers = [
-            Broker(one.broker_id, Address(one.host, one.port), one.rack) for one in response.brokers
+            BrokerMetadata(one.broker_id, Address(one.host, one.port), one.rack)
+            for one in response.brokers
         ]
         brokers.sort(key=_id_of)
         fenced = sorted(one.broker_id for one in response.brokers if one.is_fenced)
@@ -317,7 +318,7 @@ class DescribeCluster(Call[DescribeClusterResponse, ClusterDescription]):
 VERSION_WITH_FENCED: Final = 2
 
 
-def _id_of(broker: Broker) -> int:
+def _id_of(broker: BrokerMetadata) -> int:
     return broker.broker_id
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NONE
-from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import (
@@ -14,7 +14,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     Place,
     decode_assignment,
 )
-from tarry.client.core.metadata import Broker
+from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError, UnsupportedVersion
@@ -75,7 +75,7 @@ class GroupDescription(NamedTuple):
     state: str
     protocol_type: str
     protocol_name: str
-    coordinator: Broker
+    coordinator: BrokerMetadata
     members: list[GroupMember]
 
 
@@ -125,7 +125,7 @@ def list_groups(
 ) -> Steps[list[ListedGroup]]:
     """List the groups of all brokers, by id.  Fails if one broker does not answer: an incomplete
     list would look like a complete one."""
-    view = ClusterView([])
+    view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)
     calls = [ListGroups(broker_id, [*states], [*types]) for broker_id in sorted(brokers)]
@@ -141,7 +141,7 @@ def list_groups(
 class DescribeGroups(GroupsCall[DescribeGroupsResponse, GroupDescription]):
     """Result: for each group its description or error."""
 
-    def __init__(self, coordinator: Broker, group_ids: list[str]) -> None:
+    def __init__(self, coordinator: BrokerMetadata, group_ids: list[str]) -> None:
         decode = decode_describe_groups_response
         super().__init__(api_keys.DESCRIBE_GROUPS, decode, coordinator.broker_id, group_ids)
         self.coordinator = coordinator

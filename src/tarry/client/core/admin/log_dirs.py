@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tarry.base.errors import NONE
-from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.errors import BrokerError
@@ -92,7 +92,7 @@ def describe_log_dirs(
 ) -> Steps[list[LogDirectory]]:
     """Describe the log directories of all brokers.  Fails if one broker does not answer: an
     incomplete sum would look like a complete one."""
-    view = ClusterView([])
+    view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)
     calls = [DescribeLogDirs(broker_id, topics) for broker_id in sorted(brokers)]

@@ -17,7 +17,7 @@ from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinat
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
     CommittedOffset,
@@ -101,7 +101,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
 
     def build(self, version: int) -> Message:
         # Of a client that is no member of the group it commits for.
-        nobody = Identity(self.group_id, "", None, GENERATION_UNKNOWN)
+        nobody = GroupIdentity(self.group_id, "", None, GENERATION_UNKNOWN)
         offsets = {place: CommittedOffset(self.offsets[place]) for place in sorted(self.offsets)}
         return commit_request(nobody, offsets, version)
 

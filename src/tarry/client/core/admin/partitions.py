@@ -14,7 +14,7 @@ from tarry.base.errors import (
     POLICY_VIOLATION,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tarry.client.core.admin.brokers import ClusterView, View
+from tarry.client.core.admin.brokers import ReadCluster, View
 from tarry.client.core.admin.calls import TopicOutcome, topic_error, unknown_topic
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
@@ -123,7 +123,7 @@ def delete_records(connections: Connections, offsets: Mapping[Place, int]) -> St
     """Delete what lies before each offset, at the leaders, found again where they moved."""
 
     def attempt(outcomes: Outcomes[Place, int]) -> Steps[None]:
-        view = ClusterView(list(by_topic(sorted(outcomes.left))))
+        view = ReadCluster(list(by_topic(sorted(outcomes.left))))
         yield [view]
         view.brokers(connections)
         calls = [

@@ -17,7 +17,7 @@ from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.offsets.committed import (
@@ -28,7 +28,7 @@ from tarry.client.core.group.offsets.committed import (
 from tarry.client.core.group.offsets.committer import Commit, Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.poll import Closing, Poll
-from tarry.client.core.group.topics import Topics
+from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -61,8 +61,8 @@ class GroupConsumerCore(ConsumerCore):
 
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
-        self.coordinator = Coordinator(self.connections, settings.group_id)
-        self.topics = Topics(self.metadata)
+        self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
+        self.topics = TopicSubscription(self.metadata)
         self.membership = Membership(settings, self.coordinator, self.topics)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)

@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.client.core.connections import Connections
 from tarry.client.core.find_coordinator import coordinators_of, find_coordinator_request
 from tarry.client.core.group import reactions
-from tarry.client.core.metadata import Broker
+from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
@@ -37,7 +37,7 @@ FOUND_JUST_NOW_MS: Final = 1_000
 NAMED_NONE: Final = BrokerError(errors.COORDINATOR_NOT_AVAILABLE, "the broker named no coordinator")
 
 
-class Coordinator:
+class CoordinatorFinder:
     """Asks for the broker when `want` says so, once at a time; `lose` forgets it."""
 
     def __init__(self, connections: Connections, group_id: str) -> None:
@@ -139,7 +139,7 @@ class Coordinator:
 
     # --- Answers
 
-    def on_found(self, broker: Broker, now_ms: int) -> None:
+    def on_found(self, broker: BrokerMetadata, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = None
         self._found_ms = now_ms
@@ -166,7 +166,7 @@ class Coordinator:
 
 
 class _FindCoordinator(Exchange[FindCoordinatorResponse]):
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorFinder) -> None:
         timeout_ms = coordinator.connections.settings.request_timeout_ms
         super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, timeout_ms)
         self.coordinator = coordinator
@@ -177,7 +177,7 @@ class _FindCoordinator(Exchange[FindCoordinatorResponse]):
     def on_response(self, response: FindCoordinatorResponse, now_ms: int) -> None:
         group_id = self.coordinator.group_id
         found = coordinators_of([group_id], response, self.version).get(group_id, NAMED_NONE)
-        if isinstance(found, Broker):
+        if isinstance(found, BrokerMetadata):
             self.coordinator.on_found(found, now_ms)
         else:
             self.coordinator.on_refused(found, now_ms)

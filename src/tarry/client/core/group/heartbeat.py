@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.requests import heartbeat_request
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -26,21 +26,21 @@ RAMP_MS_FIRST: Final = 100
 class HeartbeatOwner(Protocol):
     """Member that sends the heartbeats."""
 
-    def identity(self) -> Identity: ...
+    def identity(self) -> GroupIdentity: ...
 
     def may_beat(self) -> bool: ...
 
-    def on_beat(self, code: int, who: Identity, now_ms: int) -> None:
+    def on_beat(self, code: int, who: GroupIdentity, now_ms: int) -> None:
         """Handle the answer to a heartbeat of `who`."""
 
-    def on_beat_failed(self, error: ClientError, who: Identity, now_ms: int) -> None: ...
+    def on_beat_failed(self, error: ClientError, who: GroupIdentity, now_ms: int) -> None: ...
 
 
 class Heartbeat:
     """Heartbeats of one member, sent between `begin` and `stop`."""
 
     def __init__(
-        self, settings: ConsumerSettings, coordinator: Coordinator, owner: HeartbeatOwner
+        self, settings: ConsumerSettings, coordinator: CoordinatorFinder, owner: HeartbeatOwner
     ) -> None:
         self.in_flight = False
         self.sent_ms = 0
@@ -99,7 +99,7 @@ class Heartbeat:
 class _Beat(Exchange[HeartbeatResponse]):
     """Exchange of one heartbeat of `who`."""
 
-    def __init__(self, heartbeat: Heartbeat, who: Identity, timeout_ms: int) -> None:
+    def __init__(self, heartbeat: Heartbeat, who: GroupIdentity, timeout_ms: int) -> None:
         super().__init__(api_keys.HEARTBEAT, decode_heartbeat_response, timeout_ms)
         self.heartbeat = heartbeat
         self.who = who

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
-class Identity(NamedTuple):
+class GroupIdentity(NamedTuple):
     """Identity of a member in a generation."""
 
     group_id: str

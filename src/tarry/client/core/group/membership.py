@@ -22,15 +22,15 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
     Place,
 )
-from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import ASSIGNED, GroupEvent
 from tarry.client.core.group.heartbeat import Heartbeat
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.leaving import Leaving
 from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.refusals import refusal_text
-from tarry.client.core.group.round import Joined, Round
-from tarry.client.core.group.topics import Topics
+from tarry.client.core.group.round import Joined, JoinRound
+from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.errors import BrokerError, GroupFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -55,12 +55,12 @@ class Membership:
     """Membership of one member in one group."""
 
     def __init__(
-        self, settings: ConsumerSettings, coordinator: Coordinator, topics: Topics
+        self, settings: ConsumerSettings, coordinator: CoordinatorFinder, topics: TopicSubscription
     ) -> None:
         self.settings = settings
         self.coordinator = coordinator
         self.topics = topics
-        self.round = Round(settings, coordinator, topics, self)
+        self.round = JoinRound(settings, coordinator, topics, self)
         self.tasks = coordinator.connections.tasks
         self.assignors = parse_assignors(settings.assignors)
         self.is_cooperative = all(one.is_cooperative for one in self.assignors)
@@ -249,11 +249,13 @@ class Membership:
         if not self.heartbeat.is_on:
             self.heartbeat.beat_now(now_ms)
 
-    def identity(self) -> Identity:
+    def identity(self) -> GroupIdentity:
         """Return the identity that the coordinator is told; without a subscription it names no
         member."""
         settings = self.settings
-        return Identity(settings.group_id, self.member_id, settings.instance_id, self.generation_id)
+        return GroupIdentity(
+            settings.group_id, self.member_id, settings.instance_id, self.generation_id
+        )
 
     # --- Rounds
 
@@ -340,11 +342,11 @@ class Membership:
     def may_beat(self) -> bool:
         return self.coordinator.is_known and self.state in (STABLE, PREPARING)
 
-    def on_beat_failed(self, error: ClientError, who: Identity, now_ms: int) -> None:
+    def on_beat_failed(self, error: ClientError, who: GroupIdentity, now_ms: int) -> None:
         if who == self.identity():
             self.coordinator.lose(str(error), now_ms)
 
-    def on_beat(self, code: int, who: Identity, now_ms: int) -> None:
+    def on_beat(self, code: int, who: GroupIdentity, now_ms: int) -> None:
         """Handle the answer to a heartbeat by the generation that it was sent with: an answer for
         an earlier generation does not count."""
         if who != self.identity() or self.state not in (STABLE, PREPARING):
@@ -397,7 +399,7 @@ class Membership:
 
     # --- Losing, failing, leaving
 
-    def on_commit_refused(self, code: int, who: Identity, now_ms: int) -> None:
+    def on_commit_refused(self, code: int, who: GroupIdentity, now_ms: int) -> None:
         """Handle what a refused commit means for the membership."""
         if who != self.identity():
             return

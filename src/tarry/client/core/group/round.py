@@ -14,13 +14,13 @@ from tarry.client.core.group import requests
 from tarry.client.core.group.assignment.assignors import ASSIGNORS
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
-    GroupMember,
     Place,
+    SubscribedMember,
     decode_assignment,
 )
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
-from tarry.client.core.group.topics import Topics
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
+from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Decoder, Exchange, R
@@ -49,7 +49,7 @@ SPARE_MS: Final = 5_000
 class RoundOwner(Protocol):
     """Membership that a round reports to."""
 
-    def identity(self) -> Identity: ...
+    def identity(self) -> GroupIdentity: ...
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
         """Join again with this id, because the coordinator wants it (KIP-394)."""
@@ -75,15 +75,15 @@ class Joined:
         self.is_leader = response.leader == response.member_id
 
 
-class Round:
+class JoinRound:
     """Round of one member: `join`, then answers until the owner gets an assignment or the reason
     why there is none."""
 
     def __init__(
         self,
         settings: ConsumerSettings,
-        coordinator: Coordinator,
-        topics: Topics,
+        coordinator: CoordinatorFinder,
+        topics: TopicSubscription,
         owner: RoundOwner,
     ) -> None:
         self.coordinator = coordinator
@@ -94,7 +94,7 @@ class Round:
         self._timeout_ms = max(waits_ms, settings.request_timeout_ms)
         self.attempt = 0
         # The members that the leader assigns to as soon as it knows their topics.
-        self._members: list[GroupMember] | None = None
+        self._members: list[SubscribedMember] | None = None
         self._protocol_name = ""
         # What the members of a group that has no use for ours agreed on; empty if not known.
         self.others_have = ""
@@ -179,7 +179,9 @@ class Round:
 class _RoundExchange(Exchange[R]):
     """Exchange of one request of a round; its end does not count once the round has gone on."""
 
-    def __init__(self, api_key: int, decode: Decoder[R], of_round: Round, timeout_ms: int) -> None:
+    def __init__(
+        self, api_key: int, decode: Decoder[R], of_round: JoinRound, timeout_ms: int
+    ) -> None:
         super().__init__(api_key, decode, timeout_ms)
         self.round = of_round
         self.who = of_round.owner.identity()
@@ -197,7 +199,7 @@ class _RoundExchange(Exchange[R]):
 class _Join(_RoundExchange[JoinGroupResponse]):
     def __init__(
         self,
-        of_round: Round,
+        of_round: JoinRound,
         timeout_ms: int,
         protocols: list[JoinGroupRequestProtocol],
         reason: str,
@@ -218,7 +220,7 @@ class _Join(_RoundExchange[JoinGroupResponse]):
 class _Sync(_RoundExchange[SyncGroupResponse]):
     def __init__(
         self,
-        of_round: Round,
+        of_round: JoinRound,
         timeout_ms: int,
         protocol_name: str,
         assignment: dict[str, list[Place]],
@@ -238,7 +240,7 @@ class _Sync(_RoundExchange[SyncGroupResponse]):
 class _Describe(_RoundExchange[DescribeGroupsResponse]):
     """Question what the members of a group that has no use for ours agreed on."""
 
-    def __init__(self, of_round: Round, timeout_ms: int) -> None:
+    def __init__(self, of_round: JoinRound, timeout_ms: int) -> None:
         decode = decode_describe_groups_response
         super().__init__(api_keys.DESCRIBE_GROUPS, decode, of_round, timeout_ms)
 

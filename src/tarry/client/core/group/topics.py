@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from tarry.client.core.metadata import Metadata
 
 
-class Topics:
+class TopicSubscription:
     """Subscription of one member, against the cluster's metadata."""
 
     def __init__(self, metadata: Metadata) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
+from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, RecordReceipt, expired
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
@@ -46,7 +46,7 @@ class Accumulator:
         settings: ProducerSettings,
         tasks: Tasks,
         metadata: Metadata,
-        receipt_type: type[Receipt],
+        receipt_type: type[RecordReceipt],
         owner: object,
     ) -> None:
         self.settings = settings
@@ -99,7 +99,7 @@ class Accumulator:
         value: bytes | None,
         headers: Headers | None,
         size: int,
-    ) -> Receipt:
+    ) -> RecordReceipt:
         """Add a record of at most `size` bytes to the open batch, which it fits.  A record that is
         larger than a batch has one of its own."""
         batch = queue.open

@@ -203,7 +203,7 @@ class ProducerBatch:
         return batch, place
 
 
-class Receipt:
+class RecordReceipt:
     """Receipt for one record; looks at its batch when asked."""
 
     __slots__ = ("_batch", "_place", "timestamp")
@@ -249,7 +249,7 @@ class Receipt:
         state = "waits"
         if batch.is_done:
             state = f"at offset {self.offset}" if batch.error is None else f"failed: {batch.error}"
-        return f"<{type(self).__name__} {self.topic} [{self.partition}] {state}>"
+        return f"<Receipt {self.topic} [{self.partition}] {state}>"
 
     @property
     def offset(self) -> int:
@@ -258,11 +258,11 @@ class Receipt:
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
 
 
-class Acknowledgement(Operation[Receipt]):
+class Acknowledgement(Operation[RecordReceipt]):
     """Operation that waits for one record; its batch gives notice when it ends, or is taken
     apart."""
 
-    def __init__(self, operations: Operations, receipt: Receipt) -> None:
+    def __init__(self, operations: Operations, receipt: RecordReceipt) -> None:
         super().__init__(operations)
         self.receipt = receipt
 
@@ -276,7 +276,7 @@ class Acknowledgement(Operation[Receipt]):
     def look(self, now_ms: int) -> bool:
         return self.receipt.is_done
 
-    def answer(self, now_ms: int) -> Receipt:
+    def answer(self, now_ms: int) -> RecordReceipt:
         error = self.receipt.error
         if error is not None:
             raise error

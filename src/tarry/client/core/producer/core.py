@@ -9,8 +9,8 @@ from tarry.base.errors import NONE
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation
 from tarry.client.core.producer.accumulator import Accumulator, record_size
-from tarry.client.core.producer.batch import Acknowledgement, Receipt
-from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.batch import Acknowledgement, RecordReceipt
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
@@ -42,7 +42,7 @@ class ProducerCore(ClientCore):
         settings: ProducerSettings,
         random: Random,
         now_ms: int,
-        receipt_type: type[Receipt] = Receipt,
+        receipt_type: type[RecordReceipt] = RecordReceipt,
         owner: object = None,
     ) -> None:
         """Make a core whose receipts are of `receipt_type` and know their `owner`."""
@@ -50,7 +50,7 @@ class ProducerCore(ClientCore):
         self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
         self.accumulator = Accumulator(settings, self.tasks, self.metadata, receipt_type, owner)
-        self.identity = Identity(self.errands, settings.api_timeout_ms)
+        self.identity = ProducerIdentity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
             self.accumulator,
@@ -79,7 +79,7 @@ class ProducerCore(ClientCore):
         headers: Headers | None,
         *,
         now_ms: int,
-    ) -> Receipt | None:
+    ) -> RecordReceipt | None:
         """Take a record; None: the topic is not known yet or there is no room, so wait and ask
         again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
         if self.sender.failure is not None:
@@ -124,7 +124,7 @@ class ProducerCore(ClientCore):
         self.accumulator.close_all()
         return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
 
-    def begin_wait(self, receipt: Receipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
+    def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
         """Wait for a record; its batch lingers no longer."""
         acknowledgement = Acknowledgement(self.operations, receipt)
         if not receipt.is_done:
@@ -133,7 +133,7 @@ class ProducerCore(ClientCore):
             self.operations.set_deadline(acknowledgement, timeout_ms, now_ms)
         return acknowledgement
 
-    def _hurry(self, receipt: Receipt) -> None:
+    def _hurry(self, receipt: RecordReceipt) -> None:
         queue = self.accumulator.queue(receipt.topic, receipt.partition)
         if queue.open is not None and queue.open is receipt.batch:
             self.accumulator.close(queue)
@@ -217,7 +217,7 @@ class ProducerCore(ClientCore):
         super().close(now_ms)
 
 
-class PendingSend(Operation[Receipt]):
+class PendingSend(Operation[RecordReceipt]):
     """Operation of one record that waits for its topic and for room; appends it as soon as both are
     there."""
 
@@ -225,7 +225,7 @@ class PendingSend(Operation[Receipt]):
         super().__init__(core.operations)
         self._core = core
         self._record = record
-        self._receipt: Receipt | None = None
+        self._receipt: RecordReceipt | None = None
         self._error: ClientError | None = None
 
     def look(self, now_ms: int) -> bool:
@@ -236,7 +236,7 @@ class PendingSend(Operation[Receipt]):
                 self._error = error
         return self._receipt is not None or self._error is not None
 
-    def answer(self, now_ms: int) -> Receipt:
+    def answer(self, now_ms: int) -> RecordReceipt:
         if self._error is not None:
             raise self._error
         assert self._receipt is not None

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
-from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.link.tasks import Task, wake_up
 
 SEQUENCE_MASK: Final = 0x7FFF_FFFF
@@ -91,7 +91,7 @@ class PartitionQueue:
 
     # --- Sequences
 
-    def take_over(self, identity: Identity) -> bool:
+    def take_over(self, identity: ProducerIdentity) -> bool:
         """Go over to the newest epoch where that is allowed; False: nothing may leave yet."""
         is_same = (self.producer_id, self.producer_epoch) == (
             identity.producer_id,

@@ -12,7 +12,7 @@ from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.accumulator import Accumulator
 from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
-from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.refresh import Refresh
@@ -31,7 +31,7 @@ class Sender:
         connections: Connections,
         metadata: Metadata,
         refresh: Refresh,
-        identity: Identity,
+        identity: ProducerIdentity,
     ) -> None:
         self.settings = settings
         self.accumulator = accumulator

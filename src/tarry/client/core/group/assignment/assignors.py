@@ -11,11 +11,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.assignment.consumer_protocol import GroupMember, Place, Subscription
+from tarry.client.core.group.assignment.consumer_protocol import (
+    Place,
+    SubscribedMember,
+    Subscription,
+)
 from tarry.client.core.group.assignment.sticky import assign_cooperatively, cooperative_user_data
 
 Assignment = dict[str, list[Place]]
-AssignFunction = Callable[[Sequence[GroupMember], Mapping[str, int]], Assignment]
+AssignFunction = Callable[[Sequence[SubscribedMember], Mapping[str, int]], Assignment]
 
 
 class Assignor(NamedTuple):
@@ -29,7 +33,9 @@ class Assignor(NamedTuple):
     user_data: Callable[[int], bytes | None]
 
 
-def assign_range(members: Sequence[GroupMember], partition_counts: Mapping[str, int]) -> Assignment:
+def assign_range(
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+) -> Assignment:
     """Assign each topic by itself in equal ranges; the first members take the surplus."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = sorted(members, key=member_order)
@@ -47,7 +53,7 @@ def assign_range(members: Sequence[GroupMember], partition_counts: Mapping[str, 
 
 
 def assign_round_robin(
-    members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> Assignment:
     """Assign all partitions of all topics in turn; a member that did not subscribe to a topic is
     passed over."""
@@ -65,7 +71,7 @@ def assign_round_robin(
     return assignment
 
 
-def member_order(member: GroupMember) -> tuple[bool, str]:
+def member_order(member: SubscribedMember) -> tuple[bool, str]:
     """Sort static members first, by their instance ids; the others by the member ids that the
     broker gave."""
     if member.instance_id is not None:

@@ -44,7 +44,7 @@ class Subscription(NamedTuple):
     rack_id: str | None = None
 
 
-class GroupMember(NamedTuple):
+class SubscribedMember(NamedTuple):
     """Member of a group, in the form that the leader gets."""
 
     member_id: str

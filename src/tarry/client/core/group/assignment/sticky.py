@@ -13,8 +13,8 @@ from typing import Final
 
 from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
-    GroupMember,
     Place,
+    SubscribedMember,
 )
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
@@ -29,7 +29,7 @@ def cooperative_user_data(generation_id: int) -> bytes:
     return writer.joined()
 
 
-def claimed_generation(member: GroupMember) -> int:
+def claimed_generation(member: SubscribedMember) -> int:
     """Return the generation in which a member was assigned the partitions that it claims to own."""
     said = member.subscription
     if said.generation_id != GENERATION_UNKNOWN or said.user_data is None:
@@ -41,7 +41,7 @@ def claimed_generation(member: GroupMember) -> int:
 
 
 def assign_cooperatively(
-    members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
     """Assign to each member the partitions that it may read as soon as it gets the assignment."""
     claims = _Claims(members, partition_counts)
@@ -59,7 +59,7 @@ def assign_cooperatively(
 class _Claims:
     """Claims of the members to own partitions, without those that cannot be true."""
 
-    def __init__(self, members: Sequence[GroupMember], counts: Mapping[str, int]) -> None:
+    def __init__(self, members: Sequence[SubscribedMember], counts: Mapping[str, int]) -> None:
         # In the order of the ids, so that every leader comes to the same.
         self.owned: Owned = {
             member.member_id: [] for member in sorted(members, key=lambda one: one.member_id)
@@ -77,7 +77,7 @@ class _Claims:
         for places in self.owned.values():
             places.sort(key=_by_partition)
 
-    def _hear(self, member: GroupMember) -> None:
+    def _hear(self, member: SubscribedMember) -> None:
         generation_id = claimed_generation(member)
         for place in member.subscription.owned:
             best = self._holders.get(place)
@@ -155,7 +155,7 @@ ROUNDS_MAX: Final = 1_000
 
 
 def _assign_mixed(
-    claims: _Claims, members: Sequence[GroupMember], counts: Mapping[str, int]
+    claims: _Claims, members: Sequence[SubscribedMember], counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
     """Assign to members that want different topics: each free partition goes to the least loaded
     member that wants it, partitions that fewest members want first; then single partitions move

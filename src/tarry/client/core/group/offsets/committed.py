@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.requests import (
     CommittedOffset,
@@ -46,7 +46,9 @@ class OffsetQuestion:
 class CommittedOffsets:
     """Questions of one consumer for committed offsets; `ask` and `work` in turns."""
 
-    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
+    def __init__(
+        self, coordinator: CoordinatorFinder, membership: Membership, timeout_ms: int
+    ) -> None:
         self.coordinator = coordinator
         self.membership = membership
         self._timeout_ms = timeout_ms

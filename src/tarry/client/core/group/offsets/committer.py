@@ -14,8 +14,8 @@ from tarry.base import errors
 from tarry.base.errors import NONE, error_name
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
 from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
 from tarry.client.core.operation import Operation, Operations
@@ -50,7 +50,9 @@ class Commit:
 class Committer:
     """The commits of one consumer."""
 
-    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
+    def __init__(
+        self, coordinator: CoordinatorFinder, membership: Membership, timeout_ms: int
+    ) -> None:
         self.coordinator = coordinator
         self.membership = membership
         self.tasks = coordinator.connections.tasks
@@ -144,7 +146,7 @@ class Committer:
     def on_answer(
         self,
         response: OffsetCommitResponse,
-        who: Identity,
+        who: GroupIdentity,
         offsets: dict[Place, CommittedOffset],
         now_ms: int,
     ) -> None:
@@ -164,7 +166,7 @@ class Committer:
         place, code = next(iter(refused.items()))
         self._on_refused(place, code, who, now_ms)
 
-    def _on_refused(self, place: Place, code: int, who: Identity, now_ms: int) -> None:
+    def _on_refused(self, place: Place, code: int, who: GroupIdentity, now_ms: int) -> None:
         reaction = reactions.reaction_to(code)
         if reaction == reactions.RETRY:
             self._pauses.begin(now_ms)
@@ -232,7 +234,7 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
     def __init__(
         self,
         committer: Committer,
-        who: Identity,
+        who: GroupIdentity,
         offsets: dict[Place, CommittedOffset],
         timeout_ms: int,
     ) -> None:
