@@ -1,4 +1,4 @@
-"""Metadata: brokers, topics, leaders and their epochs, as the last answers told them.
+"""Metadata: brokers, topics, leaders and their epochs, from the latest answers.
 
 Only topics in use are asked for.  A partition never goes back to an older leader epoch of the
 same topic; a topic with another id is another topic, and whoever holds offsets of the old one is
@@ -35,7 +35,7 @@ MISSING_MS: Final = 2_000
 
 
 class BrokerMetadata:
-    """A broker as others are told to reach it."""
+    """Broker with the address at which clients reach it."""
 
     def __init__(self, broker_id: int, address: Address, rack: str | None) -> None:
         self.broker_id = broker_id
@@ -68,7 +68,8 @@ class Topic:
 
     @property
     def needs_refresh(self) -> bool:
-        """Something of it is missing that a later answer may have."""
+        """True if an error or a partition without leader stands where a later answer may bring
+        more."""
         if self.error_code != NONE or not self.partitions:
             return True
         return any(one.leader_id == NO_LEADER for one in self.partitions.values())
@@ -87,7 +88,7 @@ class LeaderHint(NamedTuple):
 def leader_hint(
     topic: str, partition: int, leader: Any, brokers: dict[int, BrokerMetadata]
 ) -> LeaderHint:
-    """The hint in `current_leader` of an answer, which may be absent."""
+    """Return the hint in `current_leader` of an answer, which may be absent."""
     if leader is None:
         return LeaderHint(topic, partition, -1, -1, None)
     broker = brokers.get(leader.leader_id)
@@ -95,7 +96,7 @@ def leader_hint(
 
 
 class Metadata:
-    """The cluster as this client knows it."""
+    """Knowledge of the cluster that this client has."""
 
     def __init__(self) -> None:
         self.brokers: dict[int, BrokerMetadata] = {}
@@ -137,7 +138,7 @@ class Metadata:
 
     @property
     def needs_refresh(self) -> bool:
-        """A topic in use is unknown or lacks a leader."""
+        """True if a topic in use is unknown or lacks a leader."""
         for name in self._tracked:
             topic = self.topics.get(name)
             if topic is None or topic.needs_refresh:
@@ -147,12 +148,12 @@ class Metadata:
     # --- What is known
 
     def topic(self, name: str) -> Topic | None:
-        """The topic with its partitions; None while it is not known to be there."""
+        """Return the topic with its partitions; None while it is not known to be there."""
         topic = self.topics.get(name)
         return topic if topic is not None and topic.partitions else None
 
     def leader_of(self, name: str, partition: int) -> PartitionMetadata | None:
-        """The partition, if it has a leader that we know the address of."""
+        """Return the partition, if it has a leader whose address is known."""
         topic = self.topics.get(name)
         known = topic.partitions.get(partition) if topic is not None else None
         if known is None or known.leader_id not in self.brokers:
@@ -164,13 +165,15 @@ class Metadata:
         return topic.topic_id if topic is not None else ZERO_ID
 
     def refusal(self, name: str) -> int:
-        """The code with which brokers refuse a topic for good (its name, our rights); else NONE."""
+        """Return the code with which brokers refuse a topic for good (for its name or the client's
+        rights); else NONE."""
         topic = self.topics.get(name)
         known = ERRORS.get(topic.error_code) if topic is not None else None
         return NONE if known is None or known.retriable else known.code
 
     def is_missing(self, name: str, now_ms: int) -> bool:
-        """Brokers refuse the topic, or say that there is none, and not only since a moment ago."""
+        """Return true if brokers have refused the topic, or have said for a while that there is
+        none."""
         topic = self.topics.get(name)
         if self.refusal(name) != NONE:
             return True
@@ -179,14 +182,15 @@ class Metadata:
         return now_ms - self._missing_since_ms.get(name, now_ms) >= MISSING_MS
 
     def error_of(self, name: str, now_ms: int, partition: int | None = None) -> ClientError:
-        """What to raise for a topic or partition that cannot be used."""
+        """Make the error to raise for a topic or partition that cannot be used."""
         code = self.refusal(name)
         if code != NONE:
             return BrokerError(code, refusal_text(name, code))
         return UnknownTopic(self.problem_with(name, now_ms, partition))
 
     def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
-        """What is wrong with a topic, and for how long, for the text of an error."""
+        """Describe the trouble with a topic, and for how long it lasts, for the text of an
+        error."""
         topic = self.topics.get(name)
         if topic is None:
             return f"nothing is known of topic {name!r} yet"
@@ -265,14 +269,14 @@ class Metadata:
 
 
 def refusal_text(name: str, code: int) -> str:
-    """Why brokers refuse a topic for good, for the text of an error."""
+    """Write why brokers refuse a topic for good, for the text of an error."""
     if code == INVALID_TOPIC_EXCEPTION:
         return name_flaw(name)
     return f"topic {name} cannot be used"
 
 
 def name_flaw(name: str) -> str:
-    """The sentence about a name that no topic may have."""
+    """Write the sentence about a name that no topic may have."""
     return (
         f"{name!r:.60} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
         "dots, underscores and hyphens"
@@ -280,7 +284,7 @@ def name_flaw(name: str) -> str:
 
 
 def brokers_of(endpoints: Iterable[Any]) -> dict[int, BrokerMetadata]:
-    """Brokers by id, of any answer that names them; the messages have a class each."""
+    """Return the brokers by id, of any answer that names them; the messages have a class each."""
     return {
         one.node_id: BrokerMetadata(one.node_id, Address(one.host, one.port), one.rack)
         for one in endpoints
@@ -288,7 +292,7 @@ def brokers_of(endpoints: Iterable[Any]) -> dict[int, BrokerMetadata]:
 
 
 def topic_of(name: str, answer: MetadataResponseTopic) -> Topic:
-    """A topic as an answer describes it, with its partitions in order."""
+    """Make a topic from its description in an answer, with its partitions in order."""
     topic = Topic(name)
     topic.topic_id = answer.topic_id
     topic.error_code = answer.error_code
@@ -303,7 +307,8 @@ def _index_of(partition: PartitionMetadata) -> int:
 
 
 def _keep_newer_leaders(topic: Topic, old: Topic) -> None:
-    """A broker that lags behind must not send us back to a leader that has gone."""
+    """Keep the leaders known from a newer epoch: a broker that lags behind must not send the client
+    back to a leader that has gone."""
     for index, partition in topic.partitions.items():
         known = old.partitions.get(index)
         if known is not None and partition.leader_epoch < known.leader_epoch:

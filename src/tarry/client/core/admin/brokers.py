@@ -1,4 +1,4 @@
-"""What admin calls need to know of the cluster: its brokers, and who leads the partitions."""
+"""Brokers and partition leaders of the cluster, for the calls of an admin client."""
 
 from __future__ import annotations
 
@@ -36,7 +36,8 @@ class ReadCluster(Call[MetadataResponse, View]):
         return View(brokers_of(response.brokers), topics)
 
     def brokers(self, connections: Connections) -> dict[int, BrokerMetadata]:
-        """The brokers that were told, made known to the connections.  Raises why there are none."""
+        """Return the brokers that the answer names, and make them known to the connections.  Raises
+        the error that left none."""
         if self.error is not None:
             raise self.error
         for broker in self.result.brokers.values():

@@ -81,7 +81,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicOutcome(NamedTuple):
-    """What became of one topic of a request; `error` is None if it was done."""
+    """Outcome for one topic of a request; `error` is None if it was done."""
 
     name: str
     error: ClientError | None
@@ -112,8 +112,8 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting of a topic or broker.  Type, documentation and synonyms (the places it may come
-    from, the one that counts first) are empty where the broker does not tell them."""
+    """Entry for one setting of a topic or broker.  Type, documentation and synonyms (the places it
+    may come from, the one that counts first) are empty where the broker does not tell them."""
 
     name: str
     value: str | None
@@ -174,7 +174,8 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def topic_error(code: int, sentence: str) -> ClientError | None:
-    """The error of one topic; one that concerns the whole request is raised, and tried again."""
+    """Return the error of one topic; an error of the whole request is raised, and the request tried
+    again."""
     if code == NONE:
         return None
     if code == NOT_CONTROLLER:
@@ -183,7 +184,7 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
 
 
 def unknown_topic(name: str) -> BrokerError:
-    """As a result, where waiting for the topic would only be slow."""
+    """Make the error of an unknown topic as a result, for calls that do not wait for a topic."""
     return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 

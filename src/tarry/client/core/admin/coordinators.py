@@ -52,7 +52,8 @@ class FindCoordinator(Call[FindCoordinatorResponse, dict[str, Found]]):
 def find_coordinators(
     connections: Connections, group_ids: Iterable[str]
 ) -> Steps[dict[str, BrokerMetadata | ClientError]]:
-    """The coordinator of each group, asked once; an error in place of one that is not known."""
+    """Find the coordinator of each group, asked once; an error in place of one that is not
+    known."""
     found: dict[str, BrokerMetadata | ClientError] = {}
     left = list(dict.fromkeys(group_ids))
     calls = [FindCoordinator(left)] if left else []
@@ -76,8 +77,8 @@ def find_coordinators(
 
 
 class GroupsCall(Call[R, dict[str, A | ClientError]], Generic[R, A]):
-    """A call to one coordinator about some of its groups.  Result: for each group an answer or
-    the error of this group alone."""
+    """Call to one coordinator about some of its groups.  Result: for each group an answer or the
+    error of this group alone."""
 
     repeats = False
 
@@ -94,7 +95,8 @@ MakeCalls = Callable[[BrokerMetadata, list[str]], Sequence[GroupsCall[Any, A]]]
 def at_coordinators(
     connections: Connections, group_ids: Iterable[str], make: MakeCalls[A]
 ) -> Steps[dict[str, A | ClientError]]:
-    """What the calls of `make` brought for each group, or its error; until the time is up."""
+    """Send the calls of `make` to the coordinators, again until the time is up; return the answer
+    or the error of each group."""
 
     def attempt(outcomes: Outcomes[str, A]) -> Steps[None]:
         found = yield from find_coordinators(connections, outcomes.left)

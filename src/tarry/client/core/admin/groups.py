@@ -80,7 +80,7 @@ class GroupDescription(NamedTuple):
 
 
 class GroupOutcome(NamedTuple):
-    """What became of one group of a request; `error` is None if it was done."""
+    """Outcome for one group of a request; `error` is None if it was done."""
 
     group_id: str
     error: ClientError | None
@@ -123,8 +123,8 @@ class ListGroups(Call[ListGroupsResponse, list[ListedGroup]]):
 def list_groups(
     connections: Connections, states: Iterable[str], types: Iterable[str]
 ) -> Steps[list[ListedGroup]]:
-    """The groups of all brokers, by id.  Fails if one broker does not tell: a list with holes
-    would look like a whole one."""
+    """List the groups of all brokers, by id.  Fails if one broker does not answer: an incomplete
+    list would look like a complete one."""
     view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)
@@ -198,7 +198,8 @@ def _member_key(member: GroupMember) -> tuple[str, str]:
 
 
 def not_found(group_id: str, sentence: str | None) -> BrokerError:
-    """Brokers of newer kinds of groups (KIP-848) say the same of a group that is of such a kind."""
+    """Make the error of a group that is not there; brokers of newer kinds of groups (KIP-848) give
+    the same answer for a group of such a kind."""
     if sentence and "not a classic group" in sentence:
         sentence = f"group {group_id} is of a kind whose members only newer requests can show"
     else:

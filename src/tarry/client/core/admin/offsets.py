@@ -78,7 +78,8 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]
 def fetch_offsets(
     connections: Connections, group_ids: Iterable[str], places: list[Place] | None
 ) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
-    """What each group committed for the places, or for all that it committed anything for."""
+    """Fetch what each group committed for the places, or for all places that it committed anything
+    for."""
     return at_coordinators(
         connections,
         group_ids,
@@ -89,7 +90,7 @@ def fetch_offsets(
 
 
 class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
-    """Commits from outside the group.  Result: for each partition None or its error."""
+    """Call that commits from outside the group.  Result: for each partition None or its error."""
 
     def __init__(self, broker_id: int, group_id: str, offsets: Mapping[Place, int]) -> None:
         super().__init__(

@@ -45,7 +45,7 @@ TO_THE_END: Final = -1
 
 
 class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
-    """Grows one topic to `count` partitions.  Result: its TopicOutcome."""
+    """Call that grows one topic to `count` partitions.  Result: its TopicOutcome."""
 
     def __init__(
         self, name: str, count: int, assignment: list[list[int]] | None, *, validate_only: bool
@@ -77,7 +77,7 @@ DeletedRecords = dict[Place, int | ClientError]
 
 
 class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
-    """Deletes records at one leader.  Result: DeletedRecords."""
+    """Call that deletes records at one leader.  Result: DeletedRecords."""
 
     repeats = False
 
@@ -141,7 +141,7 @@ _SILENT: Final = ClientError("the leader did not answer for this partition")
 
 
 def _leaders(view: View, outcomes: Outcomes[Place, int]) -> dict[int, list[Place]]:
-    """The places that are left, by their leaders; the others have an error."""
+    """Sort the places that are left by their leaders; give the others an error."""
     found: dict[int, list[Place]] = {}
     for place in outcomes.left:
         name, index = place

@@ -69,12 +69,13 @@ class CoordinatorFinder:
         self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
 
     def send(self, exchange: Exchange[Any], now_ms: int) -> None:
-        """On the group's own connection; the coordinator must be known."""
+        """Send an exchange on the group's own connection; the coordinator must be known."""
         assert self._connection is not None
         self._connection.send(exchange, now_ms)
 
     def send_aside(self, exchange: Exchange[Any], now_ms: int) -> None:
-        """To the same broker while the own connection waits for a join or a sync."""
+        """Send an exchange to the coordinator while its own connection waits for a join or a
+        sync."""
         aside = self.connections.for_broker(self.broker_id)
         if aside is None:
             self.send(exchange, now_ms)
@@ -82,7 +83,8 @@ class CoordinatorFinder:
             aside.send(exchange, now_ms)
 
     def reopen(self, now_ms: int) -> None:
-        """A connection that nothing waits on, to the same broker."""
+        """Open another connection to the same broker, and give the old one with its waiting
+        requests up."""
         old = self._connection
         if old is not None:
             # What fails with the old connection must not take the new one for lost.
@@ -92,7 +94,8 @@ class CoordinatorFinder:
             self._open(old.broker_id, old.address)
 
     def lose(self, reason: str, now_ms: int) -> None:
-        """The broker is not the coordinator any more, or cannot be reached; quiet if unknown."""
+        """Forget the coordinator: its broker has given the group up, or cannot be reached.  Quiet
+        if no coordinator is known."""
         old = self._connection
         if old is None:
             return
@@ -110,13 +113,13 @@ class CoordinatorFinder:
 
     @property
     def trouble(self) -> str:
-        """Why the coordinator was lost the last time; empty while it is connected."""
+        """Reason why the coordinator was lost the last time; empty while it is connected."""
         if self._connection is not None and self._connection.state == READY:
             return ""
         return self._loss
 
     def close(self) -> None:
-        """The client is being closed: what happens to the connection is no loss."""
+        """Close the connection with the client; its end is then no loss of the coordinator."""
         if self._connection is not None:
             self._connection.when_lost = None
         self._connection = None

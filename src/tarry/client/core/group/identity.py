@@ -1,4 +1,4 @@
-"""Identity: who asks a coordinator."""
+"""Identity: the member, and its generation, in whose name a coordinator is asked."""
 
 from __future__ import annotations
 

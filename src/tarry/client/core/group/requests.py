@@ -1,4 +1,4 @@
-"""The requests of a round: what a member joins, syncs, beats and leaves with.
+"""Requests of a round: joins, syncs, heartbeats and leaves of a member.
 
 Pure functions from what is known of the member to the message of each version.
 """
@@ -74,7 +74,7 @@ def join_request(
 def protocols_of(
     assignors: Sequence[Assignor], topics: list[str], owned: list[Place], generation_id: int
 ) -> list[JoinGroupRequestProtocol]:
-    """What a member offers, in the order in which it prefers it."""
+    """Return the protocols that a member offers, in the order in which it prefers them."""
     return [
         JoinGroupRequestProtocol(
             assignor.name,
@@ -121,7 +121,8 @@ def leave_request(who: GroupIdentity, reason: str, version: int) -> Message:
 
 
 def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
-    """The members as the leader's answer names them; one that cannot be read gets nothing."""
+    """Return the members that the leader's answer names; one whose subscription cannot be read gets
+    no partitions."""
     members: list[SubscribedMember] = []
     for answer in answers:
         try:
@@ -134,14 +135,14 @@ def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
 
 
 def topics_of(members: Iterable[SubscribedMember]) -> list[str]:
-    """Every topic that a member wants, by name."""
+    """Return the topics that any member wants, by name."""
     return sorted({topic for member in members for topic in member.subscription.topics})
 
 
 def assign(
     protocol_name: str, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
-    """The leader's decision; says who has nothing to do."""
+    """Assign partitions for the leader; log the members that get none."""
     assignment = ASSIGNORS[protocol_name].assign(members, partition_counts)
     idle = [member_id for member_id, places in assignment.items() if not places]
     if idle and len(members) > sum(partition_counts.values()):

@@ -32,7 +32,8 @@ NAP_MS_MIN: Final = 1
 
 
 class ProducerCore(ClientCore):
-    """`append` takes records between turns; the next turn sends what is ready."""
+    """Core of a producer: `append` takes records between turns; the next turn sends what is
+    ready."""
 
     what_waits = "records wait to be sent"
 
@@ -110,7 +111,7 @@ class ProducerCore(ClientCore):
         return accumulator.append(queue, timestamp, key, value, headers, size)
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
-        """Waiting does not help: brokers refuse the topic."""
+        """Raise the refusal of a topic that brokers refuse: waiting does not help."""
         if self.metadata.refusal(topic) != NONE:
             error = self.metadata.error_of(topic, now_ms)
             # The next record asks again.
@@ -150,7 +151,8 @@ class ProducerCore(ClientCore):
 
     @property
     def unattended_due_ms(self) -> int | None:
-        """A user who sends on turns the core himself; a linger after his last turn he does not."""
+        """Time when a turn is needed although no user sends, on the monotonic clock; a send turns
+        the core itself."""
         nap_ms = max(self.producer_settings.linger_ms, NAP_MS_MIN)
         return self.turned_ms + nap_ms if self.has_work else None
 
@@ -187,7 +189,7 @@ class ProducerCore(ClientCore):
         return self._trouble_with_topics(now_ms)
 
     def _trouble_with_topics(self, now_ms: int) -> str:
-        """A topic that a send waits for, or a leader that cannot be reached."""
+        """Describe a topic that a send waits for, or a leader that cannot be reached."""
         for name in self.metadata.tracked:
             if self.metadata.topic(name) is None and name in self.metadata.topics:
                 return self.metadata.problem_with(name, now_ms)
@@ -199,24 +201,25 @@ class ProducerCore(ClientCore):
 
     @property
     def is_waiting(self) -> bool:
-        """Records are not acknowledged, or a send waits for its topic."""
+        """True if records are not acknowledged, or a send waits for its topic."""
         return self.has_work or self.metadata.needs_refresh or super().is_waiting
 
     def take_failure(self) -> DeliveryFailed | None:
-        """The records that failed without anybody having asked for their receipts."""
+        """Take the error for records that failed without any call asking for their receipts."""
         count, first = self.accumulator.take_failures()
         if count == 0:
             return None
         return DeliveryFailed(count, first or ClientError("the reason was forgotten"))
 
     def close(self, now_ms: int) -> None:
-        """What is not done fails; flush first."""
+        """Close the core, and fail the records that are not done; flush first."""
         self.sender.fail_for_good(ClientClosed("the producer was closed before it was sent"))
         super().close(now_ms)
 
 
 class PendingSend(Operation[RecordReceipt]):
-    """The wait of one record for its topic and for room; appends it as soon as both are there."""
+    """Operation of one record that waits for its topic and for room; appends it as soon as both are
+    there."""
 
     def __init__(self, core: ProducerCore, record: Appended) -> None:
         super().__init__(core.operations)
@@ -244,7 +247,8 @@ class PendingSend(Operation[RecordReceipt]):
 
 
 class Flush(Operation[None]):
-    """The wait until every record is done; raises for those that failed without being asked for."""
+    """Operation that waits until every record is done; raises for those that failed without being
+    asked for."""
 
     def __init__(self, core: ProducerCore) -> None:
         super().__init__(core.operations)

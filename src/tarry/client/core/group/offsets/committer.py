@@ -34,7 +34,7 @@ log = logging.getLogger("tarry.client")
 
 
 class Commit:
-    """Offsets that somebody wants committed; `error` says why they are not."""
+    """Commit of offsets; `error` says why they are not committed."""
 
     def __init__(self, offsets: dict[Place, CommittedOffset]) -> None:
         self.offsets = offsets
@@ -217,7 +217,7 @@ class Committer:
         self._end_under_way(error)
 
     def _give_up(self, now_ms: int) -> None:
-        """Those whose time is up fail; one that was sent may still be done by the broker."""
+        """Fail the commits whose time is up; the broker may still carry out one that was sent."""
         for commits in (self._under_way, self._waiting):
             late = [commit for commit, deadline_ms in commits.items() if deadline_ms <= now_ms]
             for commit in late:
@@ -229,7 +229,7 @@ class Committer:
 
 
 class _OffsetCommit(Exchange[OffsetCommitResponse]):
-    """One commit of `who`."""
+    """Exchange of one commit of `who`."""
 
     def __init__(
         self,
@@ -254,7 +254,7 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
 
 
 class PendingCommit(Operation[None]):
-    """The wait for one commit, which gives up by itself in time."""
+    """Operation that waits for one commit, which gives up by itself in time."""
 
     def __init__(self, operations: Operations, commit: Commit) -> None:
         super().__init__(operations)

@@ -33,8 +33,8 @@ FETCH_VERSION_WITH_STABLE: Final = 7
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group stands: the next offset to read, the epoch of what lies before it (-1: not
-    known)."""
+    """Committed offset of a group: the next offset to read, and the leader epoch of the record
+    before it (-1: not known)."""
 
     offset: int
     leader_epoch: int = -1
