@@ -6,7 +6,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tarry.client.core.group.assignment.assignors import ASSIGNORS
-from tarry.client.core.group.assignment.consumer_protocol import GroupMember, Place, Subscription
+from tarry.client.core.group.assignment.consumer_protocol import (
+    Place,
+    SubscribedMember,
+    Subscription,
+)
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 TOPICS = ["t0", "t1", "t2"]
@@ -22,12 +26,12 @@ ROUNDS_MAX = 3
 
 def group_of(
     wanted: dict[str, set[str]], owned: dict[str, list[Place]], generation_id: int
-) -> list[GroupMember]:
+) -> list[SubscribedMember]:
     members = []
     for name in sorted(wanted):
         topics = sorted(wanted[name])
         has = [place for place in owned.get(name, []) if place[0] in wanted[name]]
-        members.append(GroupMember(name, None, Subscription(topics, None, has, generation_id)))
+        members.append(SubscribedMember(name, None, Subscription(topics, None, has, generation_id)))
     return members
 
 

@@ -126,9 +126,14 @@ def search(workload: str, name: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def searches() -> Iterator[dict[str, Future[str]]]:
+def searches(request: pytest.FixtureRequest) -> Iterator[dict[str, Future[str]]]:
+    """Search for the faults of all tests that were chosen."""
+    chosen = [item.callspec.params for item in request.session.items if item.path == request.path]
     with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(search, workload, name) for workload, name in FAULTS}
+        yield {
+            params["name"]: pool.submit(search, params["workload"], params["name"])
+            for params in chosen
+        }
 
 
 @pytest.mark.parametrize(("workload", "name"), FAULTS)

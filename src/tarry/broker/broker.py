@@ -42,6 +42,7 @@ from tarry.broker.coordinator.groups.context import GroupContext
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
 from tarry.broker.delayed.fetch import Fetches
 from tarry.broker.delayed.produce import Produces
+from tarry.broker.delayed.recompressions import Recompressions
 from tarry.broker.dispatch import handle_frame
 from tarry.broker.duties.peer_watch import PeerWatch
 from tarry.broker.duties.record_deletions import RecordDeletions
@@ -52,7 +53,6 @@ from tarry.broker.metadata.hosting import Hosting
 from tarry.broker.metadata.removals import Removals
 from tarry.broker.metadata.retries import Retries
 from tarry.broker.part import Parts, WaitingPart
-from tarry.broker.recompressions import Recompressions
 from tarry.broker.route import Route
 from tarry.broker.shutdown import Shutdown
 from tarry.broker.topics import Topics
@@ -78,7 +78,7 @@ class Doors:
 
 
 class Broker:
-    """One broker id.  Made by `lifecycle.start`, which recovers what the disk holds.
+    """Broker of one id.  Made by `lifecycle.start`, which recovers what the disk holds.
 
     `endpoints` gives the address to tell a client by the listener that it came through.
     """
@@ -179,7 +179,7 @@ class Broker:
         self._turn_due_ms = max(now_ms, min(self.next_due_ms(), now_ms + POLL_MS_MAX))
 
     def next_due_ms(self) -> int:
-        """When the next turn is due though nothing happens, on the monotonic clock."""
+        """Return when the next turn is due though nothing happens, on the monotonic clock."""
         turn = self.this_turn
         now_ms = turn.monotonic_ms()
         if self.has_work_left():
@@ -300,10 +300,10 @@ class Broker:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the last turn is over."""
+        """True if the last turn is over."""
         return self.shutdown.is_over
 
     @property
     def stop_reason(self) -> str:
-        """Why the broker stopped; "" after a clean stop."""
+        """Reason why the broker stopped; "" after a clean stop."""
         return self.shutdown.reason

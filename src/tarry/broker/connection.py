@@ -51,7 +51,7 @@ _FOREIGN: Final = (
 
 
 def foreign_protocol(start: bytes) -> str:
-    """The name of the protocol that a frame's first four bytes betray, or ""."""
+    """Return the name of the protocol that a frame's first four bytes betray, or ""."""
     for prefix, name in _FOREIGN:
         if start.startswith(prefix):
             return name
@@ -73,7 +73,7 @@ class Slot:
 
 
 class Connection:
-    """One peer.  `data[position:end]` is what has arrived and is not handled yet."""
+    """Connection of one peer.  `data[position:end]` is what has arrived and is not handled yet."""
 
     def __init__(self, connection_id: int, listener: str, peer: str, frame_bytes_max: int) -> None:
         self.id = connection_id

@@ -1,4 +1,4 @@
-"""From a frame to its handler: header, route, request, answer.  Hot.
+"""Dispatch of a frame to its handler: header, route, request, answer.  Hot.
 
 A peer that breaks the protocol (an unknown key or version, a count beyond the bytes left) raises
 `ProtocolViolation`; its connection is closed and nobody else notices.  Bytes behind a request are

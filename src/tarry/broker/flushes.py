@@ -36,7 +36,7 @@ class Flushes:
         self.offsets: list[int] = []
 
     def touch(self, owner: LogOwner) -> None:
-        """The owner's log has a tail to write in this turn."""
+        """Note that the owner's log has a tail to write in this turn."""
         if not owner.is_touched:
             owner.is_touched = True
             self.touched.append(owner)

@@ -107,7 +107,7 @@ def _begin_duties(broker: Broker) -> None:
 
 
 def _tell_recovery(logs: Logs) -> None:
-    """One line: how the last life ended, and what that cost."""
+    """Tell in one line how the last life ended, and what that cost."""
     reports = [log.recovery_report for log in logs.recovery_points.logs.values()]
     scanned = sum(report.scanned_bytes for report in reports)
     torn = sum(report.torn_bytes for report in reports)

@@ -65,7 +65,7 @@ def check_broker(name: str, settings: Settings) -> None:
 
 
 def set_levels(changes: list[KeyChange]) -> None:
-    """What was checked counts from now on."""
+    """Set the levels that were checked; they count from now on."""
     for key, operation, value in changes:
         level = logging.NOTSET if operation == DELETE else _LEVELS[value or ""]
         _logger(key).setLevel(level)
@@ -77,7 +77,7 @@ def set_root(level: str) -> None:
 
 
 def levels() -> dict[str, str]:
-    """The level that counts for each logger, in Kafka's words."""
+    """Return the level that counts for each logger, in Kafka's words."""
     return {name: _word(_logger(name).getEffectiveLevel()) for name in NAMES}
 
 

@@ -20,7 +20,7 @@ from tarry.timer.wheel import TimingWheel
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class Part:
-    """One part of a turn.  Every method may be left as it is, and then does nothing."""
+    """Part of a turn.  Every method may be left as it is, and then does nothing."""
 
     def step(self) -> None:
         """Do a bounded share of longer work whose records join this turn's write."""
@@ -29,7 +29,7 @@ class Part:
         """Go on with what this turn's write has taken, or failed to take."""
 
     def on_moved(self, partition: Partition) -> None:
-        """An end or the start of the partition's log has moved, or the partition is given up."""
+        """React to a moved end or start of the partition's log, or to a partition given up."""
 
     def complete(self, budget: int) -> int:
         """Complete at most `budget` operations; return the rest of the budget."""
@@ -44,7 +44,7 @@ class Part:
         return []
 
     def on_stall(self) -> None:
-        """The process did not run for a while, so no peer could be heard."""
+        """React to a time during which the process did not run, so that no peer could be heard."""
 
     def stop(self) -> None:
         """Answer what would hold up a stop: the broker takes nothing new from now on."""
@@ -94,7 +94,7 @@ P = TypeVar("P", bound=Part)
 
 
 class Parts:
-    """All parts of a broker, in the order of the turn."""
+    """Parts of a broker, all of them, in the order of the turn."""
 
     def __init__(self) -> None:
         self._parts: list[Part] = []

@@ -57,7 +57,7 @@ class FetchLimits:
 
 
 class FetchStatus:
-    """One partition that a fetch asks for."""
+    """Status of one partition that a fetch asks for."""
 
     def __init__(self, partition: Partition | None, asked: FetchPartition, gone_code: int) -> None:
         self.partition = partition
@@ -152,7 +152,7 @@ class FetchTopic:
 
 
 class Fetch:
-    """One fetch request: by whom, of what, on which terms."""
+    """Fetch request: by whom, of what, on which terms."""
 
     def __init__(
         self, context: RequestContext, topics: list[FetchTopic], limits: FetchLimits

@@ -8,7 +8,7 @@ from tarry.protocol.message import Message
 
 
 class RequestContext(Slot):
-    """One request of one connection.  Its answer is given once, at once or later."""
+    """Request of one connection, in its context.  Its answer is given once, at once or later."""
 
     def __init__(
         self,

@@ -39,5 +39,5 @@ def take_over(broker: Broker, fresh: Settings) -> None:
 
 
 def tell_refusal(error: InvalidSetting) -> None:
-    """The sources hold what cannot be."""
+    """Tell that the sources hold what cannot be."""
     logger.error("settings cannot be read again, those of before stay: %s", error)

@@ -25,7 +25,7 @@ STOP_MS_MAX: Final = 3_500
 
 
 class Shutdown:
-    """Whether the broker stops or has stopped.  `reason` is "" after a clean end."""
+    """Shutdown of the broker, under way or done.  `reason` is "" after a clean end."""
 
     def __init__(
         self, answers: Answers, parts: Parts, flushes: Flushes, topics: Topics, logs: Logs

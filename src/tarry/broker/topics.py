@@ -7,7 +7,7 @@ from tarry.partition.topic import HostedTopic
 
 
 class Topics:
-    """Every topic of which this broker has partitions; a mapping by name, and by id beside it."""
+    """Topics of which this broker has partitions; a mapping by name, and by id beside it."""
 
     def __init__(self) -> None:
         self._by_name: dict[str, HostedTopic] = {}

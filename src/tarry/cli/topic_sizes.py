@@ -9,7 +9,7 @@ from tarry.cli.tables import SizeCell
 from tarry.cli.units import size_text
 from tarry.client import ClientError
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
-from tarry.client.core.metadata import Partition, Topic
+from tarry.client.core.metadata import PartitionMetadata, Topic
 from tarry.client.sync.admin import Admin
 
 At = tuple[str, int]
@@ -90,7 +90,7 @@ def count_cell(count: int | None) -> int | str:
     return "?" if count is None else count
 
 
-def state_of(partition: Partition) -> str:
+def state_of(partition: PartitionMetadata) -> str:
     """Return the state of a partition in a word or two; `ok` if nothing is wrong."""
     if partition.leader_id < 0:
         return "no leader"

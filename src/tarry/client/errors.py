@@ -23,7 +23,7 @@ class BrokerError(ClientError):
 
 
 class UnknownTopic(ClientError):
-    """The topic is not there, and nobody made it while we waited."""
+    """The topic is not there, and was not created while the call waited."""
 
     is_retriable = True
 
@@ -45,7 +45,7 @@ class DeliveryTimedOut(TimedOut):
 
 
 class DeliveryFailed(ClientError):
-    """Records that nobody asked the receipt of were not delivered."""
+    """Records were not delivered, and no call asked for their receipts."""
 
     def __init__(self, count: int, first: ClientError) -> None:
         noun = "record was" if count == 1 else "records were"
@@ -83,8 +83,8 @@ class ClientClosed(ClientError):
 
 
 class CommitFailed(ClientError):
-    """Offsets were not committed, because the partitions are someone else's now, or are about to
-    be: `is_retriable` tells whether the next poll may make it possible again."""
+    """Offsets were not committed, because the partitions belong to another member now, or are about
+    to: `is_retriable` tells whether the next poll may make it possible again."""
 
     def __init__(self, sentence: str, *, is_retriable: bool) -> None:
         super().__init__(sentence)

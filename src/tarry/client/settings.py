@@ -120,7 +120,7 @@ def _int(value: SettingValue) -> int | None:
 
 
 def parse_duration_ms(value: SettingValue) -> int | None:
-    """Milliseconds of `1500`, `"1500"`, `"1500ms"`, `"30s"`, `"5m"`, `"2h"`, `"1d"`."""
+    """Parse milliseconds from `1500`, `"1500"`, `"1500ms"`, `"30s"`, `"5m"`, `"2h"`, `"1d"`."""
     number = _int(value)
     if number is not None:
         return number
@@ -136,7 +136,7 @@ DEFAULT_PORT: Final = 9092
 
 
 def parse_addresses(text: str) -> list[Address]:
-    """`host:port,[::1]:port,host` as addresses; the port is 9092 where none is named."""
+    """Parse the addresses in `host:port,[::1]:port,host`; the port is 9092 where none is named."""
     addresses = [_parse_address(part.strip()) for part in text.split(",") if part.strip()]
     if not addresses:
         raise InvalidSetting("bootstrap.servers names no address, such as 127.0.0.1:9092")
@@ -157,7 +157,7 @@ def _parse_address(text: str) -> Address:
 
 
 class ClientSettings:
-    """What every client has."""
+    """Settings that every client has."""
 
     owner = COMMON
 
@@ -228,7 +228,8 @@ class ProducerSettings(ClientSettings):
     def _resolve_idempotence(
         self, given: Mapping[str, SettingValue], arguments: Mapping[str, SettingValue]
     ) -> bool:
-        """As in Kafka: on by default, off if `acks` rules it out, an error if both are asked."""
+        """Resolve idempotence by Kafka's rule: on by default, off if `acks` rules it out, an error
+        if both are asked."""
         is_asked = "enable.idempotence" in given or "enable_idempotence" in arguments
         is_wanted = self.flag("enable.idempotence")
         if not is_wanted:

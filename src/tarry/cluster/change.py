@@ -9,7 +9,7 @@ from tarry.cluster.state import ClusterState
 
 
 class Change:
-    """What somebody wants to change; whoever waits, waits for this object to end.
+    """Change of metadata that is asked for; whoever waits, waits for this object to end.
 
     A store calls `decide` once or, when others have changed the metadata meanwhile, again.  The
     change ends once: it is applied, or it is refused and `refusal` says why.

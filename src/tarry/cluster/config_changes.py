@@ -1,4 +1,4 @@
-"""What one request changes of one resource's settings: the new texts, or why it cannot be.
+"""Changes of one resource's settings by one request: the new texts, or why they cannot be.
 
 Kafka's operations on single keys (set, delete, append, subtract) and the older replacement of all
 of them.  The checks come in Kafka's order; whether the values can be had is the resource's matter.
@@ -53,7 +53,7 @@ def changed_texts(
     rows: Mapping[str, Setting],
     text_without: Callable[[str], str],
 ) -> dict[str, str]:
-    """The resource's texts after these changes, of which the form was checked.
+    """Return the resource's texts after these changes, of which the form was checked.
 
     `text_without` tells what a list is while the resource does not set it: there an APPEND begins.
     """

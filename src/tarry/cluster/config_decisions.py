@@ -1,4 +1,4 @@
-"""How settings of topics and brokers are changed: Kafka's checks as pure decisions.
+"""Decisions about settings of topics and brokers: Kafka's checks, pure.
 
 Nothing is changed here: a decision is a record for the metadata log, or none if all stays as it
 is.  A refusal is a `ConfigRefusal` with Kafka's error code.
@@ -49,7 +49,7 @@ def decide_change_topic(
 
 
 def _text_behind(settings: Settings) -> Callable[[str], str]:
-    """What a list is while a topic does not set it."""
+    """Return what a list is while a topic does not set it."""
 
     def text_behind(key: str) -> str:
         return value_text(default_value(key, settings)) or ""
@@ -99,7 +99,7 @@ def decide_change_broker(
 
 
 def broker_named(name: str, settings: Settings) -> int:
-    """The broker that a resource of this name is, or `EVERY_BROKER`."""
+    """Return the broker that a resource of this name is, or `EVERY_BROKER`."""
     if not name:
         return EVERY_BROKER
     digits = name.removeprefix("-")
@@ -118,7 +118,7 @@ def broker_named(name: str, settings: Settings) -> int:
 
 
 def _normal_text(key: str, text: str) -> str:
-    """The text as Kafka writes the value, where it is one."""
+    """Return the text as Kafka writes the value, where it is one."""
     try:
         return value_text(SETTINGS[key].parse(text)) or ""
     except InvalidSetting:

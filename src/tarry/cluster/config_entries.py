@@ -54,7 +54,7 @@ Synonym = tuple[str, str | None, int]
 
 
 class ConfigEntry:
-    """One setting of a resource."""
+    """Entry of one setting of a resource."""
 
     __slots__ = (
         "documentation",
@@ -77,7 +77,7 @@ class ConfigEntry:
 
 
 def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[ConfigEntry]:
-    """All settings of a topic, by key."""
+    """Return all settings of a topic, by key."""
     entries: list[ConfigEntry] = []
     for key, row in TOPIC_SETTINGS.items():
         if row.is_hidden:
@@ -96,7 +96,7 @@ def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[Config
 
 
 def broker_entries(settings: Settings) -> list[ConfigEntry]:
-    """All settings of this broker, by key."""
+    """Return all settings of this broker, by key."""
     entries: list[ConfigEntry] = []
     for key in sorted(SETTINGS):
         row = SETTINGS[key]
@@ -114,7 +114,7 @@ def broker_entries(settings: Settings) -> list[ConfigEntry]:
 
 
 def _tell_directory(entry: ConfigEntry, settings: Settings) -> None:
-    """Nobody gave log.dirs, and yet the data lies somewhere: where log.dir or the default says."""
+    """Tell where the data lies if log.dirs was not given: where log.dir or the default says."""
     entry.value = settings.log_directory
     is_given = settings.is_given("log.dir")
     entry.source = SOURCE_BROKER_FILE if is_given else SOURCE_DEFAULT
@@ -122,7 +122,7 @@ def _tell_directory(entry: ConfigEntry, settings: Settings) -> None:
 
 
 def cluster_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
-    """What was changed for every broker of the cluster, and nothing else."""
+    """Return what was changed for every broker of the cluster, and nothing else."""
     entries: list[ConfigEntry] = []
     for key, text in sorted(configs.items()):
         entry = ConfigEntry(key, text, SOURCE_DYNAMIC_CLUSTER, SETTINGS.get(key))
@@ -132,7 +132,7 @@ def cluster_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
 
 
 def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
-    """The levels of the broker's loggers, by name."""
+    """Return the levels of the broker's loggers, by name."""
     return [ConfigEntry(name, level, SOURCE_BROKER_LOGGER, None) for name, level in levels.items()]
 
 
@@ -169,7 +169,7 @@ def _topic_synonyms(row: Setting, settings: Settings) -> list[Synonym]:
 
 
 def _broker_synonyms(key: str, row: Setting, settings: Settings) -> list[Synonym]:
-    """What the broker's settings say: layer after layer, then the default.
+    """Return what the broker's settings say: layer after layer, then the default.
 
     Kafka's rule for a key with others behind it (log.retention.ms, .minutes, .hours): the list
     begins where the key itself has a value, and what stands before is left out.  So it is empty

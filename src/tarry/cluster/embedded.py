@@ -192,7 +192,7 @@ class EmbeddedStore(MetadataStore):
     # -- snapshots
 
     def is_snapshot_due(self) -> bool:
-        """Whether the log is much longer than what it says."""
+        """Return true if the log is much longer than what it says."""
         return self._bytes_since_snapshot > max(
             self.snapshot_bytes_min, SNAPSHOT_RATIO * self._snapshot_bytes
         )
@@ -271,7 +271,7 @@ class EmbeddedStore(MetadataStore):
 
 
 def _touch_nobody(owner: LogOwner) -> None:
-    """Nobody drives the log before the first turn."""
+    """Touch no part: the log is not driven before the first turn."""
 
 
 def open_store(

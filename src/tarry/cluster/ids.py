@@ -15,7 +15,9 @@ _VARIANT = 0x2 << 62
 
 
 def random_id(random: Random) -> bytes:
-    """A new id.  Its text does not begin with "-", so that it is no option on a command line."""
+    """Draw a new id.  Its text does not begin with "-", so that it is no option on a command
+    line.
+    """
     while True:
         number = random.getrandbits(128)
         number = number & ~_VERSION_MASK | _VERSION_4
@@ -26,5 +28,5 @@ def random_id(random: Random) -> bytes:
 
 
 def id_text(id_: bytes) -> str:
-    """An id as users and Kafka's tools write it."""
+    """Write an id as users and Kafka's tools do."""
     return base64.urlsafe_b64encode(id_).rstrip(b"=").decode()

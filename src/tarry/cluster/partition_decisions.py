@@ -1,4 +1,4 @@
-"""How topics grow: Kafka's checks of CreatePartitions as a pure decision.
+"""Decisions about the growth of topics: Kafka's checks of CreatePartitions, pure.
 
 A topic only grows; each topic of a request is grown or refused on its own.
 """
@@ -27,7 +27,9 @@ class GrowthWanted:
 
 
 def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> TopicDecision:
-    """Each topic grows or is refused on its own; a name given twice is refused once."""
+    """Decide about each topic on its own: it grows or is refused; a name given twice is refused
+    once.
+    """
     decision = TopicDecision()
     by_name: dict[str, list[GrowthWanted]] = {}
     for growth in wanted:

@@ -25,7 +25,7 @@ class NewerFormat(TarryError):
 
 
 class PartitionRow(msgspec.Struct, array_like=True, frozen=True):
-    """One partition in `TopicCreated`, as an array: a topic may have thousands."""
+    """Row of a partition in `TopicCreated`, as an array: a topic may have thousands."""
 
     leader_id: int
     leader_epoch: int
@@ -72,7 +72,7 @@ class TopicCreated(MetadataRecord, frozen=True, kw_only=True):
 
 
 class ConfigChanged(MetadataRecord, frozen=True, kw_only=True):
-    """All settings of a topic, in place of those before."""
+    """Record of all settings of a topic, in place of those before."""
 
     topic_id: bytes
     configs: dict[str, str]
@@ -86,7 +86,7 @@ class PartitionsAdded(MetadataRecord, frozen=True, kw_only=True):
 
 
 class BrokerConfigChanged(MetadataRecord, frozen=True, kw_only=True):
-    """All settings of a broker that were changed while it ran, in place of those before.
+    """Record of all settings of a broker that were changed while it ran, in place of those before.
 
     `broker_id` may be `EVERY_BROKER`: values that count where a broker has none of its own.
     """
@@ -102,7 +102,7 @@ class TopicDeleted(MetadataRecord, frozen=True, kw_only=True):
 
 
 class TopicRemoved(MetadataRecord, frozen=True, kw_only=True):
-    """Nothing of a deleted topic is under its name any more."""
+    """Record that nothing of a deleted topic is under its name any more."""
 
     topic_id: bytes
 
@@ -149,7 +149,7 @@ VERSIONS: Final[dict[str, int]] = {
 
 
 class _Label(msgspec.Struct):
-    """What every record has, whatever else a newer release gave it."""
+    """Label that every record has, whatever else a newer release gave it."""
 
     kind: str
     version: int
@@ -161,12 +161,12 @@ _LABEL_DECODER: Final = msgspec.json.Decoder(_Label)
 
 
 def encode_record(record: MetadataRecord) -> bytes:
-    """A record's bytes in the metadata log."""
+    """Encode a record's bytes in the metadata log."""
     return _ENCODER.encode(record)
 
 
 def decode_record(data: bytes) -> MetadataRecord:
-    """The record in these bytes; `NewerFormat` or `CorruptData` if it cannot be had."""
+    """Decode the record in these bytes; `NewerFormat` or `CorruptData` if it cannot be had."""
     try:
         record = _DECODER.decode(data)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -195,6 +195,6 @@ def _refuse_newer(data: bytes) -> None:
 
 
 def known_versions(kind: str) -> str:
-    """What is read of a kind, as half a sentence."""
+    """Write what versions are read of a kind, as half a sentence."""
     version = VERSIONS.get(kind)
     return "no such kind" if version is None else f"up to version {version}"

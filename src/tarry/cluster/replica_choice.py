@@ -1,4 +1,4 @@
-"""Which brokers have a new partition: as a client assigns them, or spread over all."""
+"""Choice of the brokers for a new partition: as a client assigns them, or spread over all."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def check_replicas(view: ClusterState, index: int, replicas: list[int]) -> None:
 
 
 def spread_replicas(view: ClusterState, count: int, factor: int, first: int = 0) -> list[list[int]]:
-    """The replicas of `count` partitions from index `first` on, in turn over the brokers."""
+    """Spread the replicas of `count` partitions from index `first` on, in turn over the brokers."""
     brokers = view.broker_ids
     return [
         [brokers[(index + position) % len(brokers)] for position in range(factor)]

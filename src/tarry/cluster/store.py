@@ -14,18 +14,19 @@ from tarry.cluster.state import ClusterState
 
 
 class StoreListener(Protocol):
-    """What a store tells: how changes end, and what others have changed."""
+    """Listener to a store: how changes end, and what others have changed."""
 
     def on_applied(
         self, version: int, records: list[MetadataRecord], change: Change | None
     ) -> None:
-        """The records are durable and in the store's state, which has at least this version.
+        """Hear that the records are durable and in the store's state, which has at least this
+        version.
 
         `change` is None for what others have changed.
         """
 
     def on_refused(self, change: Change) -> None:
-        """Nothing of the change is kept; its `refusal` says why."""
+        """Hear that nothing of the change is kept; its `refusal` says why."""
 
 
 class MetadataStore:

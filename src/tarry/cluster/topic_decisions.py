@@ -1,4 +1,4 @@
-"""Which topics are created and deleted: Kafka's checks, in Kafka's order, as pure decisions.
+"""Decisions about creations and deletions of topics: Kafka's checks, in Kafka's order, pure.
 
 Nothing is changed here: a decision is records for the metadata log and an outcome for each topic
 asked for, in the order of the request.
@@ -54,7 +54,7 @@ class TopicWanted:
 
 
 class TopicOutcome:
-    """What becomes of one topic of a request; `created` if it is to be created."""
+    """Outcome for one topic of a request; `created` if it is to be created."""
 
     __slots__ = ("created", "error_code", "message", "name", "topic_id")
 
@@ -129,7 +129,9 @@ class TopicIds:
 def decide_create_topics(
     view: ClusterState, wanted: list[TopicWanted], settings: Settings, ids: TopicIds
 ) -> TopicDecision:
-    """Each topic is created or refused on its own; a name given twice is refused once."""
+    """Decide about each topic on its own: it is created or refused; a name given twice is refused
+    once.
+    """
     decision = TopicDecision()
     by_name: dict[str, list[TopicWanted]] = {}
     for topic in wanted:
@@ -198,7 +200,7 @@ def _checked_configs(topic: TopicWanted, settings: Settings) -> dict[str, str]:
 def _assign(
     view: ClusterState, topic: TopicWanted, settings: Settings, partitions_left: int
 ) -> list[PartitionRow]:
-    """The topic's partitions with their replicas."""
+    """Assign replicas to the topic's partitions."""
     if topic.assignments:
         assignment = _given_assignment(view, topic)
     else:
@@ -313,7 +315,7 @@ def decide_delete_topics(
 def _meant_ids(
     view: ClusterState, asked: list[tuple[str | None, bytes | None]]
 ) -> dict[bytes, int]:
-    """How many entries mean each topic."""
+    """Count how many entries mean each topic."""
     meant: dict[bytes, int] = {}
     for name, topic_id in asked:
         topic = view.topic(name) if name is not None else None
@@ -325,7 +327,7 @@ def _meant_ids(
 
 
 class RemoveTopic(Change):
-    """Nothing of a deleted topic is under its name any more, which frees the name."""
+    """Removal of a deleted topic: nothing is under its name any more, which frees the name."""
 
     def __init__(self, topic_id: bytes) -> None:
         super().__init__()

@@ -24,7 +24,7 @@ _PUNCTUATION: Final = "._-"
 
 
 def name_fault(name: str) -> str:
-    """Why this cannot be a topic's name; "" if it can."""
+    """Return why this cannot be a topic's name; "" if it can."""
     if not name:
         return "a topic's name must not be empty"
     if name in (".", ".."):
@@ -41,10 +41,10 @@ def name_fault(name: str) -> str:
 
 
 def collision_key(name: str) -> str:
-    """What names that clash have in common."""
+    """Return what names that clash have in common."""
     return name.replace(".", "_")
 
 
 def is_internal(name: str) -> bool:
-    """Whether clients are told that this topic belongs to the cluster itself."""
+    """Return true if clients are told that this topic belongs to the cluster itself."""
     return name in INTERNAL_TOPICS

@@ -50,7 +50,9 @@ _SPELLING: Final = Spelling(row.key for row in TOPIC_SETTINGS.values() if not ro
 
 
 def checked_configs(configs: Mapping[str, str], settings: Settings) -> dict[str, str]:
-    """A topic's settings as they are kept; `InvalidSetting` if one cannot be had."""
+    """Check a topic's settings and return them as they are kept; `InvalidSetting` if one cannot be
+    had.
+    """
     return {key: _checked(key, configs[key], settings) for key in sorted(configs)}
 
 
@@ -81,7 +83,9 @@ def _are_replicas(value: Value) -> bool:
 
 
 def default_value(key: str, settings: Settings) -> Value:
-    """What a topic has that does not set the key: the broker's value, else Kafka's default."""
+    """Return what a topic has that does not set the key: the broker's value, else Kafka's
+    default.
+    """
     if key == "retention.ms":
         return settings.log_retention_ms
     row = TOPIC_SETTINGS[key]
@@ -91,7 +95,7 @@ def default_value(key: str, settings: Settings) -> Value:
 
 
 def topic_value(key: str, configs: Mapping[str, str], settings: Settings) -> Value:
-    """The value that counts for a topic with these settings."""
+    """Return the value that counts for a topic with these settings."""
     text = configs.get(key)
     return default_value(key, settings) if text is None else TOPIC_SETTINGS[key].parse(text)
 

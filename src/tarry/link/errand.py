@@ -23,7 +23,7 @@ K = TypeVar("K")
 
 
 class Call(Exchange[R], Generic[R, A]):
-    """One exchange of an errand, with a result of class `A`; to be subclassed.
+    """Call of an errand: one exchange with a result of class `A`; to be subclassed.
 
     `target` is a broker id, or a negative number whose meaning the router knows.
     """
@@ -51,7 +51,7 @@ class Call(Exchange[R], Generic[R, A]):
 
     @property
     def result(self) -> A:
-        """What `interpret` returned; asked once the call is done without an error."""
+        """Result that `interpret` returned; asked once the call is done without an error."""
         assert self.is_done
         assert self.error is None
         return cast("A", self._result)
@@ -177,7 +177,7 @@ class Errands:
 
     @property
     def are_waiting(self) -> bool:
-        """Whether an answer is waited for."""
+        """True if an answer is waited for."""
         return bool(self._calls)
 
     def ask(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:

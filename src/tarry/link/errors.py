@@ -15,7 +15,7 @@ class ClientError(TarryError):
 
 
 class BrokerUnreachable(ClientError):
-    """No connection could be made; nothing was sent."""
+    """Error of a connection that could not be made; nothing was sent."""
 
     is_retriable = True
 
@@ -39,7 +39,7 @@ class InvalidRequest(ClientError):
 
 
 class TimedOut(ClientError):
-    """What was waited for did not happen in the time given."""
+    """Error of a wait that did not end in the time given."""
 
     is_retriable = True
 

@@ -23,7 +23,7 @@ Decoder = Callable[[Reader, int], R]
 
 
 class Exchange(Generic[R]):
-    """One request and its answer, of class `R`; to be subclassed.
+    """Exchange of one request and its answer, of class `R`; to be subclassed.
 
     The link sets `deadline_ms`, `version` and `correlation_id`.
     """

@@ -11,8 +11,8 @@ import pytest
 from tarry.base.errors import InvalidSetting
 from tarry.client.core.group.assignment.assignors import ASSIGNORS, parse_assignors
 from tarry.client.core.group.assignment.consumer_protocol import (
-    GroupMember,
     Place,
+    SubscribedMember,
     Subscription,
     decode_assignment,
     decode_subscription,
@@ -34,18 +34,20 @@ SAID = Subscription(["b", "a"], b"\x00\x00\x00\x07", OWNED, 7, "r1")
 FOUR = {"t": 4}
 
 
-def members(*names: str, topics: list[str] | None = None) -> list[GroupMember]:
-    return [GroupMember(name, None, Subscription(topics or ["t"])) for name in names]
+def members(*names: str, topics: list[str] | None = None) -> list[SubscribedMember]:
+    return [SubscribedMember(name, None, Subscription(topics or ["t"])) for name in names]
 
 
 def places(*indexes: int) -> list[Place]:
     return [("t", index) for index in indexes]
 
 
-def one_of(case: Any) -> GroupMember:
+def one_of(case: Any) -> SubscribedMember:
     member_id, instance_id, topics, owned, generation_id = case
     pairs = [(str(topic), int(index)) for topic, index in owned]
-    return GroupMember(member_id, instance_id, Subscription(topics, None, pairs, generation_id))
+    return SubscribedMember(
+        member_id, instance_id, Subscription(topics, None, pairs, generation_id)
+    )
 
 
 # --- Bytes
@@ -132,8 +134,8 @@ def test_the_first_time_partitions_are_dealt_in_turn(name: str) -> None:
 
 def test_who_lives_keeps_what_he_has_when_another_dies() -> None:
     living = [
-        GroupMember("c0", None, Subscription(["t"], None, places(0, 3), 1)),
-        GroupMember("c2", None, Subscription(["t"], None, places(2), 1)),
+        SubscribedMember("c0", None, Subscription(["t"], None, places(0, 3), 1)),
+        SubscribedMember("c2", None, Subscription(["t"], None, places(2), 1)),
     ]
 
     given = ASSIGNORS["cooperative-sticky"].assign(living, FOUR)
@@ -142,11 +144,11 @@ def test_who_lives_keeps_what_he_has_when_another_dies() -> None:
 
 
 def test_what_moves_is_withheld_until_it_was_given_up() -> None:
-    old = GroupMember("c0", None, Subscription(["t"], None, places(0, 1, 2, 3), 1))
-    new = GroupMember("c1", None, Subscription(["t"]))
+    old = SubscribedMember("c0", None, Subscription(["t"], None, places(0, 1, 2, 3), 1))
+    new = SubscribedMember("c1", None, Subscription(["t"]))
 
     first = ASSIGNORS["cooperative-sticky"].assign([old, new], FOUR)
-    gave_up = GroupMember("c0", None, Subscription(["t"], None, first["c0"], 2))
+    gave_up = SubscribedMember("c0", None, Subscription(["t"], None, first["c0"], 2))
     second = ASSIGNORS["cooperative-sticky"].assign([gave_up, new], FOUR)
 
     assert first == {"c0": places(0, 1), "c1": []}
@@ -154,8 +156,8 @@ def test_what_moves_is_withheld_until_it_was_given_up() -> None:
 
 
 def test_a_claim_of_an_older_generation_loses() -> None:
-    stale = GroupMember("c0", None, Subscription(["t"], None, places(0, 1), 3))
-    fresh = GroupMember("c1", None, Subscription(["t"], None, places(0, 1), 5))
+    stale = SubscribedMember("c0", None, Subscription(["t"], None, places(0, 1), 3))
+    fresh = SubscribedMember("c1", None, Subscription(["t"], None, places(0, 1), 5))
 
     given = ASSIGNORS["cooperative-sticky"].assign([stale, fresh], {"t": 2})
 
@@ -164,7 +166,9 @@ def test_a_claim_of_an_older_generation_loses() -> None:
 
 
 def test_what_two_claim_for_one_generation_is_given_to_neither_at_first() -> None:
-    both = [GroupMember(n, None, Subscription(["t"], None, places(0), 3)) for n in ("c0", "c1")]
+    both = [
+        SubscribedMember(n, None, Subscription(["t"], None, places(0), 3)) for n in ("c0", "c1")
+    ]
 
     given = ASSIGNORS["cooperative-sticky"].assign(both, {"t": 1})
 
@@ -172,8 +176,8 @@ def test_what_two_claim_for_one_generation_is_given_to_neither_at_first() -> Non
 
 
 def test_an_old_client_tells_its_generation_in_its_user_data() -> None:
-    stale = GroupMember("c0", None, Subscription(["t"], b"\0\0\0\3", places(0)))
-    fresh = GroupMember("c1", None, Subscription(["t"], b"\0\0\0\5", places(0)))
+    stale = SubscribedMember("c0", None, Subscription(["t"], b"\0\0\0\3", places(0)))
+    fresh = SubscribedMember("c1", None, Subscription(["t"], b"\0\0\0\5", places(0)))
 
     given = ASSIGNORS["cooperative-sticky"].assign([stale, fresh], {"t": 1})
 

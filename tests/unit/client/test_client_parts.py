@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.producer.batch import ProducerBatch, Receipt, expired
+from tarry.client.core.producer.batch import ProducerBatch, RecordReceipt, expired
 from tarry.client.core.producer.partitioner import murmur2, partition_for_key
 from tarry.client.errors import BrokerError
 from tarry.client.settings import (
@@ -128,7 +128,7 @@ def batch_of(count: int) -> ProducerBatch:
 
 def test_receipts_of_a_batch_share_its_end() -> None:
     batch = batch_of(3)
-    receipts = [Receipt(batch, place, 0) for place in range(3)]
+    receipts = [RecordReceipt(batch, place, 0) for place in range(3)]
 
     batch.succeed(40, -1)
 
@@ -137,7 +137,7 @@ def test_receipts_of_a_batch_share_its_end() -> None:
 
 def test_receipts_find_their_record_through_any_number_of_splits() -> None:
     batch = batch_of(8)
-    receipts = [Receipt(batch, place, 0) for place in range(8)]
+    receipts = [RecordReceipt(batch, place, 0) for place in range(8)]
 
     left, right = batch.split()
     first, second = right.split()
@@ -155,7 +155,7 @@ def test_receipts_find_their_record_through_any_number_of_splits() -> None:
 
 def test_a_failed_record_counts_as_unseen_until_its_error_is_asked_for() -> None:
     batch = batch_of(2)
-    receipts = [Receipt(batch, place, 0) for place in range(2)]
+    receipts = [RecordReceipt(batch, place, 0) for place in range(2)]
     batch.fail(BrokerError(29, "no"))
 
     assert batch.unseen_failures == 2

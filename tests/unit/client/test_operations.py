@@ -19,7 +19,7 @@ from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 from tarry.client.core.operation import WAIT, Done
-from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import (
     BufferFull,
@@ -45,7 +45,7 @@ def record(value: bytes, topic: str = "t") -> tuple[str, int, int, None, bytes, 
     return topic, -1, 1_700, None, value, None
 
 
-def send(cluster: ScriptedCluster, value: bytes, topic: str = "t") -> Receipt:
+def send(cluster: ScriptedCluster, value: bytes, topic: str = "t") -> RecordReceipt:
     core: ProducerCore = cluster.core
     receipt = core.append(*record(value, topic), now_ms=cluster.now_ms)
     return receipt or perform(cluster, core.begin_send(record(value, topic), 1_000, cluster.now_ms))

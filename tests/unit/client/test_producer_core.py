@@ -10,7 +10,7 @@ import pytest
 from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
-from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import (
     BrokerError,
@@ -44,10 +44,10 @@ def send(
     topic: str = "t",
     partition: int = 0,
     key: bytes | None = None,
-) -> Receipt:
+) -> RecordReceipt:
     """Append a record, waiting for metadata and room as a face does."""
     core = cluster.core
-    taken: list[Receipt] = []
+    taken: list[RecordReceipt] = []
 
     def try_it() -> bool:
         receipt = core.append(topic, partition, 1_700, key, value, None, now_ms=cluster.now_ms)

@@ -15,7 +15,7 @@ from tarry.simulation.clients.history import (
     SentBatch,
     SentRecord,
     TimeLookup,
-    TopicChange,
+    TopicChangeSeen,
     TopicSeen,
     Watermarks,
 )
@@ -255,7 +255,7 @@ def test_a_time_that_leads_to_the_wrong_record_is_found() -> None:
 
 def test_a_topic_that_was_created_and_is_missing_is_found() -> None:
     history = RunHistory()
-    change = TopicChange("t", TOPIC, is_creation=True, sent_turn=1)
+    change = TopicChangeSeen("t", TOPIC, is_creation=True, sent_turn=1)
     change.exchange = exchange(1, 1)
     history.topic_changes.append(change)
     history.metadata.append(MetadataSeen(exchange(2, 2), 1, []))
@@ -265,7 +265,7 @@ def test_a_topic_that_was_created_and_is_missing_is_found() -> None:
 
 def test_a_topic_that_was_deleted_and_is_there_is_found() -> None:
     history = RunHistory()
-    change = TopicChange("t", TOPIC, is_creation=False, sent_turn=1)
+    change = TopicChangeSeen("t", TOPIC, is_creation=False, sent_turn=1)
     change.exchange = exchange(1, 1)
     history.topic_changes.append(change)
     metadata(history, 0, life=1, turn=2)

@@ -1,4 +1,4 @@
-"""One module an API key: `handle(context, request)` answers now or later.
+"""Handlers, one module an API key: `handle(context, request)` answers now or later.
 
 Whatever else a handler needs comes before these two, and `make_routes` binds it.
 """

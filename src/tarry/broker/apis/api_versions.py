@@ -49,7 +49,9 @@ def handle(
 
 
 def unsupported(routes: dict[int, Route[Any]]) -> ApiVersionsResponse:
-    """The answer, to be encoded as version 0, to an ApiVersions version that we do not have."""
+    """Make the answer, to be encoded as version 0, to an ApiVersions version that we do not
+    have.
+    """
     route = routes[api_keys.API_VERSIONS]
     return ApiVersionsResponse(
         error_code=errors.UNSUPPORTED_VERSION,

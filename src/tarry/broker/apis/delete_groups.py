@@ -25,7 +25,7 @@ class Deletion:
         self.left = len(group_ids)
 
     def settle(self, index: int, error_code: int) -> None:
-        """One group is done with."""
+        """Count one group that is done with."""
         self.results[index].error_code = error_code
         self.left -= 1
         if self.left == 0:
@@ -33,7 +33,7 @@ class Deletion:
 
 
 class AskedDeletion(Asked[Answer]):
-    """One group of the request."""
+    """Deletion of one group of the request."""
 
     def __init__(self, context: RequestContext, deletion: Deletion, index: int) -> None:
         super().__init__(context)
@@ -50,7 +50,7 @@ class AskedDeletion(Asked[Answer]):
 def handle(
     coordinator: GroupCoordinator, context: RequestContext, request: DeleteGroupsRequest
 ) -> Message | None:
-    """Each group is decided on its own; a name given twice is deleted once."""
+    """Decide about each group on its own; a name given twice is deleted once."""
     group_ids = list(dict.fromkeys(request.groups_names))
     if not group_ids:
         return DeleteGroupsResponse()

@@ -7,8 +7,8 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.delayed.delete_records import (
     NO_LOW_WATERMARK,
+    AwaitedDeletion,
     DelayedDeleteRecords,
-    Deletion,
     DeletionStatus,
 )
 from tarry.broker.duties.record_deletions import RecordDeletions
@@ -61,7 +61,7 @@ def handle(
     for status in statuses:
         if status.start_offset > status.partition.log.log_start_offset:
             deletions.request(status.partition, status.start_offset)
-    deletion = Deletion(context, statuses, response)
+    deletion = AwaitedDeletion(context, statuses, response)
     operation = DelayedDeleteRecords(deadline_ms, deletion)
     context.operation = operation
     if not operation.try_complete():
@@ -70,7 +70,7 @@ def handle(
 
 
 def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
-    """The offsets by topic and partition, in the order in which they are first named."""
+    """Return the offsets by topic and partition, in the order in which they are first named."""
     asked: dict[str, dict[int, int]] = {}
     for topic in request.topics:
         offsets = asked.setdefault(topic.name, {})
@@ -80,7 +80,7 @@ def _asked(request: DeleteRecordsRequest) -> dict[str, dict[int, int]]:
 
 
 def _partition(topics: Topics, name: str, index: int) -> tuple[Partition | None, int]:
-    """The partition whose records may be deleted, or why there is none."""
+    """Return the partition whose records may be deleted, or why there is none."""
     hosted = topics.get(name)
     partition = hosted.partition(index) if hosted is not None else None
     if partition is None:

@@ -113,7 +113,9 @@ def _topic(state: ClusterState, settings: Settings, name: str) -> list[ConfigEnt
 def _asked(
     entries: list[ConfigEntry], resource: DescribeConfigsResource, request: DescribeConfigsRequest
 ) -> list[DescribeConfigsResourceResult]:
-    """The entries that were asked for; no keys, null or an empty list, ask for all of them."""
+    """Return the entries that were asked for; no keys, null or an empty list, ask for all of
+    them.
+    """
     keys = dict.fromkeys(resource.configuration_keys or ())
     return [_config(entry, request) for entry in entries if not keys or entry.key in keys]
 

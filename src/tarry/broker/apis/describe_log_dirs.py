@@ -46,7 +46,7 @@ def _all(topics: Topics) -> dict[str, dict[int, None]]:
 
 
 def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None:
-    """The partitions asked for by topic, each once; None for all."""
+    """Return the partitions asked for by topic, each once; None for all."""
     if request.topics is None:
         return None
     asked: dict[str, dict[int, None]] = {}
@@ -56,7 +56,7 @@ def _asked(request: DescribeLogDirsRequest) -> dict[str, dict[int, None]] | None
 
 
 def _partitions(topics: Topics, name: str, indexes: list[int]) -> list[DescribeLogDirsPartition]:
-    """Those that are here; nothing is said of others, as in Kafka."""
+    """Describe the partitions that are here; nothing is said of others, as in Kafka."""
     hosted = topics.get(name)
     if hosted is None:
         return []

@@ -27,7 +27,7 @@ def handle(
     context: RequestContext,
     request: DescribeTopicPartitionsRequest,
 ) -> Message | None:
-    """The topics asked for, or all of them, from the cursor on."""
+    """Describe the topics asked for, or all of them, from the cursor on."""
     asked = {topic.name: None for topic in request.topics}
     cursor = request.cursor
     if cursor is not None and (
@@ -46,7 +46,7 @@ def handle(
 def _page(
     view: ClusterView, names: list[str], cursor: Cursor | None, left: int
 ) -> DescribeTopicPartitionsResponse:
-    """At most `left` partitions of these topics."""
+    """Describe at most `left` partitions of these topics."""
     response = DescribeTopicPartitionsResponse()
     for name in names:
         if left == 0:

@@ -111,7 +111,7 @@ def _coordinator(
 
 
 def _refusal_code(context: RequestContext, key_type: int) -> int:
-    """The code that clients take for the last word (docs/explanation/protocol-traps.md, 20).
+    """Return the code that clients take for the last word (docs/explanation/protocol-traps.md, 20).
 
     librdkafka asks in version 2, and after INVALID_REQUEST again for ever.  Java, which asks in
     version 6, ends with either code, and shows our sentence only with INVALID_REQUEST.

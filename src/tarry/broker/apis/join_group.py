@@ -67,13 +67,13 @@ def handle(
 
 
 def client_host(context: RequestContext) -> str:
-    """The peer's address as Kafka writes it: with a slash and without its port."""
+    """Write the peer's address as Kafka does: with a slash and without its port."""
     host, _, port = context.connection.peer.rpartition(":")
     return f"/{host.strip('[]')}" if port else f"/{context.connection.peer}"
 
 
 def response_of(answer: JoinAnswer, api_version: int) -> JoinGroupResponse:
-    """The message of an answer."""
+    """Make the message of an answer."""
     name = answer.protocol_name
     if name is None and api_version < VERSION_OF_NO_PROTOCOL:
         name = ""

@@ -47,7 +47,7 @@ class AskedLeave(Asked[LeaveAnswer]):
 def handle(
     coordinator: GroupCoordinator, context: RequestContext, request: LeaveGroupRequest
 ) -> Message | None:
-    """Every member has an answer of its own."""
+    """Decide about every member on its own: each has an answer."""
     shard, error_code = coordinator.find_named(request.group_id)
     if shard is None:
         return LeaveGroupResponse(error_code=error_code)
@@ -70,7 +70,7 @@ def handle(
 
 
 def _rows(members: tuple[LeavingMember, ...], codes: tuple[int, ...]) -> list[MemberResponse]:
-    """A row for each member that has a code: none has if the request as such was refused."""
+    """Make a row for each member that has a code: none has if the request as such was refused."""
     return [
         MemberResponse(
             member_id=each.member_id, group_instance_id=each.instance_id, error_code=code

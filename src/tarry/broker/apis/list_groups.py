@@ -17,7 +17,7 @@ from tarry.protocol.messages.list_groups import (
 def handle(
     coordinator: GroupCoordinator, context: RequestContext, request: ListGroupsRequest
 ) -> Message | None:
-    """While some are being loaded the answer says so, and has none: half a list would mislead."""
+    """List groups; while some are being loaded the answer says so, and has none."""
     if coordinator.is_loading():
         return ListGroupsResponse(error_code=errors.COORDINATOR_LOAD_IN_PROGRESS)
     response = ListGroupsResponse()

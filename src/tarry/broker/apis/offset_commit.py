@@ -79,7 +79,7 @@ def handle(
 
 
 def refusal_of(request: OffsetCommitRequest, error_code: int) -> OffsetCommitResponse:
-    """The same error for every partition."""
+    """Make the answer that gives every partition this error."""
     count = sum(len(topic.partitions) for topic in request.topics)
     return _response(request, [error_code] * count)
 

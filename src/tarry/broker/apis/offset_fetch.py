@@ -72,7 +72,9 @@ def _fetch(
 
 
 def _of_topics_that_are(known: Topics, fetched: Fetched) -> Fetched:
-    """Without what was committed for an earlier topic of the same name and is not forgotten yet."""
+    """Leave out what was committed for an earlier topic of the same name and is not forgotten
+    yet.
+    """
     here: Fetched = []
     for topic, partitions in fetched:
         hosted = known.get(topic)

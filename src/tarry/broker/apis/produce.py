@@ -16,8 +16,8 @@ from tarry.base import errors
 from tarry.base.limits import OPENED_BATCHES_PER_TURN_MAX
 from tarry.base.turn import Turn
 from tarry.broker.delayed.produce import DelayedProduce, Produces, ProduceStatus
+from tarry.broker.delayed.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.flushes import Flushes
-from tarry.broker.recompressions import RecompressedProduce, Recompressions
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.partition.leader import AppendResult, append_as_leader, may_open
@@ -43,7 +43,7 @@ UNACKNOWLEDGED_MS_MAX: Final = 30_000
 
 
 class ProduceHandler:
-    """What a produce needs of the broker."""
+    """Handler of produces, with what it needs of the broker."""
 
     def __init__(
         self,

@@ -19,7 +19,7 @@ NO_LOW_WATERMARK = -1
 
 
 class DeletionStatus:
-    """One partition of the request: where its log is to begin, and its answer."""
+    """Status of one partition of the request: where its log is to begin, and its answer."""
 
     __slots__ = ("answer", "is_pending", "partition", "start_offset")
 
@@ -32,8 +32,8 @@ class DeletionStatus:
         self.is_pending = True
 
 
-class Deletion:
-    """One DeleteRecords request whose log starts are on their way."""
+class AwaitedDeletion:
+    """AwaitedDeletion by one DeleteRecords request whose log starts are on their way."""
 
     __slots__ = ("context", "response", "statuses")
 
@@ -52,16 +52,16 @@ class Deletion:
         return [status.partition.key for status in self.statuses if status.is_pending]
 
 
-class DelayedDeleteRecords(PayloadOperation[Deletion]):
+class DelayedDeleteRecords(PayloadOperation[AwaitedDeletion]):
     """The answer to one DeleteRecords request."""
 
-    def is_ready(self, payload: Deletion) -> bool:
+    def is_ready(self, payload: AwaitedDeletion) -> bool:
         for status in payload.statuses:
             if status.is_pending:
                 _try_settle(status)
         return not any(status.is_pending for status in payload.statuses)
 
-    def complete_with(self, payload: Deletion) -> None:
+    def complete_with(self, payload: AwaitedDeletion) -> None:
         for status in payload.statuses:
             if status.is_pending:
                 status.answer.error_code = errors.REQUEST_TIMED_OUT

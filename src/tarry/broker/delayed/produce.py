@@ -20,7 +20,7 @@ from tarry.timer.wheel import TimingWheel
 
 
 class ProduceStatus:
-    """One partition of the request: below which offset it must count, and its answer."""
+    """Status of one partition of the request: below which offset it must count, and its answer."""
 
     def __init__(
         self, partition: Partition | None, required_offset: int, answer: PartitionProduceResponse
@@ -32,7 +32,7 @@ class ProduceStatus:
 
 
 class Produced:
-    """One produce request whose records wait: to whom, on which terms, and with which answer."""
+    """Produce request whose records wait: to whom, on which terms, and with which answer."""
 
     def __init__(
         self,
@@ -101,7 +101,7 @@ class DelayedProduce(PayloadOperation[Produced]):
         super().__init__(deadline_ms, Produced(context, acks, statuses, response))
 
     def context_waits(self) -> None:
-        """The request waits for this operation from now on."""
+        """Note that the request waits for this operation from now on."""
         produced = self.payload
         assert produced is not None
         produced.context.operation = self
@@ -120,7 +120,7 @@ class DelayedProduce(PayloadOperation[Produced]):
                 _fail(status, errors.KAFKA_STORAGE_ERROR)
 
     def keys(self) -> list[PartitionKey]:
-        """The partitions that it still waits for."""
+        """Return the partitions that the operation still waits for."""
         produced = self.payload
         assert produced is not None
         keys: list[PartitionKey] = []

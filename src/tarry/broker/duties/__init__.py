@@ -1,1 +1,1 @@
-"""What the broker does by the clock, beside answering requests: each duty is a timer entry."""
+"""Duties that the broker does by the clock, beside answering requests: each is a timer entry."""

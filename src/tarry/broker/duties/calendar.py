@@ -1,4 +1,4 @@
-"""Whether the calendar runs evenly: a clock that was set wrong for a minute must delete nothing."""
+"""Calendar watch: a clock that was set wrong for a minute must delete nothing."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class CalendarWatch:
         self._checked_wall_ms = turn.now_wall_ms
 
     def jump_ms(self) -> int:
-        """By how much the wall clock was set since the last time; 0 if it ran on."""
+        """Return by how many ms the wall clock was set since the last time; 0 if it ran on."""
         now_ms = self._turn.monotonic_ms()
         now_wall_ms = self._turn.now_wall_ms
         jump_ms = (now_wall_ms - self._checked_wall_ms) - (now_ms - self._checked_ms)

@@ -110,7 +110,7 @@ class Compactions(TimerEntry):
         self._again_in(PAUSE_MS)
 
     def _can_trust_calendar(self, *, tells: bool) -> bool:
-        """Whether the wall clock has run evenly for some time, as retention asks it to."""
+        """Return true if the wall clock has run evenly for some time, as retention asks it to."""
         now_ms = self._turn.monotonic_ms()
         jump_ms = self._calendar.jump_ms()
         if jump_ms != 0:

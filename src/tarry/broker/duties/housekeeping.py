@@ -24,7 +24,7 @@ logger = logging.getLogger("tarry.broker")
 
 
 class Duty(TimerEntry):
-    """Something that is done again `interval_ms` after it was done."""
+    """Duty that is done again `interval_ms` after it was done."""
 
     def __init__(
         self, turn: Turn, timer: TimingWheel, interval_ms: int, do: Callable[[], None]
@@ -130,7 +130,7 @@ class RecoveryPointRounds:
             self._flushes.then(flush_id, self._on_flushed)
 
     def _on_flushed(self, flush_id: int) -> None:
-        """One step of a round is durable; the next begins."""
+        """Begin the next step of a round; the last one is durable."""
         next_flush_id = self._points.on_flushed(flush_id)
         if next_flush_id >= 0:
             self._flushes.then(next_flush_id, self._on_flushed)

@@ -53,11 +53,11 @@ class RecordDeletions(WaitingPart):
             self._hasten(1 if self._is_round_due else RETRY_MS)
 
     def on_round_begun(self) -> None:
-        """What was requested until now is part of this round, or has to wait for a next one."""
+        """Take what was requested until now into this round, or leave it for a next one."""
         self._is_round_due = False
 
     def on_start_moved(self, partition: Partition) -> None:
-        """The log begins elsewhere, or is given up: what waits looks again in this turn."""
+        """Look again in this turn at what waits: the log begins elsewhere, or is given up."""
         self.touch(partition.key)
         # A reader may stand before the new start.
         self._parts.on_moved(partition)

@@ -150,6 +150,9 @@ class MetadataChanges:
         """Have a client's change made, and answer the client when the change has ended."""
         asked = ClientChange(context, change)
         self.store.change(asked)
+        if asked.is_ended:
+            # Nothing was changed, so nothing follows from it.
+            until = None
         self.wait(Asked(context, asked, answer, until), self._turn.now_ms + max(timeout_ms, 0))
 
     def ask_for_many(

@@ -38,7 +38,7 @@ def worded(view: ClusterState, records: list[MetadataRecord]) -> list[str]:
 
 
 def asker(context: RequestContext) -> str:
-    """The client id, which the client chose itself, and the address."""
+    """Name the asker: the client id, which the client chose itself, and the address."""
     client_id = context.client_id
     name = f"client '{printable(client_id)}'" if client_id else "a client without an id"
     return f"{name} at {context.connection.peer}"
@@ -56,7 +56,7 @@ def tell(lines: list[str], by: str, error_code: int) -> None:
 
 
 def changed_text(before: Mapping[str, str], after: Mapping[str, str]) -> str:
-    """Each key that has another value now, with the value before."""
+    """Write each key that has another value now, with the value before."""
     parts = []
     for key in sorted({**before, **after}):
         old, new = before.get(key), after.get(key)

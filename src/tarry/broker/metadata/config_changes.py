@@ -38,7 +38,7 @@ _DECISIONS: Final = {RESOURCE_TOPIC: decide_change_topic, RESOURCE_BROKER: decid
 
 
 class ConfigOutcome:
-    """What becomes of one resource of a request; `record` if its settings are to change."""
+    """Outcome for one resource of a request; `record` if its settings are to change."""
 
     __slots__ = ("changes", "error_code", "message", "name", "record", "resource_type")
 

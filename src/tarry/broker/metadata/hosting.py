@@ -1,4 +1,4 @@
-"""What this broker does when metadata were applied: host topics, change them, give them up."""
+"""Hosting of topics by applied metadata: make their logs, change them, give them up."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ from tarry.partition.topic import HostedTopic
 
 
 class HostingListener(Protocol):
-    """What hears of topics that come and go here."""
+    """Listener to topics that come and go here."""
 
     def on_hosted(self, hosted: HostedTopic) -> None:
-        """The topic has its logs, or more of them than before."""
+        """Hear that the topic has its logs, or more of them than before."""
 
     def on_given_up(self, hosted: HostedTopic) -> None:
-        """The topic was deleted, and its logs are closed."""
+        """Hear that the topic was deleted, and its logs are closed."""
 
 
 class Hosting:

@@ -57,7 +57,7 @@ class Removals:
         self._retries = retries
 
     def remove_leftovers(self) -> None:
-        """At start: remove given-up directories whose removal a power loss undid."""
+        """Remove at start the given-up directories whose removal a power loss undid."""
         disk = self._logs.disk
         for path in disk.paths():
             if path.endswith(f"{DELETED_SUFFIX}/"):

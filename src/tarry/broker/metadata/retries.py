@@ -27,7 +27,7 @@ class Retries:
 
 
 class Retry(TimerEntry):
-    """One step that waits for its next try."""
+    """Retry of one step, waiting for its next try."""
 
     def __init__(self, deadline_ms: int, retries: Retries, step: Callable[[], None]) -> None:
         super().__init__(deadline_ms)

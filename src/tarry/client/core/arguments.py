@@ -19,7 +19,7 @@ OFFSET_MAX: Final = 2**63 - 1
 
 
 def places_of(what: str, places: object) -> list[Place]:
-    """Partitions, each once, in their order."""
+    """Return partitions, each once, in their order."""
     if isinstance(places, (str, bytes)) or not isinstance(places, Iterable):
         raise TypeError(f'{what} takes partitions such as [("orders", 0)], not {places!r:.60}')
     return list(dict.fromkeys(place_of(what, one) for one in places))
@@ -54,7 +54,7 @@ def check_offset(what: str, offset: object) -> None:
 
 
 def offsets_of(what: str, offsets: object) -> dict[Place, int]:
-    """Offsets by partition."""
+    """Return offsets by partition."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f'{what} takes offsets such as {{("orders", 0): 42}}, not {offsets!r:.60}')
     for offset in offsets.values():
@@ -63,7 +63,7 @@ def offsets_of(what: str, offsets: object) -> dict[Place, int]:
 
 
 def times_of(what: str, times: object) -> dict[Place, int]:
-    """Timestamps by partition."""
+    """Return timestamps by partition."""
     if not isinstance(times, Mapping):
         raise TypeError(f'{what} takes times such as {{("orders", 0): 0}}, not {times!r:.60}')
     for timestamp in times.values():
@@ -73,7 +73,7 @@ def times_of(what: str, times: object) -> dict[Place, int]:
 
 
 def names_of(what: str, names: object) -> list[str]:
-    """Names in their order; one as a str is most likely meant as a list of one."""
+    """Return names in their order; a single str is most likely meant as a list of one name."""
     if isinstance(names, (str, bytes)) or not isinstance(names, Iterable):
         raise TypeError(f'{what} takes several names, such as ["orders"], not {names!r:.60}')
     found = list(names)
@@ -84,7 +84,7 @@ def names_of(what: str, names: object) -> list[str]:
 
 
 def topics_of(what: str, topics: object) -> list[str] | re.Pattern[str]:
-    """Names of topics, or the pattern that finds them."""
+    """Return names of topics, or the pattern that finds them."""
     if isinstance(topics, re.Pattern):
         if not isinstance(topics.pattern, str):
             raise TypeError(f'{what} takes a pattern of text, such as re.compile("orders-.*")')
@@ -98,7 +98,7 @@ def topics_of(what: str, topics: object) -> list[str] | re.Pattern[str]:
 def consumer_arguments(
     given: Iterable[object],
 ) -> tuple[dict[str, SettingValue], list[str] | re.Pattern[str]]:
-    """Settings and subscription among the positional arguments of a consumer."""
+    """Return settings and subscription from the positional arguments of a consumer."""
     settings: dict[str, SettingValue] = {}
     names: list[str] = []
     patterns: list[re.Pattern[str]] = []
@@ -120,7 +120,7 @@ def consumer_arguments(
 
 
 def check_settings(what: str, settings: object) -> None:
-    """A mapping, or none; an address alone is what other clients take."""
+    """Refuse settings that are neither a mapping nor None; other clients take an address alone."""
     if settings is None or isinstance(settings, Mapping):
         return
     raise TypeError(

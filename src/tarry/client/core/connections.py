@@ -15,7 +15,7 @@ from tarry.link.tasks import Tasks
 
 
 class Connections(Links):
-    """All links of one core."""
+    """Links of one core, by broker, with the bootstrap servers they begin at."""
 
     def __init__(self, settings: ClientSettings, tasks: Tasks, random: Random) -> None:
         super().__init__(settings.link, tasks, random)
@@ -77,7 +77,7 @@ class Connections(Links):
 
     @property
     def last_failure(self) -> ClientError | None:
-        """Why no bootstrap server could be reached; None if that is not known."""
+        """Error that made every bootstrap server unreachable; None if that is not known."""
         for link in self._bootstrap:
             if link.last_failure is not None:
                 return link.last_failure

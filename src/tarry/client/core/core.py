@@ -31,7 +31,7 @@ from tarry.link.tasks import Tasks
 
 
 class ClientCore:
-    """What every client has: connections, metadata, tasks, calls, operations; and the turn.
+    """Core of every client: connections, metadata, tasks, calls, operations; and the turn.
 
     Between turns users begin operations and tell the core things; nothing of that waits, and the
     time is an argument wherever it matters.
@@ -78,10 +78,10 @@ class ClientCore:
         return [*self.connections.take_outputs(), *self.operations.take_notices()]
 
     def work(self, now_ms: int) -> None:
-        """For subclasses: send what can be sent now."""
+        """Send what can be sent now; for subclasses."""
 
     def next_due_ms(self) -> int | None:
-        """When to turn at the latest, without any event; None: no time is known."""
+        """Return when to turn at the latest, without any event; None: no time is known."""
         return self.tasks.next_due_ms()
 
     def begin_call(self, call: Call[Any, Any], timeout_ms: int, now_ms: int) -> None:
@@ -118,7 +118,8 @@ class ClientCore:
 
     @property
     def is_waiting(self) -> bool:
-        """Somebody wants something of the cluster, so trouble with it is worth a warning."""
+        """True while an operation waits for the cluster, so that trouble with it is worth a
+        warning."""
         return self.errands.are_waiting
 
     def trouble(self, now_ms: int) -> str:
@@ -130,12 +131,13 @@ class ClientCore:
 
     @property
     def has_work(self) -> bool:
-        """Whether something is left to do before the client may be given up."""
+        """True if work is left to do before the client may be given up."""
         return False
 
     @property
     def unattended_due_ms(self) -> int | None:
-        """When a turn is needed although no user waits; None: not at all."""
+        """Time at which a turn is needed although no user waits, on the monotonic clock; None: not
+        at all."""
         return None
 
     def needs_turns(self, now_ms: int) -> bool:

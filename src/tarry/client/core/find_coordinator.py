@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.base.errors import NONE
-from tarry.client.core.metadata import Broker
+from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.events import Address
 from tarry.protocol.messages.find_coordinator import (
@@ -20,7 +20,7 @@ KEY_TYPE_GROUP: Final = 0
 # From this version on one request asks for several groups.
 VERSION_WITH_KEYS: Final = 4
 
-Found = Broker | BrokerError
+Found = BrokerMetadata | BrokerError
 
 
 def find_coordinator_request(group_ids: Sequence[str], version: int) -> FindCoordinatorRequest:
@@ -43,4 +43,4 @@ def _found(group_id: str, answer: Coordinator | FindCoordinatorResponse) -> Foun
     if answer.error_code != NONE:
         sentence = answer.error_message or f"no broker names the coordinator of group {group_id}"
         return BrokerError(answer.error_code, sentence)
-    return Broker(answer.node_id, Address(answer.host, answer.port), None)
+    return BrokerMetadata(answer.node_id, Address(answer.host, answer.port), None)

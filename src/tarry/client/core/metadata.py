@@ -1,4 +1,4 @@
-"""Metadata: brokers, topics, leaders and their epochs, as the last answers told them.
+"""Metadata: brokers, topics, leaders and their epochs, from the latest answers.
 
 Only topics in use are asked for.  A partition never goes back to an older leader epoch of the
 same topic; a topic with another id is another topic, and whoever holds offsets of the old one is
@@ -34,8 +34,8 @@ NO_LEADER: Final = -1
 MISSING_MS: Final = 2_000
 
 
-class Broker:
-    """A broker as others are told to reach it."""
+class BrokerMetadata:
+    """Broker with the address at which clients reach it."""
 
     def __init__(self, broker_id: int, address: Address, rack: str | None) -> None:
         self.broker_id = broker_id
@@ -43,7 +43,7 @@ class Broker:
         self.rack = rack
 
 
-class Partition:
+class PartitionMetadata:
     """A partition's leader and replicas; `leader_id` is -1 while there is no leader."""
 
     def __init__(self, answer: MetadataResponsePartition) -> None:
@@ -64,11 +64,12 @@ class Topic:
         self.topic_id = ZERO_ID
         self.error_code = NONE
         self.is_internal = False
-        self.partitions: dict[int, Partition] = {}
+        self.partitions: dict[int, PartitionMetadata] = {}
 
     @property
     def needs_refresh(self) -> bool:
-        """Something of it is missing that a later answer may have."""
+        """True if an error or a partition without leader stands where a later answer may bring
+        more."""
         if self.error_code != NONE or not self.partitions:
             return True
         return any(one.leader_id == NO_LEADER for one in self.partitions.values())
@@ -81,11 +82,13 @@ class LeaderHint(NamedTuple):
     partition: int
     leader_id: int
     leader_epoch: int
-    broker: Broker | None
+    broker: BrokerMetadata | None
 
 
-def leader_hint(topic: str, partition: int, leader: Any, brokers: dict[int, Broker]) -> LeaderHint:
-    """The hint in `current_leader` of an answer, which may be absent."""
+def leader_hint(
+    topic: str, partition: int, leader: Any, brokers: dict[int, BrokerMetadata]
+) -> LeaderHint:
+    """Return the hint in `current_leader` of an answer, which may be absent."""
     if leader is None:
         return LeaderHint(topic, partition, -1, -1, None)
     broker = brokers.get(leader.leader_id)
@@ -93,10 +96,10 @@ def leader_hint(topic: str, partition: int, leader: Any, brokers: dict[int, Brok
 
 
 class Metadata:
-    """The cluster as this client knows it."""
+    """Knowledge of the cluster that this client has."""
 
     def __init__(self) -> None:
-        self.brokers: dict[int, Broker] = {}
+        self.brokers: dict[int, BrokerMetadata] = {}
         self.controller_id = -1
         self.cluster_id = ""
         self.topics: dict[str, Topic] = {}
@@ -135,7 +138,7 @@ class Metadata:
 
     @property
     def needs_refresh(self) -> bool:
-        """A topic in use is unknown or lacks a leader."""
+        """True if a topic in use is unknown or lacks a leader."""
         for name in self._tracked:
             topic = self.topics.get(name)
             if topic is None or topic.needs_refresh:
@@ -145,12 +148,12 @@ class Metadata:
     # --- What is known
 
     def topic(self, name: str) -> Topic | None:
-        """The topic with its partitions; None while it is not known to be there."""
+        """Return the topic with its partitions; None while it is not known to be there."""
         topic = self.topics.get(name)
         return topic if topic is not None and topic.partitions else None
 
-    def leader_of(self, name: str, partition: int) -> Partition | None:
-        """The partition, if it has a leader that we know the address of."""
+    def leader_of(self, name: str, partition: int) -> PartitionMetadata | None:
+        """Return the partition, if it has a leader whose address is known."""
         topic = self.topics.get(name)
         known = topic.partitions.get(partition) if topic is not None else None
         if known is None or known.leader_id not in self.brokers:
@@ -162,13 +165,15 @@ class Metadata:
         return topic.topic_id if topic is not None else ZERO_ID
 
     def refusal(self, name: str) -> int:
-        """The code with which brokers refuse a topic for good (its name, our rights); else NONE."""
+        """Return the code with which brokers refuse a topic for good (for its name or the client's
+        rights); else NONE."""
         topic = self.topics.get(name)
         known = ERRORS.get(topic.error_code) if topic is not None else None
         return NONE if known is None or known.retriable else known.code
 
     def is_missing(self, name: str, now_ms: int) -> bool:
-        """Brokers refuse the topic, or say that there is none, and not only since a moment ago."""
+        """Return true if brokers have refused the topic, or have said for a while that there is
+        none."""
         topic = self.topics.get(name)
         if self.refusal(name) != NONE:
             return True
@@ -177,14 +182,15 @@ class Metadata:
         return now_ms - self._missing_since_ms.get(name, now_ms) >= MISSING_MS
 
     def error_of(self, name: str, now_ms: int, partition: int | None = None) -> ClientError:
-        """What to raise for a topic or partition that cannot be used."""
+        """Make the error to raise for a topic or partition that cannot be used."""
         code = self.refusal(name)
         if code != NONE:
             return BrokerError(code, refusal_text(name, code))
         return UnknownTopic(self.problem_with(name, now_ms, partition))
 
     def problem_with(self, name: str, now_ms: int, partition: int | None = None) -> str:
-        """What is wrong with a topic, and for how long, for the text of an error."""
+        """Describe the trouble with a topic, and for how long it lasts, for the text of an
+        error."""
         topic = self.topics.get(name)
         if topic is None:
             return f"nothing is known of topic {name!r} yet"
@@ -263,44 +269,46 @@ class Metadata:
 
 
 def refusal_text(name: str, code: int) -> str:
-    """Why brokers refuse a topic for good, for the text of an error."""
+    """Write why brokers refuse a topic for good, for the text of an error."""
     if code == INVALID_TOPIC_EXCEPTION:
         return name_flaw(name)
     return f"topic {name} cannot be used"
 
 
 def name_flaw(name: str) -> str:
-    """The sentence about a name that no topic may have."""
+    """Write the sentence about a name that no topic may have."""
     return (
         f"{name!r:.60} is no name for a topic; take up to 249 letters (a to z, A to Z), digits, "
         "dots, underscores and hyphens"
     )
 
 
-def brokers_of(endpoints: Iterable[Any]) -> dict[int, Broker]:
-    """Brokers by id, of any answer that names them; the messages have a class each."""
+def brokers_of(endpoints: Iterable[Any]) -> dict[int, BrokerMetadata]:
+    """Return the brokers by id, of any answer that names them; the messages have a class each."""
     return {
-        one.node_id: Broker(one.node_id, Address(one.host, one.port), one.rack) for one in endpoints
+        one.node_id: BrokerMetadata(one.node_id, Address(one.host, one.port), one.rack)
+        for one in endpoints
     }
 
 
 def topic_of(name: str, answer: MetadataResponseTopic) -> Topic:
-    """A topic as an answer describes it, with its partitions in order."""
+    """Make a topic from its description in an answer, with its partitions in order."""
     topic = Topic(name)
     topic.topic_id = answer.topic_id
     topic.error_code = answer.error_code
     topic.is_internal = answer.is_internal
-    partitions = sorted((Partition(one) for one in answer.partitions), key=_index_of)
+    partitions = sorted((PartitionMetadata(one) for one in answer.partitions), key=_index_of)
     topic.partitions = {one.index: one for one in partitions}
     return topic
 
 
-def _index_of(partition: Partition) -> int:
+def _index_of(partition: PartitionMetadata) -> int:
     return partition.index
 
 
 def _keep_newer_leaders(topic: Topic, old: Topic) -> None:
-    """A broker that lags behind must not send us back to a leader that has gone."""
+    """Keep the leaders known from a newer epoch: a broker that lags behind must not send the client
+    back to a leader that has gone."""
     for index, partition in topic.partitions.items():
         known = old.partitions.get(index)
         if known is not None and partition.leader_epoch < known.leader_epoch:

@@ -1,4 +1,4 @@
-"""Operation: what a user waits for, in the steps that every face takes alike.
+"""Operation: a wait of the user, in the steps that every face takes alike.
 
     operation = core.begin_flush(timeout_ms, now_ms)      or begin_poll, begin_commit, ..
     step = operation.step(now_ms)      raises what went wrong
@@ -33,7 +33,7 @@ class Done(Generic[Answer]):
 
 
 class Callback:
-    """An event that the user hears now, by a callback."""
+    """Event that the user is told now, by a callback."""
 
     __slots__ = ("event",)
 
@@ -42,14 +42,14 @@ class Callback:
 
 
 class Wait:
-    """Nothing to do until the core gives notice of the operation."""
+    """Order to wait until the core gives notice of the operation."""
 
 
 WAIT: Final = Wait()
 
 
 class Notice:
-    """An operation need not wait any more: whoever waits for it steps it again."""
+    """Notice that an operation can go on: the face that waits for it steps it again."""
 
     __slots__ = ("operation",)
 
@@ -58,7 +58,8 @@ class Notice:
 
 
 class Operation(Generic[Answer]):
-    """To be subclassed; `is_ready` is set with the notice, and says that `step` will not wait."""
+    """Operation to be subclassed; `is_ready` is set with the notice, and says that `step` will not
+    wait."""
 
     def __init__(self, operations: Operations) -> None:
         self.operations = operations

@@ -23,7 +23,7 @@ PARTITION_MAX: Final = 2**31 - 1
 
 
 def content_of(what: str, value: object) -> bytes | None:
-    """The bytes of a key, a value or a header."""
+    """Return the bytes of a key, a value or a header."""
     if value is None or type(value) is bytes:
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -37,7 +37,7 @@ def content_of(what: str, value: object) -> bytes | None:
 
 
 def check_topic(topic: object) -> None:
-    """A name that no request can carry is refused; what else a name may be, brokers say."""
+    """Refuse a topic name that no request can carry; brokers judge the other rules for names."""
     if not isinstance(topic, str):
         hint = ": decode it" if isinstance(topic, bytes) else ""
         raise TypeError(f"topic is of type {type(topic).__name__}, not the name as a str{hint}")
@@ -72,7 +72,7 @@ def check_timestamp(timestamp: object) -> None:
 
 
 def pairs_of(headers: object) -> Headers:
-    """Headers in their order, as pairs of a name and bytes."""
+    """Return headers in their order, as pairs of a name and bytes."""
     if isinstance(headers, Mapping):
         given: Iterable[object] = headers.items()
     elif isinstance(headers, Iterable) and not isinstance(headers, (str, bytes, bytearray)):

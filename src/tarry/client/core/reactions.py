@@ -1,4 +1,4 @@
-"""What the client does about an error code, for each API that repeats by itself.
+"""Reactions of the client to error codes, for each API that repeats by itself.
 
 The marks of a code (base/errors) decide: one that passes is repeated, one that says that metadata
 is stale refreshes it first, any other is raised with the broker's sentence.  What an API does
@@ -54,7 +54,8 @@ LOOKUP: Final[dict[int, int]] = {}
 
 
 def reaction_to(table: dict[int, int], code: int) -> int:
-    """What the table says, else what the marks of the code say; FAIL for unknown codes."""
+    """Return the reaction in the table, else the one that the marks of the code give; FAIL for
+    unknown codes."""
     reaction = table.get(code)
     if reaction is not None:
         return reaction

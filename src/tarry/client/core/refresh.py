@@ -1,4 +1,4 @@
-"""Refresh: when metadata is asked for.  One request under way, however many want one.
+"""Refresh: requests for metadata.  One request is under way, however many users want it.
 
 Pauses grow from `retry.backoff.ms` to `retry.backoff.max.ms` while something of a topic in use is
 missing, whatever the number of askers; without need it is asked again after
@@ -43,7 +43,7 @@ def metadata_request(
 
 
 class Refresh:
-    """Asks; `Metadata` holds what came."""
+    """Questions for metadata; `Metadata` holds the answers."""
 
     def __init__(self, connections: Connections, metadata: Metadata, age_ms_max: int) -> None:
         self.connections = connections
@@ -60,7 +60,8 @@ class Refresh:
         connections.when_lost = self.want
 
     def want(self, now_ms: int) -> None:
-        """Something is stale or unknown: ask as soon as the pause allows."""
+        """Want new metadata, because something is stale or unknown: ask as soon as the pause
+        allows."""
         if self._is_in_flight:
             self._is_wanted_again = True
             return
@@ -106,7 +107,7 @@ class Refresh:
 
 
 class _MetadataExchange(Exchange[MetadataResponse]):
-    """One Metadata request for the topics in use."""
+    """Exchange of one Metadata request for the topics in use."""
 
     def __init__(self, refresh: Refresh, source: str) -> None:
         timeout_ms = refresh.connections.settings.request_timeout_ms

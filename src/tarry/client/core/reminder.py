@@ -1,4 +1,4 @@
-"""Reminder: a warning when somebody waits and something stands in the way.
+"""Reminder: a warning about trouble with the cluster while an operation waits.
 
 A poll that brings nothing and a send that waits look like a quiet cluster.  After two seconds the
 log says what is wrong, and then now and then again, as long as it lasts.
@@ -23,7 +23,7 @@ PAUSE_MS_MAX: Final = 60_000
 
 
 class Reminder:
-    """Looks at the trouble twice a second while `work` says that somebody waits."""
+    """Reminder that looks for trouble twice a second while `work` says that an operation waits."""
 
     def __init__(self, tasks: Tasks, trouble: Callable[[int], str], what_waits: str) -> None:
         self._tasks = tasks
@@ -36,7 +36,7 @@ class Reminder:
         self._pause_ms = PAUSE_MS_FIRST
 
     def work(self, is_waiting: bool, now_ms: int) -> None:
-        """Called each turn."""
+        """Look for trouble if it is time; called each turn."""
         if not is_waiting:
             self._since_ms = -1
         elif not self._look.is_armed:

@@ -13,7 +13,8 @@ TopicErrorOf = Callable[[str, int, int], ClientError]
 
 
 class TopicQuery(Operation[list[int]]):
-    """Raises UnknownTopic for a topic that is not there, or why no broker says so."""
+    """Query of one topic.  Raises UnknownTopic for a topic that is not there, or the error why no
+    broker told it."""
 
     def __init__(
         self, operations: Operations, metadata: Metadata, topic: str, error_of: TopicErrorOf

@@ -42,7 +42,8 @@ from tarry.link.versions import VersionTable
 
 
 class Admin:
-    """Every call takes `timeout` in seconds; without one it is `default.api.timeout.ms`."""
+    """Admin client; every call takes `timeout` in seconds; without one it is
+    `default.api.timeout.ms`."""
 
     def __init__(
         self,
@@ -62,16 +63,16 @@ class Admin:
     # --- Topics
 
     def list_topics(self, timeout: float | None = None) -> list[Topic]:
-        """All topics by name."""
+        """List all topics by name."""
         return self._ask(self._requests.list_topics(), timeout)
 
     def describe_topics(self, names: Iterable[str], timeout: float | None = None) -> list[Topic]:
-        """The named topics with their partitions.  Raises UnknownTopic for one that is not there;
-        never makes one."""
+        """Describe the named topics with their partitions.  Raises UnknownTopic for one that is not
+        there; never creates one."""
         return self._ask(self._requests.describe_topics(names), timeout)
 
     def find_topics(self, names: Iterable[str], timeout: float | None = None) -> dict[str, Topic]:
-        """Those of the named topics that are there, with their partitions."""
+        """Find those of the named topics that are there, with their partitions."""
         return self._ask(self._requests.find_topics(names), timeout)
 
     def create_topics(
@@ -117,13 +118,15 @@ class Admin:
     def describe_topic_configs(
         self, topic: str, timeout: float | None = None, *, explain: bool = False
     ) -> list[ConfigEntry]:
-        """The settings of a topic; `explain`: with documentation and where each may come from."""
+        """Describe the settings of a topic; `explain`: with documentation and where each may come
+        from."""
         return self._ask(self._requests.describe_topic_configs(topic, explain=explain), timeout)
 
     def describe_broker_configs(
         self, broker_id: int | None, timeout: float | None = None, *, explain: bool = False
     ) -> list[ConfigEntry]:
-        """The settings of a broker; None: what is set for all brokers while they run."""
+        """Describe the settings of a broker; None: the settings that all brokers were given while
+        they run."""
         steps = self._requests.describe_broker_configs(broker_id, explain=explain)
         return self._ask(steps, timeout)
 
@@ -147,7 +150,7 @@ class Admin:
         validate_only: bool = False,
         timeout: float | None = None,
     ) -> None:
-        """The same for one broker; None: for all of them."""
+        """Change settings of one broker, all of them or none; None: of all brokers."""
         steps = self._requests.change_broker_configs(
             broker_id, changes, validate_only=validate_only
         )
@@ -161,13 +164,14 @@ class Admin:
         types: Iterable[str] = (),
         timeout: float | None = None,
     ) -> list[ListedGroup]:
-        """The groups of all brokers by id; in one of these states and of one of these types."""
+        """List the groups of all brokers by id; in one of these states and of one of these
+        types."""
         return self._ask(self._requests.list_groups(states, types), timeout)
 
     def describe_groups(
         self, group_ids: Iterable[str], timeout: float | None = None
     ) -> dict[str, GroupDescription | ClientError]:
-        """Groups with their members."""
+        """Describe groups with their members."""
         return self._ask(self._requests.describe_groups(group_ids), timeout)
 
     def delete_groups(
@@ -177,8 +181,8 @@ class Admin:
         return self._ask(self._requests.delete_groups(group_ids), timeout)
 
     def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
-        """What the coordinator remembers of the group's rebalances; None: this broker keeps no
-        memory of them, as Apache Kafka does not."""
+        """Return what the coordinator remembers of the group's rebalances; None: this broker keeps
+        no memory of them, and neither does Apache Kafka."""
         return self._ask(self._requests.group_memory(group_id), timeout)
 
     def group_offsets(
@@ -187,8 +191,8 @@ class Admin:
         places: Iterable[Place] | None = None,
         timeout: float | None = None,
     ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
-        """What groups committed: of these partitions, or all of it.  Partitions without a commit
-        are left out, and a group that is not there has none."""
+        """Return what groups committed, for these partitions or for all.  Partitions without a
+        commit are left out, and a group that is not there has none."""
         return self._ask(self._requests.group_offsets(group_ids, places), timeout)
 
     def commit_group_offsets(
@@ -211,13 +215,14 @@ class Admin:
     def api_versions(
         self, broker_id: int | None = None, timeout: float | None = None
     ) -> VersionTable:
-        """The versions that a broker takes, by API key; of any broker if none is named."""
+        """Return the versions that a broker takes, by API key; of any broker if none is named."""
         return self._ask(self._requests.api_versions(broker_id), timeout)
 
     def describe_log_dirs(
         self, topics: Mapping[str, Sequence[int]] | None = None, timeout: float | None = None
     ) -> list[LogDirectory]:
-        """The log directories of all brokers with the sizes of these partitions (None: all)."""
+        """Describe the log directories of all brokers with the sizes of these partitions (None:
+        all)."""
         return self._ask(self._requests.describe_log_dirs(topics), timeout)
 
     # --- Offsets
@@ -225,8 +230,8 @@ class Admin:
     def offsets(
         self, wanted: Mapping[Place, int], timeout: float | None = None
     ) -> dict[Place, FoundOffset | ClientError]:
-        """Offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an offset
-        where the leader refused.  Partitions that nobody answered for are TimedOut."""
+        """Look up offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an
+        offset where the leader refused.  Partitions for which no broker answered are TimedOut."""
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     def _ask(self, steps: Steps[Answer], timeout: float | None) -> Answer:

@@ -28,7 +28,7 @@ STOP_SECONDS_MAX: Final = 5
 
 
 class Background:
-    """Started when the core first needs a turn of its own, ended by `stop`."""
+    """Thread that is started when the core first needs a turn of its own, and ended by `stop`."""
 
     def __init__(self, driver: Driver[Any], name: str, nap_ms: int) -> None:
         self._driver = driver
@@ -92,11 +92,12 @@ class Background:
 
     @property
     def is_over(self) -> bool:
-        """The thread has nothing left to do; with the lock held, or in the thread."""
+        """True if the thread has nothing left to do; ask with the lock held, or in the thread."""
         return self.is_stopping or (self.is_abandoned and not self._driver.core.has_work)
 
     def _is_needed(self) -> bool:
-        """With the lock held; says in `_wakes_ms` when to ask again."""
+        """Return true if the thread must drive now, else set in `_wakes_ms` when to ask again; call
+        it with the lock held."""
         driver = self._driver
         if driver.is_closed or self.is_over:
             return True

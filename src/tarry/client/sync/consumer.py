@@ -1,4 +1,4 @@
-"""Consumer: records of topics shared with a group, or of partitions that one assigns oneself.
+"""Consumer: records of topics shared with a group, or of partitions that the user assigns.
 
 with Consumer("orders", group_id="billing", auto_offset_reset="earliest") as consumer:
     for record in consumer:
@@ -54,7 +54,7 @@ TICK_MS: Final = 50
 
 
 class Consumer:
-    """For one thread at a time; only `wakeup` may come from another.
+    """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
     mapping among them holds settings by Kafka's keys.
@@ -101,21 +101,21 @@ class Consumer:
                 self._listener = listener
 
     def unsubscribe(self) -> None:
-        """The next poll gives everything back and leaves the group."""
+        """Unsubscribe: the next poll gives everything back and leaves the group."""
         with self._told() as core:
             core.unsubscribe()
 
     def subscription(self) -> list[str]:
-        """The topics that are subscribed; those that match by now, if it is a pattern."""
+        """Return the topics that are subscribed; for a pattern, those that match by now."""
         return list(self._core.topics.subscribed)
 
     def assignment(self) -> list[Place]:
-        """The partitions that are read."""
+        """Return the partitions that are read."""
         return list(self._core.fetcher.positions)
 
     @property
     def group(self) -> GroupView:
-        """How this member stands in its group."""
+        """View of this member's place in its group."""
         with self._driver.lock:
             return self._core.view()
 
@@ -130,13 +130,14 @@ class Consumer:
         self._wait_for(partial(self._core.begin_commit, what), timeout)
 
     def committed(self, places: Iterable[Place], timeout: float | None = None) -> dict[Place, int]:
-        """Where the group goes on in each partition; -1 where it never committed."""
+        """Return the offset that the group committed in each partition; -1 where it never
+        committed."""
         return self._wait_for(partial(self._core.begin_committed, places), timeout)
 
     # --- Records
 
     def poll(self, timeout: float = 1.0, max_records: int | None = None) -> list[RecordGroup]:
-        """Records that have come, by partition; empty if none came in `timeout` seconds.
+        """Return records that have come, by partition; empty if none came in `timeout` seconds.
 
         What was handed out before is finished now.  Raises what stands in the way: an offset out
         of range, a corrupt batch, a group that refuses this member, what a callback raised.
@@ -154,8 +155,8 @@ class Consumer:
         getattr(self._listener, event.callback)(self, list(event.places))
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
-        """Record after record, without an end until `wakeup`; each is finished when the next one
-        is asked for."""
+        """Yield record after record, without an end until `wakeup`; each is finished when the next
+        one is asked for."""
         while (handed_out := self._hand_out(None)) is not None:
             until_ms = monotonic_ms() + TICK_MS
             for record in handed_out.records():
@@ -164,8 +165,8 @@ class Consumer:
                     break
 
     def batches(self, max_records: int | None = None) -> Iterator[RecordGroup]:
-        """Records of one partition at a time, without an end until `wakeup`; finished when the
-        next ones are asked for."""
+        """Yield records of one partition at a time, without an end until `wakeup`; they are
+        finished when the next ones are asked for."""
         while (handed_out := self._hand_out(max_records)) is not None:
             until_ms = monotonic_ms() + TICK_MS
             for group in handed_out.batches():
@@ -174,7 +175,7 @@ class Consumer:
                     break
 
     def _hand_out(self, max_records: int | None) -> HandedOut | None:
-        """What the next poll brings, to be yielded one by one; None after a `wakeup`."""
+        """Poll, and hand the records out to be yielded one by one; None after a `wakeup`."""
         while True:
             groups = self.poll(ITERATION_SECONDS, max_records)
             if groups:
@@ -190,7 +191,7 @@ class Consumer:
     # --- What is read, and from where
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
-        """The partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
+        """Return the partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
 
     def assign(self, places: Iterable[Place]) -> None:
@@ -213,7 +214,8 @@ class Consumer:
             core.seek_all(places, LATEST)
 
     def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
-        """To the first record that is not older than `timestamp` (milliseconds), else the end."""
+        """Seek to the first record that is not older than `timestamp` (milliseconds), else the
+        end."""
         check_timestamp(timestamp)
         with self._told() as core:
             core.seek_all(places, timestamp)
@@ -229,21 +231,22 @@ class Consumer:
             core.resume(places)
 
     def positions(self) -> list[PartitionPosition]:
-        """Where each assigned partition stands."""
+        """Return the position in each assigned partition."""
         return list(self._core.fetcher.positions.values())
 
     def position(self, topic: str, partition: int) -> int:
-        """The offset that is handed out next; -1 while it is being looked up."""
+        """Return the offset that is handed out next; -1 while it is being looked up."""
         with self._told() as core:
             return core.position((topic, partition)).position
 
     def lag(self, topic: str, partition: int) -> int:
-        """Records up to the end as the last fetch saw it; -1 before the first."""
+        """Return the number of records up to the end that the last fetch saw; -1 before the first
+        fetch."""
         with self._told() as core:
             return core.position((topic, partition)).lag
 
     def is_at_end(self, topic: str, partition: int) -> bool:
-        """Whether the last fetch saw nothing past the position."""
+        """Return true if the last fetch saw no record behind the position."""
         with self._told() as core:
             return core.position((topic, partition)).is_at_end
 
@@ -264,21 +267,21 @@ class Consumer:
     def offsets_for_times(
         self, times: Mapping[Place, int], timeout: float | None = None
     ) -> dict[Place, int]:
-        """The first offset at or after each time; -1 where no record is that young."""
+        """Return the first offset at or after each time; -1 where no record is that young."""
         wanted = times_of("offsets_for_times", times)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     @property
     def trouble(self) -> str:
-        """Why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
         return self._core.trouble(monotonic_ms())
 
     # --- Waiting
 
     @contextmanager
     def _told(self) -> Iterator[GroupConsumerCore]:
-        """The core, to be told or asked something: by one thread at a time, while nobody turns it;
-        what an iteration did not yield is back."""
+        """Yield the core, to be told or asked something by one thread at a time, while no thread
+        turns it; records that an iteration did not yield are taken back."""
         with self._exclusive:
             self._driver.check_usable()
             with self._driver.lock:

@@ -64,7 +64,8 @@ class Driver(Generic[Core]):
 
     @property
     def is_forked(self) -> bool:
-        """This process is a copy: the sockets belong to the one that made the client."""
+        """True in a forked copy of the process: the sockets belong to the process that made the
+        client."""
         return os.getpid() != self._process_id
 
     def check_usable(self) -> None:
@@ -78,7 +79,7 @@ class Driver(Generic[Core]):
             )
 
     def describe(self, face: object, what: str = "") -> str:
-        """A face for whoever prints it: what it is connected to, and whether it still is."""
+        """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
         words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
         words.append("closed" if self.is_closed else "")
         return f"<{' '.join(word for word in words if word)}>"
@@ -148,7 +149,7 @@ class Driver(Generic[Core]):
             )
 
     def nudge(self) -> None:
-        """One turn without waiting; if somebody else drives, he is told that there is work."""
+        """Turn once without waiting; if another thread drives, tell it that there is work."""
         if self._role.acquire(blocking=False):
             self._drive_in_role(lambda now_ms: True)
         else:

@@ -1,4 +1,5 @@
-"""Exclusive: one thread at a time.  A second one is told, instead of corrupting what it finds."""
+"""Exclusive: a lock that lets in one thread at a time.  A second thread gets an error, instead of
+corrupting what it finds."""
 
 from __future__ import annotations
 
@@ -9,7 +10,7 @@ from tarry.client.errors import ConcurrentUse
 
 
 class Exclusive:
-    """A lock that nobody waits for; the same thread may enter again."""
+    """Lock that no thread waits for; the thread that holds it may enter again."""
 
     def __init__(self, what: str) -> None:
         self._what = what

@@ -1,4 +1,4 @@
-"""Listener: what a user of a group wants to be told."""
+"""Listener: the events that a user of a group is told."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ Place = tuple[str, int]
 
 
 class Listener:
-    """Subclass it and give it as `listener=`.  Called inside `poll` (or the iteration, which
-    polls) and nowhere else; what it raises comes out of the poll.  It may seek, pause, commit and
-    look at positions, but not poll."""
+    """Listener to be subclassed and given as `listener=`.  Its methods are called inside `poll` (or
+    the iteration, which polls) and nowhere else; an error that one raises comes out of the poll.  A
+    method may seek, pause, commit and look at positions, but not poll."""
 
     def on_assigned(self, consumer: Consumer, places: list[Place]) -> None:
-        """These came in addition to what is owned already; none if a rebalance brought nothing."""
+        """Take partitions that came in addition to those owned already; none if a rebalance brought
+        none."""
 
     def on_revoked(self, consumer: Consumer, places: list[Place]) -> None:
-        """These are still owned, and given up when this returns: commit here."""
+        """Give up partitions; they are still owned until this method returns: commit here."""
 
     def on_lost(self, consumer: Consumer, places: list[Place]) -> None:
-        """These are someone else's already: a commit would be refused."""
+        """Forget partitions that other members own already: a commit would be refused."""

@@ -41,13 +41,15 @@ from tarry.link.errors import ClientError
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-class Receipt(batch.Receipt):
-    """What became of one record; `result` waits for it, also when nobody holds the producer."""
+class Receipt(batch.RecordReceipt):
+    """Receipt for one record; `result` waits for it, even after the last reference to the producer
+    is gone."""
 
     __slots__ = ()
 
     def result(self, timeout: float | None = None) -> Self:
-        """This receipt when its record is in the log.  Raises why it is not, or TimedOut.
+        """Return this receipt when its record is in the log.  Raises the error why it is not, or
+        TimedOut.
 
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """
@@ -65,7 +67,7 @@ class Receipt(batch.Receipt):
 
 
 class Producer:
-    """Safe to be used by several threads."""
+    """Producer that several threads may use."""
 
     def __init__(
         self,
@@ -137,7 +139,7 @@ class Producer:
         return receipt
 
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
-        """How many partitions a topic has; waits for metadata.  Raises UnknownTopic."""
+        """Return the number of partitions of a topic; waits for metadata.  Raises UnknownTopic."""
         check_topic(topic)
         begin = partial(self._core.begin_topic_query, topic)
         limit_ms = self.settings.block_ms_max
@@ -145,23 +147,23 @@ class Producer:
 
     @property
     def trouble(self) -> str:
-        """Why records do not get out at the moment; empty if nothing seems wrong."""
+        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
         with self._driver.lock:
             return self._core.trouble(monotonic_ms())
 
     @property
     def settled(self) -> int:
-        """A count that grows whenever a broker takes records, or refuses them for good."""
+        """Count that grows whenever a broker takes records, or refuses them for good."""
         return self._core.sender.settled
 
     @property
     def acknowledged(self) -> int:
-        """How many records brokers have taken; with acks=0 those that left."""
+        """Number of records that brokers have taken; with acks=0 those that were sent."""
         return self._core.accumulator.acknowledged
 
     @property
     def is_waiting(self) -> bool:
-        """Records wait to be acknowledged, or the last ones waited in vain."""
+        """True if records wait to be acknowledged, or the last ones waited in vain."""
         accumulator = self._core.accumulator
         return accumulator.has_expired or not accumulator.is_empty
 

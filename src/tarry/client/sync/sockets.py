@@ -28,7 +28,7 @@ GATHER_MAX: Final = 64
 
 
 class _Stream:
-    """One socket with what it has not taken yet."""
+    """Stream of one socket, with the bytes that the socket has not taken yet."""
 
     def __init__(self, connection_id: int, handle: socket.socket) -> None:
         self.connection_id = connection_id
@@ -237,7 +237,7 @@ class Sockets:
 
 
 def is_numeric(host: str) -> bool:
-    """Whether the host is an address already."""
+    """Return true if the host is an address already."""
     for family in (socket.AF_INET, socket.AF_INET6):
         with contextlib.suppress(OSError):
             socket.inet_pton(family, host)

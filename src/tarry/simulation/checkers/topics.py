@@ -1,12 +1,12 @@
-"""Topics: what was created is there under its id until somebody deletes it, and then no more."""
+"""Checkers of topics: one that was created is there under its id until it is deleted."""
 
 from __future__ import annotations
 
-from tarry.simulation.clients.history import MetadataSeen, RunHistory, TopicChange, is_before
+from tarry.simulation.clients.history import MetadataSeen, RunHistory, TopicChangeSeen, is_before
 
 
 def check_topics(history: RunHistory) -> list[str]:
-    """A29: an acknowledged creation or deletion holds for every later answer."""
+    """Check that an acknowledged creation or deletion holds in each later answer (A29)."""
     for seen in history.metadata:
         there = {topic.topic_id: topic.name for topic in seen.topics}
         for change in history.topic_changes:
@@ -22,7 +22,7 @@ def check_topics(history: RunHistory) -> list[str]:
 
 
 def _missing(
-    history: RunHistory, seen: MetadataSeen, there: dict[bytes, str], change: TopicChange
+    history: RunHistory, seen: MetadataSeen, there: dict[bytes, str], change: TopicChangeSeen
 ) -> str:
     for other in history.topic_changes:
         if (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.client.core.producer.batch import Receipt
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import DeliveryTimedOut
 from tarry.client.settings import ProducerSettings, SettingValue
@@ -22,7 +22,7 @@ _FLUSH_MS_MAX: Final = 60_000
 
 
 class ProducerNode(ClientNode):
-    """Sends records of its own to any partition, until the run is quiet."""
+    """Client that sends records of its own to any partition, until the run is quiet."""
 
     def __init__(
         self,
@@ -40,7 +40,7 @@ class ProducerNode(ClientNode):
         self._pause_ms_max = pause_ms_max
         self._numbers: dict[tuple[bytes, int], int] = {}
         self._values = 0
-        self._under_way: list[tuple[Receipt, SentBatch]] = []
+        self._under_way: list[tuple[RecordReceipt, SentBatch]] = []
         # It may send records although the run is quiet.
         self.extra_records = 0
         self.producer_core = ProducerCore(self.settings, world.random, world.agenda.now_ms)
@@ -104,8 +104,8 @@ class ProducerNode(ClientNode):
         self._under_way.append((receipt, batch))
 
     def _take_receipts(self) -> None:
-        """Learn what became of the records."""
-        waiting: list[tuple[Receipt, SentBatch]] = []
+        """Note the outcomes of the records sent."""
+        waiting: list[tuple[RecordReceipt, SentBatch]] = []
         for receipt, batch in self._under_way:
             if not receipt.is_done:
                 waiting.append((receipt, batch))
@@ -119,7 +119,7 @@ class ProducerNode(ClientNode):
         self._under_way = waiting
 
     def _refuse(self, batch: SentBatch, error: ClientError) -> None:
-        """A record failed; only its time may have been up."""
+        """Note a record that failed: a violation unless its delivery timed out."""
         if not isinstance(error, DeliveryTimedOut):
             self.context.history.violate(f"a record of {self.name} failed: {error}")
         batch.outcome = REFUSED

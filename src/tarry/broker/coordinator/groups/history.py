@@ -1,4 +1,4 @@
-"""What happened in the groups lately: lines in the log, and what `tarry groups why` tells.
+"""History of groups: lines in the log, and the notes that `tarry groups why` tells.
 
 Bounded in each group and in all: what is forgotten first is what happened longest ago.
 """
@@ -60,7 +60,7 @@ class History:
         self._count = 0
 
     def notes(self, group_id: str) -> list[tuple[int, int, Note]]:
-        """What is known of a group, oldest first: its number, calendar ms, the note."""
+        """Return what is known of a group, oldest first: its number, calendar ms, the note."""
         kept = self._by_group.get(group_id)
         if kept is None:
             return []
@@ -146,7 +146,7 @@ class History:
 
 
 def _shortened(note: Note) -> Note:
-    """The note, with what is kept of its texts."""
+    """Return the note, with what is kept of its texts."""
     if isinstance(note, AssignmentMissing):
         return AssignmentMissing(_shortened_ids(note.member_ids))
     changes = {

@@ -1,4 +1,4 @@
-"""What a group's coordinator remembers of it, as settings that anybody can describe.
+"""Memory of a group's coordinator, as settings that anybody can describe.
 
 Kafka has no API that says why a group rebalanced.  DescribeConfigs has a resource for groups, so
 the notes are read-only settings there: any client can read them without a new message, and a
@@ -31,7 +31,7 @@ MemoryEntry = tuple[str, str, str]
 
 
 def note_entries(coordinator: GroupCoordinator, group_id: str) -> list[MemoryEntry]:
-    """The notes of a group, oldest first, or why there are none."""
+    """Return the notes of a group, oldest first, or why there are none."""
     shard, error_code = coordinator.find(group_id)
     history = coordinator.history
     numbered = history.notes(group_id)

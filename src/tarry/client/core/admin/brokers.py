@@ -1,11 +1,11 @@
-"""What admin calls need to know of the cluster: its brokers, and who leads the partitions."""
+"""Brokers and partition leaders of the cluster, for the calls of an admin client."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import Broker, Topic, brokers_of, topic_of
+from tarry.client.core.metadata import BrokerMetadata, Topic, brokers_of, topic_of
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE
 from tarry.link.errand import Call
@@ -17,11 +17,11 @@ from tarry.protocol.messages.metadata import MetadataResponse, decode_metadata_r
 class View(NamedTuple):
     """Brokers and topics as one answer told them."""
 
-    brokers: dict[int, Broker]
+    brokers: dict[int, BrokerMetadata]
     topics: dict[str, Topic]
 
 
-class ClusterView(Call[MetadataResponse, View]):
+class ReadCluster(Call[MetadataResponse, View]):
     """Result: a View with the named topics."""
 
     def __init__(self, names: list[str]) -> None:
@@ -35,8 +35,9 @@ class ClusterView(Call[MetadataResponse, View]):
         topics = {one.name or "": topic_of(one.name or "", one) for one in response.topics}
         return View(brokers_of(response.brokers), topics)
 
-    def brokers(self, connections: Connections) -> dict[int, Broker]:
-        """The brokers that were told, made known to the connections.  Raises why there are none."""
+    def brokers(self, connections: Connections) -> dict[int, BrokerMetadata]:
+        """Return the brokers that the answer names, and make them known to the connections.  Raises
+        the error that left none."""
         if self.error is not None:
             raise self.error
         for broker in self.result.brokers.values():

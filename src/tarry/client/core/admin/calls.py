@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.metadata import Broker, Topic, topic_of
+from tarry.client.core.metadata import BrokerMetadata, Topic, topic_of
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE, CONTROLLER
 from tarry.client.errors import BrokerError
@@ -81,7 +81,7 @@ class NewTopic(NamedTuple):
 
 
 class TopicOutcome(NamedTuple):
-    """What became of one topic of a request; `error` is None if it was done."""
+    """Outcome for one topic of a request; `error` is None if it was done."""
 
     name: str
     error: ClientError | None
@@ -112,8 +112,8 @@ class ConfigSynonym(NamedTuple):
 
 
 class ConfigEntry(NamedTuple):
-    """One setting of a topic or broker.  Type, documentation and synonyms (the places it may come
-    from, the one that counts first) are empty where the broker does not tell them."""
+    """Entry for one setting of a topic or broker.  Type, documentation and synonyms (the places it
+    may come from, the one that counts first) are empty where the broker does not tell them."""
 
     name: str
     value: str | None
@@ -129,7 +129,7 @@ class ConfigEntry(NamedTuple):
 class ClusterDescription(NamedTuple):
     cluster_id: str
     controller_id: int
-    brokers: list[Broker]
+    brokers: list[BrokerMetadata]
     fenced_ids: list[int]
 
 
@@ -174,7 +174,8 @@ def _creatable(topic: NewTopic) -> CreatableTopic:
 
 
 def topic_error(code: int, sentence: str) -> ClientError | None:
-    """The error of one topic; one that concerns the whole request is raised, and tried again."""
+    """Return the error of one topic; an error of the whole request is raised, and the request tried
+    again."""
     if code == NONE:
         return None
     if code == NOT_CONTROLLER:
@@ -183,7 +184,7 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
 
 
 def unknown_topic(name: str) -> BrokerError:
-    """As a result, where waiting for the topic would only be slow."""
+    """Make the error of an unknown topic as a result, for calls that do not wait for a topic."""
     return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
 
 
@@ -306,7 +307,8 @@ class DescribeCluster(Call[DescribeClusterResponse, ClusterDescription]):
             sentence = response.error_message or "the cluster is not described"
             raise BrokerError(response.error_code, sentence)
         brokers = [
-            Broker(one.broker_id, Address(one.host, one.port), one.rack) for one in response.brokers
+            BrokerMetadata(one.broker_id, Address(one.host, one.port), one.rack)
+            for one in response.brokers
         ]
         brokers.sort(key=_id_of)
         fenced = sorted(one.broker_id for one in response.brokers if one.is_fenced)
@@ -316,7 +318,7 @@ class DescribeCluster(Call[DescribeClusterResponse, ClusterDescription]):
 VERSION_WITH_FENCED: Final = 2
 
 
-def _id_of(broker: Broker) -> int:
+def _id_of(broker: BrokerMetadata) -> int:
     return broker.broker_id
 
 

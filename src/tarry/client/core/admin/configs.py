@@ -28,7 +28,7 @@ SUBTRACT: Final = 3
 
 
 class ConfigChange(NamedTuple):
-    """One change of one setting; DELETE has no value, and brings the default back."""
+    """Change of one setting; DELETE has no value, and brings the default back."""
 
     name: str
     operation: int
@@ -36,7 +36,8 @@ class ConfigChange(NamedTuple):
 
 
 class ChangeConfigs(Call[IncrementalAlterConfigsResponse, ClientError | None]):
-    """Changes settings of one topic or broker, all of them or none; no name: of all brokers.
+    """Call that changes settings of one topic or broker, all of them or none; no name: of all
+    brokers.
 
     Result: nothing, or the error that there is no such topic.  Other refusals are raised.
     """

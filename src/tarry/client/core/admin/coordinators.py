@@ -17,7 +17,7 @@ from tarry.base.errors import (
 )
 from tarry.client.core.connections import Connections
 from tarry.client.core.find_coordinator import Found, coordinators_of, find_coordinator_request
-from tarry.client.core.metadata import Broker
+from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.core.routing import ANYONE
 from tarry.client.errors import BrokerError
 from tarry.link.errand import A, Call, Outcomes, Steps, until_settled
@@ -51,9 +51,10 @@ class FindCoordinator(Call[FindCoordinatorResponse, dict[str, Found]]):
 
 def find_coordinators(
     connections: Connections, group_ids: Iterable[str]
-) -> Steps[dict[str, Broker | ClientError]]:
-    """The coordinator of each group, asked once; an error in place of one that is not known."""
-    found: dict[str, Broker | ClientError] = {}
+) -> Steps[dict[str, BrokerMetadata | ClientError]]:
+    """Find the coordinator of each group, asked once; an error in place of one that is not
+    known."""
+    found: dict[str, BrokerMetadata | ClientError] = {}
     left = list(dict.fromkeys(group_ids))
     calls = [FindCoordinator(left)] if left else []
     while calls:
@@ -70,14 +71,14 @@ def find_coordinators(
         left = missing
         calls = [FindCoordinator([group_id]) for group_id in left]
     for coordinator in found.values():
-        if isinstance(coordinator, Broker):
+        if isinstance(coordinator, BrokerMetadata):
             connections.add_broker(coordinator.broker_id, coordinator.address)
     return found
 
 
 class GroupsCall(Call[R, dict[str, A | ClientError]], Generic[R, A]):
-    """A call to one coordinator about some of its groups.  Result: for each group an answer or
-    the error of this group alone."""
+    """Call to one coordinator about some of its groups.  Result: for each group an answer or the
+    error of this group alone."""
 
     repeats = False
 
@@ -88,17 +89,18 @@ class GroupsCall(Call[R, dict[str, A | ClientError]], Generic[R, A]):
         self.group_ids = group_ids
 
 
-MakeCalls = Callable[[Broker, list[str]], Sequence[GroupsCall[Any, A]]]
+MakeCalls = Callable[[BrokerMetadata, list[str]], Sequence[GroupsCall[Any, A]]]
 
 
 def at_coordinators(
     connections: Connections, group_ids: Iterable[str], make: MakeCalls[A]
 ) -> Steps[dict[str, A | ClientError]]:
-    """What the calls of `make` brought for each group, or its error; until the time is up."""
+    """Send the calls of `make` to the coordinators, again until the time is up; return the answer
+    or the error of each group."""
 
     def attempt(outcomes: Outcomes[str, A]) -> Steps[None]:
         found = yield from find_coordinators(connections, outcomes.left)
-        by_broker: dict[int, tuple[Broker, list[str]]] = {}
+        by_broker: dict[int, tuple[BrokerMetadata, list[str]]] = {}
         for group_id, coordinator in found.items():
             if isinstance(coordinator, ClientError):
                 outcomes.settle(group_id, coordinator)

@@ -43,7 +43,8 @@ class AdminCore(ClientCore):
 
 
 class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]):
-    """An error in place of an offset where the leader refused, TimedOut where nobody answered."""
+    """Query of offsets; an error in place of an offset where the leader refused, TimedOut where no
+    leader answered."""
 
     def look(self, now_ms: int) -> bool:
         return self.is_late or super().look(now_ms)
@@ -54,7 +55,7 @@ class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]
 
 
 class ErrandOperation(Operation[A]):
-    """The wait for one errand, whose calls give up by themselves in time."""
+    """Operation that waits for one errand; its calls give up by themselves in time."""
 
     def __init__(self, operations: Operations, errand: Errand[A]) -> None:
         super().__init__(operations)

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NONE
-from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import (
@@ -14,7 +14,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     Place,
     decode_assignment,
 )
-from tarry.client.core.metadata import Broker
+from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError, UnsupportedVersion
@@ -75,12 +75,12 @@ class GroupDescription(NamedTuple):
     state: str
     protocol_type: str
     protocol_name: str
-    coordinator: Broker
+    coordinator: BrokerMetadata
     members: list[GroupMember]
 
 
 class GroupOutcome(NamedTuple):
-    """What became of one group of a request; `error` is None if it was done."""
+    """Outcome for one group of a request; `error` is None if it was done."""
 
     group_id: str
     error: ClientError | None
@@ -123,9 +123,9 @@ class ListGroups(Call[ListGroupsResponse, list[ListedGroup]]):
 def list_groups(
     connections: Connections, states: Iterable[str], types: Iterable[str]
 ) -> Steps[list[ListedGroup]]:
-    """The groups of all brokers, by id.  Fails if one broker does not tell: a list with holes
-    would look like a whole one."""
-    view = ClusterView([])
+    """List the groups of all brokers, by id.  Fails if one broker does not answer: an incomplete
+    list would look like a complete one."""
+    view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)
     calls = [ListGroups(broker_id, [*states], [*types]) for broker_id in sorted(brokers)]
@@ -141,7 +141,7 @@ def list_groups(
 class DescribeGroups(GroupsCall[DescribeGroupsResponse, GroupDescription]):
     """Result: for each group its description or error."""
 
-    def __init__(self, coordinator: Broker, group_ids: list[str]) -> None:
+    def __init__(self, coordinator: BrokerMetadata, group_ids: list[str]) -> None:
         decode = decode_describe_groups_response
         super().__init__(api_keys.DESCRIBE_GROUPS, decode, coordinator.broker_id, group_ids)
         self.coordinator = coordinator
@@ -198,7 +198,8 @@ def _member_key(member: GroupMember) -> tuple[str, str]:
 
 
 def not_found(group_id: str, sentence: str | None) -> BrokerError:
-    """Brokers of newer kinds of groups (KIP-848) say the same of a group that is of such a kind."""
+    """Make the error of a group that is not there; brokers of newer kinds of groups (KIP-848) give
+    the same answer for a group of such a kind."""
     if sentence and "not a classic group" in sentence:
         sentence = f"group {group_id} is of a kind whose members only newer requests can show"
     else:

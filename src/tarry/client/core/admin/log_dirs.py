@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tarry.base.errors import NONE
-from tarry.client.core.admin.brokers import ClusterView
+from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.errors import BrokerError
@@ -23,7 +23,7 @@ from tarry.protocol.messages.describe_log_dirs import (
 
 
 class ReplicaSize(NamedTuple):
-    """One replica of a partition in a log directory; a future one is moving in."""
+    """Replica of a partition in a log directory; a future one is moving in."""
 
     place: Place
     size_bytes: int
@@ -32,7 +32,7 @@ class ReplicaSize(NamedTuple):
 
 
 class LogDirectory(NamedTuple):
-    """One log directory of one broker; None for sizes that the broker does not tell."""
+    """Log directory of one broker; None for sizes that the broker does not tell."""
 
     broker_id: int
     path: str
@@ -90,9 +90,9 @@ class DescribeLogDirs(Call[DescribeLogDirsResponse, list[LogDirectory]]):
 def describe_log_dirs(
     connections: Connections, topics: Mapping[str, Sequence[int]] | None
 ) -> Steps[list[LogDirectory]]:
-    """The directories of all brokers; fails if one broker does not tell, because sums with holes
-    would look like whole ones."""
-    view = ClusterView([])
+    """Describe the log directories of all brokers.  Fails if one broker does not answer: an
+    incomplete sum would look like a complete one."""
+    view = ReadCluster([])
     yield [view]
     brokers = view.brokers(connections)
     calls = [DescribeLogDirs(broker_id, topics) for broker_id in sorted(brokers)]

@@ -1,4 +1,5 @@
-"""What a coordinator remembers of a group: who came and went, and how long the group stood still.
+"""Memory of a group at its coordinator: members that came and left, and how long the group stood
+still.
 
 Kafka has no request for it, so Tarry's broker tells it as settings of the group that nobody can
 set (DescribeConfigs for the resource type GROUP): one that says since when it remembers, and one
@@ -36,7 +37,7 @@ NO_NOTES: Final = "tarry.notes.error.code"
 
 
 class GroupNote(NamedTuple):
-    """One thing that happened: its kind, when (calendar, ms), and what is told of it."""
+    """Note of one event in a group: its kind, its time (calendar, ms), and the details."""
 
     kind: str
     at_ms: int
@@ -44,7 +45,7 @@ class GroupNote(NamedTuple):
 
 
 class GroupMemory(NamedTuple):
-    """The notes of one group, oldest first, and since when its coordinator takes them."""
+    """Notes of one group, oldest first, and since when its coordinator takes them."""
 
     group_id: str
     since_ms: int

@@ -17,7 +17,7 @@ from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinat
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
     CommittedOffset,
@@ -78,7 +78,8 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]
 def fetch_offsets(
     connections: Connections, group_ids: Iterable[str], places: list[Place] | None
 ) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
-    """What each group committed for the places, or for all that it committed anything for."""
+    """Fetch what each group committed for the places, or for all places that it committed anything
+    for."""
     return at_coordinators(
         connections,
         group_ids,
@@ -89,7 +90,7 @@ def fetch_offsets(
 
 
 class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
-    """Commits from outside the group.  Result: for each partition None or its error."""
+    """Call that commits from outside the group.  Result: for each partition None or its error."""
 
     def __init__(self, broker_id: int, group_id: str, offsets: Mapping[Place, int]) -> None:
         super().__init__(
@@ -100,7 +101,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
 
     def build(self, version: int) -> Message:
         # Of a client that is no member of the group it commits for.
-        nobody = Identity(self.group_id, "", None, GENERATION_UNKNOWN)
+        nobody = GroupIdentity(self.group_id, "", None, GENERATION_UNKNOWN)
         offsets = {place: CommittedOffset(self.offsets[place]) for place in sorted(self.offsets)}
         return commit_request(nobody, offsets, version)
 

@@ -14,7 +14,7 @@ from tarry.base.errors import (
     POLICY_VIOLATION,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
-from tarry.client.core.admin.brokers import ClusterView, View
+from tarry.client.core.admin.brokers import ReadCluster, View
 from tarry.client.core.admin.calls import TopicOutcome, topic_error, unknown_topic
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
@@ -45,7 +45,7 @@ TO_THE_END: Final = -1
 
 
 class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
-    """Grows one topic to `count` partitions.  Result: its TopicOutcome."""
+    """Call that grows one topic to `count` partitions.  Result: its TopicOutcome."""
 
     def __init__(
         self, name: str, count: int, assignment: list[list[int]] | None, *, validate_only: bool
@@ -77,7 +77,7 @@ DeletedRecords = dict[Place, int | ClientError]
 
 
 class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
-    """Deletes records at one leader.  Result: DeletedRecords."""
+    """Call that deletes records at one leader.  Result: DeletedRecords."""
 
     repeats = False
 
@@ -123,7 +123,7 @@ def delete_records(connections: Connections, offsets: Mapping[Place, int]) -> St
     """Delete what lies before each offset, at the leaders, found again where they moved."""
 
     def attempt(outcomes: Outcomes[Place, int]) -> Steps[None]:
-        view = ClusterView(list(by_topic(sorted(outcomes.left))))
+        view = ReadCluster(list(by_topic(sorted(outcomes.left))))
         yield [view]
         view.brokers(connections)
         calls = [
@@ -141,7 +141,7 @@ _SILENT: Final = ClientError("the leader did not answer for this partition")
 
 
 def _leaders(view: View, outcomes: Outcomes[Place, int]) -> dict[int, list[Place]]:
-    """The places that are left, by their leaders; the others have an error."""
+    """Sort the places that are left by their leaders; give the others an error."""
     found: dict[int, list[Place]] = {}
     for place in outcomes.left:
         name, index = place

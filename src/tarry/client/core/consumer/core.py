@@ -30,7 +30,7 @@ from tarry.records.record import Record
 
 
 class ConsumerCore(ClientCore):
-    """`assign` and `seek` between turns; `take` hands out what has come."""
+    """Core of a consumer: `assign` and `seek` between turns; `take` hands out what has come."""
 
     what_waits = "polls bring nothing"
 
@@ -60,7 +60,7 @@ class ConsumerCore(ClientCore):
         self.track_only(self.topics_in_use())
 
     def topics_in_use(self) -> list[str]:
-        """Topics whose metadata is needed; may repeat."""
+        """Return the topics whose metadata is needed; one may repeat."""
         return [topic for topic, _ in self.fetcher.positions]
 
     def track_only(self, topics: Iterable[str]) -> None:
@@ -73,11 +73,12 @@ class ConsumerCore(ClientCore):
             self.track(name)
 
     def cancel(self, question: object) -> None:
-        """Whoever was asked need not answer."""
+        """Cancel a question about offsets: its answer is not needed any more."""
         self.lookup.cancel(question)
 
     def position(self, place: tuple[str, int]) -> PartitionPosition:
-        """Of a partition that is read; NotSubscribed for another."""
+        """Return the position of a partition that is read; raise NotSubscribed for another
+        partition."""
         position = self.fetcher.positions.get(place)
         if position is None:
             topic, partition = place
@@ -102,7 +103,7 @@ class ConsumerCore(ClientCore):
         position.seek(offset)
 
     def seek_to(self, place: tuple[str, int], timestamp: int) -> None:
-        """To a time, or to EARLIEST or LATEST; a time after the last record is the end."""
+        """Seek to a time, or to EARLIEST or LATEST; a time after the last record is the end."""
         position = self.position(place)
         self.fetcher.forget(position)
         self.cancel(position.question)
@@ -172,11 +173,11 @@ class ConsumerCore(ClientCore):
         self.fetcher.work(now_ms)
 
     def begin_at(self, place: tuple[str, int], position: PartitionPosition) -> None:
-        """Nobody said where to begin: find out."""
+        """Find out where to begin with a partition for which the user named no offset."""
         self.reset(place, position)
 
     def reset(self, place: tuple[str, int], position: PartitionPosition) -> None:
-        """As `auto.offset.reset` says."""
+        """Set a position to where `auto.offset.reset` says."""
         reset = self.consumer_settings.offset_reset
         if reset == RESET_NONE:
             position.fail(
@@ -189,7 +190,7 @@ class ConsumerCore(ClientCore):
 
     @property
     def is_waiting(self) -> bool:
-        """A consumer waits for as long as it has something to read, and nothing to hand out."""
+        """True while the consumer has topics to read, or an operation waits for the cluster."""
         return bool(self.topics_in_use()) or super().is_waiting
 
     def trouble(self, now_ms: int) -> str:
@@ -197,7 +198,8 @@ class ConsumerCore(ClientCore):
         return super().trouble(now_ms) or self._trouble_with_topics(now_ms)
 
     def _trouble_with_topics(self, now_ms: int) -> str:
-        """A topic that is not there, or a leader that cannot be reached."""
+        """Describe a topic that is not there, or a leader that cannot be reached; "" if there is
+        neither."""
         for name in dict.fromkeys(self.topics_in_use()):
             topic = self.metadata.topics.get(name)
             if topic is not None and topic.needs_refresh:
@@ -216,14 +218,14 @@ class ConsumerCore(ClientCore):
         return any(position.has_records for position in self.fetcher.positions.values())
 
     def _missing_topic(self, now_ms: int) -> str | None:
-        """A topic that is read and not there."""
+        """Return a topic that is read and not there; None if all topics are there."""
         for position in self.fetcher.positions.values():
             if self.metadata.is_missing(position.topic, now_ms):
                 return position.topic
         return None
 
     def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
-        """At most `records_max` records; the positions move behind them.
+        """Take at most `records_max` records; the positions move behind them.
 
         Raises an error that nobody has heard of, once nothing readable of its partition lies
         before it; others do not have to run dry for that.
@@ -276,7 +278,7 @@ class ConsumerCore(ClientCore):
         return taken
 
     def finish_handed_out(self) -> None:
-        """The user is done with everything that he was given."""
+        """Mark all records that were handed out as finished by the user."""
         for position in self.fetcher.positions.values():
             position.finish(position.position)
 
@@ -292,7 +294,7 @@ class ConsumerCore(ClientCore):
             self._handed_out = None
 
     def _rotate(self) -> None:
-        """The partition that was read first comes last the next time."""
+        """Rotate the partitions: the one that was read first comes last the next time."""
         positions = self.fetcher.positions
         if len(positions) > 1:
             place = next(iter(positions))
@@ -311,7 +313,8 @@ class ConsumerCore(ClientCore):
         return None
 
     def _raise_news(self, now_ms: int) -> None:
-        """An error that nobody has heard of does not wait until other partitions run dry."""
+        """Raise an error that the user has not heard of, even while other partitions have
+        records."""
         news = self._news(now_ms)
         if news is None:
             return

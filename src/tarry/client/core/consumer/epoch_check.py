@@ -1,4 +1,5 @@
-"""EpochCheck: whether a new leader's log still holds what was read (KIP-320).
+"""Check of positions by leader epoch: whether a new leader's log still holds what was read
+(KIP-320).
 
 When the leader epoch grows, the new leader is asked where the epoch of the last batch that was
 fetched ends in its log (OffsetForLeaderEpoch).  If that is before the position, records that were
@@ -34,7 +35,7 @@ OFFSET_UNDEFINED: Final = -1
 
 
 class EpochCheck:
-    """Collects positions in `is_needed` and asks for them in `work`."""
+    """Check that collects positions in `is_needed` and asks the leaders in `work`."""
 
     def __init__(self, connections: Connections, metadata: Metadata, refresh: Refresh) -> None:
         self.connections = connections
@@ -43,7 +44,8 @@ class EpochCheck:
         self._wanted: dict[int, list[PartitionPosition]] = {}
 
     def is_needed(self, position: PartitionPosition, leader_id: int, leader_epoch: int) -> bool:
-        """Whether this position must be checked before it is fetched from; it is asked then."""
+        """Return true if a position must be checked before fetching from it; if so, queue the
+        question."""
         if position.fetch_epoch < 0 or leader_epoch <= position.checked_epoch:
             # Nothing was read yet, or nobody has led since.
             position.checked_epoch = leader_epoch

@@ -1,4 +1,4 @@
-"""What a fetch brought of one partition: batches that are decoded when somebody takes them.
+"""Batches that a fetch brought of one partition; they are decoded when they are taken.
 
 A batch's offset and size lie outside its CRC, and they say where reading goes on.  So they are
 believed only as far as they agree: an answer counts up to the first batch that goes back, and up to
@@ -98,8 +98,9 @@ class Fetched:
             position += size
 
     def _drops_first(self, base_offset: int, expected: int, gaps: Gaps) -> bool:
-        """A damaged batch lies before what was asked for, as the one behind it shows: brokers go
-        by the offsets that it claims.  Told once already, it is only in the way."""
+        """Drop a damaged batch that lies before the offset asked for, which the batch behind it
+        shows; brokers choose batches by the offsets that a damaged one claims.  After its error was
+        raised once, such a batch is only in the way."""
         if not gaps.is_trouble or len(self._batches) > 1 or not base_offset <= expected:
             return False
         self._batches.clear()
@@ -107,8 +108,8 @@ class Fetched:
         return True
 
     def _doubt(self, base_offset: int, expected: int) -> None:
-        """Offsets go back.  The batch before is doubtful too if it did not begin where it should,
-        or if it is the first and both begin in the same place."""
+        """Doubt a batch whose offsets go back.  The batch before is doubtful too if it did not
+        begin where it should, or if it is the first and both begin in the same place."""
         self.flaw = f"a batch at offset {base_offset} follows one that ends at {self.next_offset}"
         last = self._batches[-1]
         begins_at = int(read_i64_be(last.data, last.start))
@@ -123,7 +124,7 @@ class Fetched:
         return self._taken == len(self._batches)
 
     def next_ends_at(self) -> int:
-        """The offset behind the next batch, as far as one can tell if the batch is damaged."""
+        """Return the offset behind the next batch, as far as a damaged batch lets it be known."""
         following = self._taken + 1
         if following < len(self._batches):
             window = self._batches[following]
@@ -148,7 +149,7 @@ class FetchedBatch:
 
 
 def decode_fetched(window: Window, offset: int) -> FetchedBatch:
-    """The batch of a window, from `offset` on; `CorruptData` if it is damaged."""
+    """Decode the batch of a window, from `offset` on; raise `CorruptData` if it is damaged."""
     header = decode_batch_header(window.data, window.start)
     next_offset = int(header.last_offset) + 1
     leader_epoch = int(header.leader_epoch)

@@ -1,4 +1,4 @@
-"""Fetcher: asks leaders for records and keeps what came until somebody takes it.
+"""Fetcher: asks leaders for records, and keeps the records until they are taken.
 
 The next fetch of a partition leaves as soon as an answer is there, before its records are handed
 out, so that the kernel's buffer fills while user code runs: reading ahead without a thread.  What
@@ -96,7 +96,7 @@ class Fetcher:
             connection.send(exchange, now_ms)
 
     def _leader_for(self, position: PartitionPosition, now_ms: int) -> int:
-        """The leader to ask for a partition now; -1: do not ask."""
+        """Return the leader to ask for a partition now; -1: do not ask."""
         if position.fetch_offset < 0 or position.is_paused or position.error is not None:
             return -1
         if position.buffered_bytes >= self.settings.partition_bytes_max:
@@ -122,7 +122,7 @@ class Fetcher:
     def on_answer(
         self, position: PartitionPosition, answer: PartitionData, hint: LeaderHint, now_ms: int
     ) -> None:
-        """The broker's word on one partition."""
+        """Handle the broker's answer about one partition."""
         if answer.error_code != NONE:
             self._on_error(position, answer, hint, now_ms)
             return
@@ -154,7 +154,7 @@ class Fetcher:
     def _on_nothing_kept(
         self, position: PartitionPosition, fetched: Fetched, size: int, now_ms: int
     ) -> None:
-        """Bytes came, and no batch that may be handed out."""
+        """Handle an answer that has bytes, and no batch that may be handed out."""
         flaw = fetched.flaw or f"{size} bytes hold no whole batch"
         if fetched.gap is not None:
             first, behind = fetched.gap
@@ -169,7 +169,7 @@ class Fetcher:
     def _ask_about_gap(
         self, position: PartitionPosition, gap: tuple[int, int], now_ms: int
     ) -> None:
-        """Once more, and at once, since it is most likely a compaction's."""
+        """Ask once more, and at once, because the gap is most likely a compaction's."""
         position.gap = gap
         if position.failures > 0:
             self.pause(position, now_ms)
@@ -177,13 +177,14 @@ class Fetcher:
             position.failures = 1
 
     def forget(self, position: PartitionPosition) -> None:
-        """What is kept of a partition is of no use any more."""
+        """Take what is kept of a partition off the buffer's count of bytes."""
         self.buffered_bytes -= position.buffered_bytes
 
     def _on_corrupt(
         self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
     ) -> None:
-        """Once more, since the network may have done it; the second time it is raised."""
+        """Fetch a corrupt batch once more, because the network may have damaged it; the second time
+        raise it to the user."""
         position.corrupt += 1
         if position.corrupt < CORRUPT_MAX:
             self.pause(position, now_ms)
@@ -201,8 +202,8 @@ class Fetcher:
     def on_damaged(
         self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
     ) -> None:
-        """A batch did not decode: fetch it once more.  What was kept behind it goes too, and so
-        does what is on its way, else the damaged batch would be skipped."""
+        """Fetch a batch that did not decode once more.  The batches kept behind it are dropped, and
+        so are those on their way, else the damaged batch would be skipped."""
         self.forget(position)
         position.drop_fetched()
         position.flawed_at = position.position
@@ -255,7 +256,7 @@ class Fetcher:
 
 
 class FetchExchange(Exchange[FetchResponse]):
-    """One Fetch request for the partitions of one leader."""
+    """Exchange of one Fetch request for the partitions of one leader."""
 
     def __init__(self, fetcher: Fetcher, leader_id: int) -> None:
         settings = fetcher.settings
@@ -340,7 +341,8 @@ class FetchExchange(Exchange[FetchResponse]):
         return [position for position in found if position is not None]
 
     def _current_at(self, place: tuple[str, int]) -> PartitionPosition | None:
-        """The partition, unless it was given up or began a new era since this fetch left."""
+        """Return the partition's position, unless the partition was given up or began a new era
+        since this fetch left."""
         position = self._positions.get(place)
         if position is None or self.fetcher.positions.get(place) is not position:
             return None

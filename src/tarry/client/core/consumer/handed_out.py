@@ -1,4 +1,4 @@
-"""HandedOut: what an iteration was given and has not yielded yet.
+"""Records that an iteration was given and has not yielded yet.
 
 A record is finished when the next one is asked for.  So whatever the core took for an iteration
 goes back to it, unless it was yielded, before anything else looks at the positions.

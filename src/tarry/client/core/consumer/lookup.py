@@ -40,7 +40,8 @@ CONSUMER_ID: Final = -1
 
 
 class FoundOffset(NamedTuple):
-    """`offset` is -1 if no record is that young; `timestamp` is the found record's, or -1."""
+    """Result of a look-up; `offset` is -1 if no record is that young; `timestamp` is the found
+    record's, or -1."""
 
     offset: int
     timestamp: int
@@ -54,7 +55,7 @@ Answerer = Callable[[tuple[str, int], Answer, int], None]
 
 
 class Question:
-    """One partition's question until it is answered."""
+    """Question about one partition's offset, kept until it is answered."""
 
     def __init__(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> None:
         self.place = place
@@ -77,13 +78,15 @@ class Lookup:
         self._retry = wake_up()
 
     def ask(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> Question:
-        """`answer` is called once, unless the question is cancelled before."""
+        """Ask for the offset of one partition; `answer` is called once, unless the question is
+        cancelled before."""
         question = Question(place, timestamp, answer)
         self._questions[question] = None
         return question
 
     def cancel(self, question: object) -> None:
-        """Nobody wants to know any more; quiet for an answered question or none."""
+        """Cancel a question whose answer is not needed any more; quiet for an answered question or
+        None."""
         if isinstance(question, Question):
             self._questions.pop(question, None)
 
@@ -109,8 +112,8 @@ class Lookup:
     def _add(
         self, requests: dict[tuple[int, int], _ListOffsets], leader_id: int, question: Question
     ) -> None:
-        """To the leader's first request that does not hold the partition yet: brokers refuse one
-        that names a partition twice."""
+        """Add a question to the leader's first request that does not hold the partition yet:
+        brokers refuse one that names a partition twice."""
         number = 0
         while True:
             exchange = requests.setdefault((leader_id, number), _ListOffsets(self))

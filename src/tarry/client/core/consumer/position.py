@@ -1,4 +1,4 @@
-"""PartitionPosition: where the reading of one partition stands.
+"""Position of a consumer in one partition.
 
 Invariant: an answer counts only if `era` is what it was when the question was sent.  Whoever moves
 the position, drops what was fetched or doubts it begins a new era.
@@ -15,7 +15,8 @@ from tarry.records.record import Record
 
 
 class PartitionPosition:
-    """`position` is the next offset for the user, `fetch_offset` the next to ask the broker for.
+    """Position in one partition: `position` is the next offset for the user, `fetch_offset` the
+    next to ask the broker for.
 
     Between the two lie the fetched batches.  While they are unknown the leader is being asked
     for them, and nothing is fetched.
@@ -96,7 +97,8 @@ class PartitionPosition:
         self.era += 1
 
     def fail_void(self, error: ClientError) -> None:
-        """The same, and the position belongs to a log that is gone: no commit may name it."""
+        """Hold the partition like `fail`, and mark its position as void: its log is gone, and no
+        commit may name it."""
         self.fail(error)
         self.is_void = True
         self.finished = OFFSET_UNKNOWN
@@ -110,23 +112,23 @@ class PartitionPosition:
             self.position = records[0].offset
 
     def finish(self, offset: int) -> None:
-        """The user is done with what lies before this offset."""
+        """Mark the records before this offset as finished by the user."""
         if not self.is_void:
             self.finished = offset
 
     @property
     def has_unread(self) -> bool:
-        """Records were fetched that the user is not done with; they may come back to us."""
+        """True if records were fetched that the user has not finished; they may be given back."""
         return bool(self.buffered or self.left_over) or self.finished != self.position
 
     @property
     def has_records(self) -> bool:
-        """Something can be handed out without asking the broker."""
+        """True if records can be handed out without asking the broker."""
         return not self.is_paused and bool(self.buffered or self.left_over)
 
     @property
     def is_at_end(self) -> bool:
-        """Everything up to the last known high watermark was handed out."""
+        """True if all records up to the last known high watermark were handed out."""
         return 0 <= self.high_watermark <= self.position
 
     @property

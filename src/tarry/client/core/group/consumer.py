@@ -17,7 +17,7 @@ from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
 from tarry.client.core.group.offsets.committed import (
@@ -28,7 +28,7 @@ from tarry.client.core.group.offsets.committed import (
 from tarry.client.core.group.offsets.committer import Commit, Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.poll import Closing, Poll
-from tarry.client.core.group.topics import Topics
+from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -43,7 +43,7 @@ GRACE_MS: Final = 50
 
 
 class GroupView(NamedTuple):
-    """How a member stands in its group."""
+    """View of a member's place in its group."""
 
     group_id: str
     member_id: str
@@ -56,13 +56,13 @@ class GroupView(NamedTuple):
 
 
 class GroupConsumerCore(ConsumerCore):
-    """Polls, commits and the end are operations; what is told between them comes into force with
-    the next poll."""
+    """Core of a consumer with a group.  Polls, commits and the end are operations; a call between
+    them comes into force with the next poll."""
 
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
-        self.coordinator = Coordinator(self.connections, settings.group_id)
-        self.topics = Topics(self.metadata)
+        self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
+        self.topics = TopicSubscription(self.metadata)
         self.membership = Membership(settings, self.coordinator, self.topics)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
@@ -131,7 +131,7 @@ class GroupConsumerCore(ConsumerCore):
         super().assign(wanted)
 
     def _read_only(self, places: list[Place]) -> None:
-        """What the membership says is read, and nothing else."""
+        """Read the partitions that the membership names, and no others."""
         super().assign(places)
         for place in list(self.committer.committed):
             if place not in self.fetcher.positions:
@@ -180,7 +180,7 @@ class GroupConsumerCore(ConsumerCore):
             self._follow_metadata()
 
     def _follow_metadata(self) -> None:
-        """Topics that a pattern found or a leader has to know are asked for."""
+        """Ask for the metadata of topics that a pattern found or a leader has to know."""
         in_use = self.topics.in_use
         if any(name not in self.metadata.topics for name in in_use):
             self.track_only(self.topics_in_use())
@@ -209,7 +209,8 @@ class GroupConsumerCore(ConsumerCore):
             )
 
     def _look_at_auto_commit(self) -> None:
-        """Nobody waited for it, so a failure has to be told here; the next one takes it along."""
+        """Log the failure of the last automatic commit, because no call waits for it; the next
+        commit includes its offsets."""
         last = self._last_auto
         if last is not None and last.is_done:
             self._last_auto = None
@@ -245,7 +246,7 @@ class GroupConsumerCore(ConsumerCore):
         return super().take(records_max, now_ms)
 
     def begin_event(self) -> GroupEvent | None:
-        """The next thing that the user must hear, if there is one; ended by `end_event`."""
+        """Begin the next event that the user must be told, if there is one; `end_event` ends it."""
         event = self.membership.begin_event()
         if event is None:
             return None
@@ -272,7 +273,7 @@ class GroupConsumerCore(ConsumerCore):
             self.tasks.schedule(self._auto_commit, now_ms + settings.auto_commit_interval_ms)
 
     def _on_auto_commit(self, now_ms: int) -> None:
-        """Only marks: the next poll commits what was finished before it."""
+        """Mark an automatic commit as due: the next poll commits what was finished before it."""
         self._is_auto_due = True
 
     def begin_auto_commit(self, now_ms: int) -> Commit:
@@ -282,7 +283,7 @@ class GroupConsumerCore(ConsumerCore):
         return commit
 
     def finished_offsets(self) -> dict[Place, CommittedOffset]:
-        """What was finished and is not committed."""
+        """Return the offsets that are finished and not committed."""
         known = self.committer.committed
         offsets: dict[Place, CommittedOffset] = {}
         for place, position in self.fetcher.positions.items():
@@ -291,7 +292,7 @@ class GroupConsumerCore(ConsumerCore):
         return offsets
 
     def handed_out_offsets(self) -> dict[Place, CommittedOffset]:
-        """Behind everything that was handed out."""
+        """Return the offsets behind all records that were handed out."""
         return {
             place: self._committable(position, position.position)
             for place, position in self.fetcher.positions.items()
@@ -300,7 +301,8 @@ class GroupConsumerCore(ConsumerCore):
 
     @staticmethod
     def _committable(position: PartitionPosition, offset: int) -> CommittedOffset:
-        """With the epoch of what lies before it, if that is the last batch that was fetched."""
+        """Return the offset with the leader epoch of the record before it, if that is in the last
+        batch that was fetched."""
         is_all = offset == position.fetch_offset and not position.buffered
         return CommittedOffset(offset, position.fetch_epoch if is_all else UNKNOWN)
 
@@ -352,8 +354,8 @@ class GroupConsumerCore(ConsumerCore):
 
     @property
     def keeper_due_ms(self) -> int | None:
-        """When a heartbeat, or the limit of a poll, wants a turn although nobody polls; None while
-        somebody does."""
+        """Time at which a heartbeat, or the limit between two polls, needs a turn although no poll
+        is under way, on the monotonic clock; None during a poll."""
         membership = self.membership
         is_called_back = membership.ownership.event is not None
         # In a callback the user works on something too.

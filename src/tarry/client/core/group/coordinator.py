@@ -16,7 +16,7 @@ from tarry.base import errors
 from tarry.client.core.connections import Connections
 from tarry.client.core.find_coordinator import coordinators_of, find_coordinator_request
 from tarry.client.core.group import reactions
-from tarry.client.core.metadata import Broker
+from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
@@ -37,7 +37,7 @@ FOUND_JUST_NOW_MS: Final = 1_000
 NAMED_NONE: Final = BrokerError(errors.COORDINATOR_NOT_AVAILABLE, "the broker named no coordinator")
 
 
-class Coordinator:
+class CoordinatorFinder:
     """Asks for the broker when `want` says so, once at a time; `lose` forgets it."""
 
     def __init__(self, connections: Connections, group_id: str) -> None:
@@ -69,12 +69,13 @@ class Coordinator:
         self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
 
     def send(self, exchange: Exchange[Any], now_ms: int) -> None:
-        """On the group's own connection; the coordinator must be known."""
+        """Send an exchange on the group's own connection; the coordinator must be known."""
         assert self._connection is not None
         self._connection.send(exchange, now_ms)
 
     def send_aside(self, exchange: Exchange[Any], now_ms: int) -> None:
-        """To the same broker while the own connection waits for a join or a sync."""
+        """Send an exchange to the coordinator while its own connection waits for a join or a
+        sync."""
         aside = self.connections.for_broker(self.broker_id)
         if aside is None:
             self.send(exchange, now_ms)
@@ -82,7 +83,8 @@ class Coordinator:
             aside.send(exchange, now_ms)
 
     def reopen(self, now_ms: int) -> None:
-        """A connection that nothing waits on, to the same broker."""
+        """Open another connection to the same broker, and give the old one with its waiting
+        requests up."""
         old = self._connection
         if old is not None:
             # What fails with the old connection must not take the new one for lost.
@@ -92,7 +94,8 @@ class Coordinator:
             self._open(old.broker_id, old.address)
 
     def lose(self, reason: str, now_ms: int) -> None:
-        """The broker is not the coordinator any more, or cannot be reached; quiet if unknown."""
+        """Forget the coordinator: its broker has given the group up, or cannot be reached.  Quiet
+        if no coordinator is known."""
         old = self._connection
         if old is None:
             return
@@ -110,13 +113,13 @@ class Coordinator:
 
     @property
     def trouble(self) -> str:
-        """Why the coordinator was lost the last time; empty while it is connected."""
+        """Reason why the coordinator was lost the last time; empty while it is connected."""
         if self._connection is not None and self._connection.state == READY:
             return ""
         return self._loss
 
     def close(self) -> None:
-        """The client is being closed: what happens to the connection is no loss."""
+        """Close the connection with the client; its end is then no loss of the coordinator."""
         if self._connection is not None:
             self._connection.when_lost = None
         self._connection = None
@@ -136,7 +139,7 @@ class Coordinator:
 
     # --- Answers
 
-    def on_found(self, broker: Broker, now_ms: int) -> None:
+    def on_found(self, broker: BrokerMetadata, now_ms: int) -> None:
         self._is_in_flight = False
         self.last_error = None
         self._found_ms = now_ms
@@ -163,7 +166,7 @@ class Coordinator:
 
 
 class _FindCoordinator(Exchange[FindCoordinatorResponse]):
-    def __init__(self, coordinator: Coordinator) -> None:
+    def __init__(self, coordinator: CoordinatorFinder) -> None:
         timeout_ms = coordinator.connections.settings.request_timeout_ms
         super().__init__(api_keys.FIND_COORDINATOR, decode_find_coordinator_response, timeout_ms)
         self.coordinator = coordinator
@@ -174,7 +177,7 @@ class _FindCoordinator(Exchange[FindCoordinatorResponse]):
     def on_response(self, response: FindCoordinatorResponse, now_ms: int) -> None:
         group_id = self.coordinator.group_id
         found = coordinators_of([group_id], response, self.version).get(group_id, NAMED_NONE)
-        if isinstance(found, Broker):
+        if isinstance(found, BrokerMetadata):
             self.coordinator.on_found(found, now_ms)
         else:
             self.coordinator.on_refused(found, now_ms)

@@ -1,4 +1,4 @@
-"""What the user of a group consumer is told, inside a poll and nowhere else."""
+"""Events that the user of a group consumer is told, inside a poll and nowhere else."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ EVENT_NAMES: Final = {ASSIGNED: "assigned", REVOKED: "revoked", LOST: "lost"}
 
 
 class GroupEvent(NamedTuple):
-    """Partitions that came, go, or are gone."""
+    """Event of a rebalance: partitions that were assigned, revoked, or lost."""
 
     kind: int
     places: list[Place]
 
     @property
     def callback(self) -> str:
-        """The name of the listener's method that tells it."""
+        """Name of the listener's method that is called with it."""
         return f"on_{EVENT_NAMES[self.kind]}"

@@ -1,4 +1,4 @@
-"""Heartbeat: when a member shows that it lives.
+"""Heartbeat: requests by which a member shows its coordinator that it lives.
 
 One task; `in_flight` is a field of it, so that there is never a second beat under way.  After each
 new generation the beats come at 100, 200, 400 ms and so on up to the interval: who joins just
@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Final, Protocol
 
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.requests import heartbeat_request
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -24,23 +24,23 @@ RAMP_MS_FIRST: Final = 100
 
 
 class HeartbeatOwner(Protocol):
-    """The member who beats."""
+    """Member that sends the heartbeats."""
 
-    def identity(self) -> Identity: ...
+    def identity(self) -> GroupIdentity: ...
 
     def may_beat(self) -> bool: ...
 
-    def on_beat(self, code: int, who: Identity, now_ms: int) -> None:
-        """A beat of `who` was answered."""
+    def on_beat(self, code: int, who: GroupIdentity, now_ms: int) -> None:
+        """Handle the answer to a heartbeat of `who`."""
 
-    def on_beat_failed(self, error: ClientError, who: Identity, now_ms: int) -> None: ...
+    def on_beat_failed(self, error: ClientError, who: GroupIdentity, now_ms: int) -> None: ...
 
 
 class Heartbeat:
-    """Beats between `begin` and `stop`."""
+    """Heartbeats of one member, sent between `begin` and `stop`."""
 
     def __init__(
-        self, settings: ConsumerSettings, coordinator: Coordinator, owner: HeartbeatOwner
+        self, settings: ConsumerSettings, coordinator: CoordinatorFinder, owner: HeartbeatOwner
     ) -> None:
         self.in_flight = False
         self.sent_ms = 0
@@ -57,22 +57,23 @@ class Heartbeat:
 
     @property
     def due_ms(self) -> int | None:
-        """When the next one is to be sent; None while none is wanted, or one is under way."""
+        """Deadline of the next heartbeat on the monotonic clock; None while none is wanted, or one
+        is under way."""
         return self._task.deadline_ms if self._task.is_armed else None
 
     def begin(self, now_ms: int) -> None:
-        """A new generation: from the first pause on."""
+        """Begin the heartbeats of a new generation, the first after one interval."""
         self.is_on = True
         self._pause_ms = self._first_ms
         self._arm(now_ms + self._pause_ms)
 
     def beat_now(self, now_ms: int) -> None:
-        """One as soon as none is under way, then in the rhythm that was."""
+        """Send a heartbeat once none is under way, then go on at the interval."""
         self.is_on = True
         self._arm(now_ms)
 
     def stop(self) -> None:
-        """No more; what is under way is for its owner to judge."""
+        """Stop the heartbeats; the owner judges the answer to one that is under way."""
         self.is_on = False
         self._tasks.cancel(self._task)
 
@@ -96,9 +97,9 @@ class Heartbeat:
 
 
 class _Beat(Exchange[HeartbeatResponse]):
-    """One heartbeat of `who`."""
+    """Exchange of one heartbeat of `who`."""
 
-    def __init__(self, heartbeat: Heartbeat, who: Identity, timeout_ms: int) -> None:
+    def __init__(self, heartbeat: Heartbeat, who: GroupIdentity, timeout_ms: int) -> None:
         super().__init__(api_keys.HEARTBEAT, decode_heartbeat_response, timeout_ms)
         self.heartbeat = heartbeat
         self.who = who

@@ -1,11 +1,11 @@
-"""Identity: who asks a coordinator."""
+"""Identity: the member, and its generation, in whose name a coordinator is asked."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 
-class Identity(NamedTuple):
+class GroupIdentity(NamedTuple):
     """Identity of a member in a generation."""
 
     group_id: str

@@ -1,9 +1,9 @@
-"""Leaving: one word to the coordinator, whose answer only a close waits for."""
+"""Leaving: one request to the coordinator, whose answer only a close waits for."""
 
 from __future__ import annotations
 
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.requests import leave_request
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -14,20 +14,21 @@ from tarry.protocol.messages.leave_group import LeaveGroupResponse, decode_leave
 
 
 class Leaving:
-    """`is_answered` is false between `send` and the answer, or the failure that ends it."""
+    """Request to leave; `is_answered` is false between `send` and the answer, or the failure that
+    ends it."""
 
-    def __init__(self, settings: ConsumerSettings, coordinator: Coordinator) -> None:
+    def __init__(self, settings: ConsumerSettings, coordinator: CoordinatorFinder) -> None:
         self.is_answered = True
         self._timeout_ms = settings.request_timeout_ms
         self._coordinator = coordinator
 
-    def send(self, who: Identity, reason: str, now_ms: int) -> None:
+    def send(self, who: GroupIdentity, reason: str, now_ms: int) -> None:
         self.is_answered = False
         self._coordinator.send(_Leave(self, who, reason, self._timeout_ms), now_ms)
 
 
 class _Leave(Exchange[LeaveGroupResponse]):
-    def __init__(self, leaving: Leaving, who: Identity, reason: str, timeout_ms: int) -> None:
+    def __init__(self, leaving: Leaving, who: GroupIdentity, reason: str, timeout_ms: int) -> None:
         super().__init__(api_keys.LEAVE_GROUP, decode_leave_group_response, timeout_ms)
         self.leaving = leaving
         self.who = who

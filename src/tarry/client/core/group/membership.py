@@ -22,15 +22,15 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
     Place,
 )
-from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import ASSIGNED, GroupEvent
 from tarry.client.core.group.heartbeat import Heartbeat
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.leaving import Leaving
 from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.refusals import refusal_text
-from tarry.client.core.group.round import Joined, Round
-from tarry.client.core.group.topics import Topics
+from tarry.client.core.group.round import Joined, JoinRound
+from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.errors import BrokerError, GroupFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -52,15 +52,15 @@ STATE_NAMES: Final = (
 
 
 class Membership:
-    """One member of one group."""
+    """Membership of one member in one group."""
 
     def __init__(
-        self, settings: ConsumerSettings, coordinator: Coordinator, topics: Topics
+        self, settings: ConsumerSettings, coordinator: CoordinatorFinder, topics: TopicSubscription
     ) -> None:
         self.settings = settings
         self.coordinator = coordinator
         self.topics = topics
-        self.round = Round(settings, coordinator, topics, self)
+        self.round = JoinRound(settings, coordinator, topics, self)
         self.tasks = coordinator.connections.tasks
         self.assignors = parse_assignors(settings.assignors)
         self.is_cooperative = all(one.is_cooperative for one in self.assignors)
@@ -93,26 +93,26 @@ class Membership:
 
     @property
     def is_wanted(self) -> bool:
-        """There is something to be a member for."""
+        """True if the consumer is subscribed, so that it must be a member."""
         return self.topics.is_subscribed
 
     @property
     def is_joining(self) -> bool:
-        """The coordinator's own connection waits for a join or a sync."""
+        """True while the coordinator's own connection waits for a join or a sync."""
         return self.state in (JOINING, SYNCING)
 
     @property
     def is_busy(self) -> bool:
-        """Something is under way that must not wait for the next poll: an answer of the
-        coordinator, or the search for the one that is to hear of us."""
+        """True while work is under way that must not wait for the next poll: an answer of the
+        coordinator, or the search for the coordinator that a request is meant for."""
         if self.heartbeat.in_flight or self.is_joining:
             return True
         return self.state == FINDING and self.generation_id >= 0
 
     @property
     def next_due_ms(self) -> int | None:
-        """When something of it is due that cannot wait for a poll; an answer that should be read
-        counts as due now."""
+        """Time at which the membership needs a turn that cannot wait for a poll, on the monotonic
+        clock; an answer that should be read counts as due now."""
         if self.is_busy:
             return self._turned_ms
         tasks = [self._session, self._poll_limit]
@@ -127,7 +127,8 @@ class Membership:
         self.join_reason = self.join_reason or reason
 
     def want_leave(self) -> None:
-        """Nothing is subscribed any more: give back what is owned in the next poll, then leave."""
+        """Leave after the next poll, in which the member gives back what it owns: nothing is
+        subscribed any more."""
         self._is_leaving = True
         self.join_reason = ""
         self.ownership.to_give = list(self.owned)
@@ -137,14 +138,14 @@ class Membership:
         self.tasks.cancel(self._poll_limit)
 
     def end_poll(self, now_ms: int) -> None:
-        """The user has records to work on, and a limit to be back."""
+        """End a poll: the user has records to work on, and a limited time until the next poll."""
         self.is_polled = False
         if self.settings.has_keeper and self.is_wanted and self.failure is None:
             self.tasks.schedule(self._poll_limit, now_ms + self.settings.poll_interval_ms_max)
 
     def may_hand_out(self, now_ms: int) -> bool:
-        """What is owned is ours as far as one can know: after a gap of more than a session only
-        the coordinator can tell."""
+        """Return true if the member still owns its partitions, as far as the member can know: after
+        a pause longer than a session only the coordinator can tell."""
         ownership = self.ownership
         if ownership.event is not None or ownership.is_lost or self.failure is not None:
             return False
@@ -159,7 +160,7 @@ class Membership:
 
     @property
     def owned(self) -> list[Place]:
-        """What the user was told to be his."""
+        """Partitions that the user was told to own."""
         return self.ownership.owned
 
     @property
@@ -167,11 +168,11 @@ class Membership:
         return self.ownership.event is None and self.ownership.next() is not None
 
     def begin_event(self) -> GroupEvent | None:
-        """The next thing to tell the user; until `end_event` the rounds stand still."""
+        """Begin the next event that the user must be told; until `end_event` no round goes on."""
         return self.ownership.begin(self.generation_id)
 
     def end_event(self) -> None:
-        """The user was told."""
+        """End the event that the user was told."""
         ownership = self.ownership
         was_assigned = ownership.event is not None and ownership.event.kind == ASSIGNED
         ownership.end()
@@ -238,8 +239,9 @@ class Membership:
             self._join(now_ms)
 
     def _keep_session(self, now_ms: int) -> None:
-        """A generation that is held must not end while its coordinator moves, or a round has to be
-        begun anew: that may take until the next poll.  The first heartbeat tells."""
+        """Keep the session of a generation alive while the coordinator moves, or while a round has
+        to be begun anew: that may take until the next poll.  The first heartbeat tells whether the
+        session still holds."""
         if self.generation_id < 0 or self.state not in (FINDING, PREPARING):
             return
         if self.state == FINDING:
@@ -247,10 +249,13 @@ class Membership:
         if not self.heartbeat.is_on:
             self.heartbeat.beat_now(now_ms)
 
-    def identity(self) -> Identity:
-        """Who asks the coordinator; without a subscription that is nobody in particular."""
+    def identity(self) -> GroupIdentity:
+        """Return the identity that the coordinator is told; without a subscription it names no
+        member."""
         settings = self.settings
-        return Identity(settings.group_id, self.member_id, settings.instance_id, self.generation_id)
+        return GroupIdentity(
+            settings.group_id, self.member_id, settings.instance_id, self.generation_id
+        )
 
     # --- Rounds
 
@@ -270,7 +275,7 @@ class Membership:
         self.round.join(protocols, self._round_reason if self._was_member else "", now_ms)
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
-        """The same join once more, with the id that the coordinator gave."""
+        """Join once more, with the member id that the coordinator gave."""
         self.member_id = member_id
         self.join_reason = self._round_reason
         self._join(now_ms)
@@ -300,7 +305,7 @@ class Membership:
         )
 
     def on_failed(self, error: ClientError, now_ms: int) -> None:
-        """A join or sync ended without an answer that could be read."""
+        """Handle a join or sync that ended without an answer that could be read."""
         if not error.is_retriable:
             self.error = error
         self.coordinator.lose(str(error), now_ms)
@@ -337,12 +342,13 @@ class Membership:
     def may_beat(self) -> bool:
         return self.coordinator.is_known and self.state in (STABLE, PREPARING)
 
-    def on_beat_failed(self, error: ClientError, who: Identity, now_ms: int) -> None:
+    def on_beat_failed(self, error: ClientError, who: GroupIdentity, now_ms: int) -> None:
         if who == self.identity():
             self.coordinator.lose(str(error), now_ms)
 
-    def on_beat(self, code: int, who: Identity, now_ms: int) -> None:
-        """Judged by the generation that it was sent with: if that is gone, so is what it says."""
+    def on_beat(self, code: int, who: GroupIdentity, now_ms: int) -> None:
+        """Handle the answer to a heartbeat by the generation that it was sent with: an answer for
+        an earlier generation does not count."""
         if who != self.identity() or self.state not in (STABLE, PREPARING):
             return
         reaction = reactions.reaction_to(code)
@@ -365,13 +371,13 @@ class Membership:
             self.error = self._refusal("Heartbeat", code)
 
     def _confirm(self, then_ms: int) -> None:
-        """The coordinator knew us at that time."""
+        """Note that the coordinator knew the member at that time."""
         self.confirmed_ms = max(self.confirmed_ms, then_ms)
         self.tasks.schedule(self._session, self.confirmed_ms + self.settings.session_timeout_ms)
 
     def _on_session_over(self, now_ms: int) -> None:
-        """No heartbeat has succeeded for a session.  After a stop of this process none was tried:
-        then the one that is sent now has its time."""
+        """Give the coordinator up if no heartbeat has succeeded for a session.  A process that was
+        stopped has tried none: the heartbeat that is sent now gets its time."""
         if self.state not in (STABLE, PREPARING):
             return
         heartbeat, session_ms = self.heartbeat, self.settings.session_timeout_ms
@@ -393,8 +399,8 @@ class Membership:
 
     # --- Losing, failing, leaving
 
-    def on_commit_refused(self, code: int, who: Identity, now_ms: int) -> None:
-        """A commit was refused: what that means for the membership."""
+    def on_commit_refused(self, code: int, who: GroupIdentity, now_ms: int) -> None:
+        """Handle what a refused commit means for the membership."""
         if who != self.identity():
             return
         reaction = reactions.reaction_to(code)
@@ -411,7 +417,7 @@ class Membership:
             self._fail(code, "OffsetCommit", now_ms)
 
     def _drop(self, reason: str, *, forget_id: bool) -> None:
-        """The coordinator gave us up."""
+        """Drop the generation, because the coordinator has removed the member."""
         if self.generation_id >= 0:
             log.warning(
                 "group %s: member %s lost generation %d: %s",
@@ -423,7 +429,7 @@ class Membership:
         self._forget(reason, forget_id=forget_id)
 
     def _forget(self, reason: str, *, forget_id: bool) -> None:
-        """No generation, and what was owned is someone else's."""
+        """Forget the generation; the partitions that the member owned belong to other members."""
         self.round.abandon()
         self.ownership.lose()
         self.generation_id = GENERATION_UNKNOWN
@@ -442,7 +448,7 @@ class Membership:
         self.failure = GroupFailed(code, text)
 
     def _on_unfound(self, code: int, now_ms: int) -> None:
-        """No broker names a coordinator, and none ever will."""
+        """Fail the membership: no broker names a coordinator, and none ever will."""
         if reactions.reaction_to(code) == reactions.FATAL:
             self._fail(code, "FindCoordinator", now_ms)
         else:
@@ -452,7 +458,7 @@ class Membership:
         return BrokerError(code, f"group {self.settings.group_id}: {api} was refused")
 
     def take_error(self) -> ClientError | None:
-        """What the next poll raises; what is fatal stays."""
+        """Take the error that the next poll raises; a fatal error stays."""
         if self.failure is not None:
             is_told = not self.has_event and self.ownership.event is None
             return self.failure if is_told else None

@@ -1,4 +1,5 @@
-"""Ownership: what a member reads, what it will read, and what its user has not been told yet.
+"""Ownership: partitions that a member reads, partitions that it will read, and events that its user
+has not been told yet.
 
 A new assignment is only a `target` until the user heard of it.  What goes is said before what
 comes, and each thing at its time: revoked while it is still ours, lost when it is not any more.
@@ -11,7 +12,8 @@ from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 
 
 class Ownership:
-    """`next` names the next event, `begin` and `end` stand around telling it."""
+    """Partitions of one member; `next` names the next event, `begin` and `end` stand around telling
+    it."""
 
     def __init__(self) -> None:
         self.owned: list[Place] = []
@@ -38,8 +40,8 @@ class Ownership:
         return GroupEvent(ASSIGNED, [place for place in self.target if place not in self.owned])
 
     def begin(self, generation_id: int) -> GroupEvent | None:
-        """The next thing to tell; what is lost is gone before it is told, what is assigned is
-        there, what is revoked stays until it was told."""
+        """Begin the next event to tell: lost partitions are gone before the user is told, assigned
+        ones are there, revoked ones stay until the user was told."""
         assert self.event is None
         event = self.next()
         self.event = event
@@ -56,7 +58,7 @@ class Ownership:
         return event
 
     def end(self) -> None:
-        """The user was told.  What was lost meanwhile stays lost."""
+        """End the event that the user was told.  Partitions that were lost meanwhile stay lost."""
         event = self.event
         assert event is not None
         self.event = None
@@ -68,7 +70,8 @@ class Ownership:
         self.is_lost = self.is_lost and bool(self.owned)
 
     def lose(self) -> None:
-        """The coordinator gave us up: everything is someone else's."""
+        """Lose all partitions: the coordinator has removed the member, and other members own
+        them."""
         self.target = None
         self.to_give = []
         self.gave_up = False

@@ -1,4 +1,4 @@
-"""Poll: what happens between a user's question for records and the answer, step by step.
+"""Poll: the steps between a user's call for records and its result.
 
 What the group has for the user is told first, one callback after the other, and what is revoked is
 committed before its callback.  Then come errors, then records.  What was raised before and still
@@ -25,9 +25,11 @@ STANDING_MS_MAX: Final = 1_000
 
 
 class Poll(Operation[list[RecordGroup]]):
-    """One poll; `Done` brings records by partition, none if the time is up or it was woken.
+    """Operation of one poll; `Done` brings records by partition, none if the time is up or it was
+    woken.
 
-    It may be stepped again behind records, for more of them."""
+    It may be stepped again behind records, for more of them.
+    """
 
     def __init__(self, core: GroupConsumerCore, records_max: int) -> None:
         super().__init__(core.operations)

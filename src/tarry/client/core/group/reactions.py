@@ -1,4 +1,4 @@
-"""What a group member does about an error code.
+"""Reactions of a group member to error codes.
 
 The marks of a code (base/errors) decide where the table is silent: one that passes is repeated,
 any other is raised with the API and the code.  How far a reaction goes depends on where the member
@@ -46,7 +46,8 @@ GROUP: Final[dict[int, int]] = {
 
 
 def reaction_to(code: int) -> int:
-    """What the table says, else what the marks of the code say; FAIL for unknown codes."""
+    """Return the reaction in the table, else the one that the marks of the code give; FAIL for
+    unknown codes."""
     reaction = GROUP.get(code)
     if reaction is not None:
         return reaction

@@ -1,4 +1,4 @@
-"""Why a group refuses a member for good, and what its user can do about it."""
+"""Refusals by which a group keeps a member out for good, and what its user can do about each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tarry.client.settings import ConsumerSettings
 def refusal_text(
     settings: ConsumerSettings, code: int, assignor_names: str, others_have: str
 ) -> str:
-    """One sentence; the code stands behind it."""
+    """Write one sentence about a refusal; the code stands behind it."""
     group_id = settings.group_id
     offered = f"{PROTOCOL_TYPE} ({assignor_names})"
     has = f"the group has {others_have}" if others_have else "what the group has is not told"

@@ -1,4 +1,4 @@
-"""The requests of a round: what a member joins, syncs, beats and leaves with.
+"""Requests of a round: joins, syncs, heartbeats and leaves of a member.
 
 Pure functions from what is known of the member to the message of each version.
 """
@@ -12,14 +12,14 @@ from typing import Any, Final
 from tarry.client.core.group.assignment.assignors import ASSIGNORS, Assignor, subscription_of
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
-    GroupMember,
     Place,
+    SubscribedMember,
     Subscription,
     decode_subscription,
     encode_assignment,
     encode_subscription,
 )
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import UnsupportedVersion
 from tarry.protocol.message import Message
@@ -49,7 +49,7 @@ SYNC_VERSION_WITH_PROTOCOL: Final = 5
 
 
 def join_request(
-    who: Identity,
+    who: GroupIdentity,
     settings: ConsumerSettings,
     protocols: list[JoinGroupRequestProtocol],
     reason: str,
@@ -74,7 +74,7 @@ def join_request(
 def protocols_of(
     assignors: Sequence[Assignor], topics: list[str], owned: list[Place], generation_id: int
 ) -> list[JoinGroupRequestProtocol]:
-    """What a member offers, in the order in which it prefers it."""
+    """Return the protocols that a member offers, in the order in which it prefers them."""
     return [
         JoinGroupRequestProtocol(
             assignor.name,
@@ -85,7 +85,7 @@ def protocols_of(
 
 
 def sync_request(
-    who: Identity, protocol_name: str, assignment: Mapping[str, list[Place]], version: int
+    who: GroupIdentity, protocol_name: str, assignment: Mapping[str, list[Place]], version: int
 ) -> Message:
     request = SyncGroupRequest(
         group_id=who.group_id,
@@ -104,14 +104,14 @@ def sync_request(
     return request
 
 
-def heartbeat_request(who: Identity, version: int) -> Message:
+def heartbeat_request(who: GroupIdentity, version: int) -> Message:
     request = HeartbeatRequest(who.group_id, who.generation_id, who.member_id)
     if version >= HEARTBEAT_VERSION_WITH_INSTANCE:
         request.group_instance_id = who.instance_id
     return request
 
 
-def leave_request(who: Identity, reason: str, version: int) -> Message:
+def leave_request(who: GroupIdentity, reason: str, version: int) -> Message:
     if version < LEAVE_VERSION_WITH_MEMBERS:
         return LeaveGroupRequest(who.group_id, who.member_id)
     member = MemberIdentity(who.member_id, who.instance_id)
@@ -120,28 +120,29 @@ def leave_request(who: Identity, reason: str, version: int) -> Message:
     return LeaveGroupRequest(who.group_id, members=[member])
 
 
-def members_of(answers: Iterable[Any]) -> list[GroupMember]:
-    """The members as the leader's answer names them; one that cannot be read gets nothing."""
-    members: list[GroupMember] = []
+def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
+    """Return the members that the leader's answer names; one whose subscription cannot be read gets
+    no partitions."""
+    members: list[SubscribedMember] = []
     for answer in answers:
         try:
             said = decode_subscription(answer.metadata)
         except MalformedData as error:
             log.warning("member %s says what is no subscription: %s", answer.member_id, error)
             said = Subscription([])
-        members.append(GroupMember(answer.member_id, answer.group_instance_id, said))
+        members.append(SubscribedMember(answer.member_id, answer.group_instance_id, said))
     return members
 
 
-def topics_of(members: Iterable[GroupMember]) -> list[str]:
-    """Every topic that a member wants, by name."""
+def topics_of(members: Iterable[SubscribedMember]) -> list[str]:
+    """Return the topics that any member wants, by name."""
     return sorted({topic for member in members for topic in member.subscription.topics})
 
 
 def assign(
-    protocol_name: str, members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    protocol_name: str, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
-    """The leader's decision; says who has nothing to do."""
+    """Assign partitions for the leader; log the members that get none."""
     assignment = ASSIGNORS[protocol_name].assign(members, partition_counts)
     idle = [member_id for member_id, places in assignment.items() if not places]
     if idle and len(members) > sum(partition_counts.values()):

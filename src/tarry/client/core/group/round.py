@@ -1,4 +1,4 @@
-"""Round: from a member's join to the assignment that it gets, over the answers of one coordinator.
+"""Round: from a member's join to its assignment, over the answers of one coordinator.
 
 Its owner, the membership, decides when a round begins and what a refusal means; the round sends,
 reads and, for the leader, assigns.  One is under way at a time: what an abandoned one is answered
@@ -14,13 +14,13 @@ from tarry.client.core.group import requests
 from tarry.client.core.group.assignment.assignors import ASSIGNORS
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
-    GroupMember,
     Place,
+    SubscribedMember,
     decode_assignment,
 )
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
-from tarry.client.core.group.topics import Topics
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
+from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Decoder, Exchange, R
@@ -47,26 +47,26 @@ SPARE_MS: Final = 5_000
 
 
 class RoundOwner(Protocol):
-    """What a round tells its membership."""
+    """Membership that a round reports to."""
 
-    def identity(self) -> Identity: ...
+    def identity(self) -> GroupIdentity: ...
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
-        """The coordinator wants the member to join again with this id (KIP-394)."""
+        """Join again with this id, because the coordinator wants it (KIP-394)."""
 
     def on_generation(self, joined: Joined) -> None:
-        """The join is done, the assignment follows."""
+        """Take the generation of a join that is done; the assignment follows."""
 
     def on_assignment(self, places: list[Place], now_ms: int) -> None: ...
 
     def on_refused(self, api: str, code: int, now_ms: int) -> None: ...
 
     def on_failed(self, error: ClientError, now_ms: int) -> None:
-        """The request ended without an answer, or the answer could not be read."""
+        """Handle a request that ended without an answer, or whose answer could not be read."""
 
 
 class Joined:
-    """What a join has brought."""
+    """Result of a join."""
 
     def __init__(self, response: JoinGroupResponse) -> None:
         self.member_id = response.member_id
@@ -75,14 +75,15 @@ class Joined:
         self.is_leader = response.leader == response.member_id
 
 
-class Round:
-    """`join`, then answers until the owner hears of an assignment or of why there is none."""
+class JoinRound:
+    """Round of one member: `join`, then answers until the owner gets an assignment or the reason
+    why there is none."""
 
     def __init__(
         self,
         settings: ConsumerSettings,
-        coordinator: Coordinator,
-        topics: Topics,
+        coordinator: CoordinatorFinder,
+        topics: TopicSubscription,
         owner: RoundOwner,
     ) -> None:
         self.coordinator = coordinator
@@ -93,13 +94,13 @@ class Round:
         self._timeout_ms = max(waits_ms, settings.request_timeout_ms)
         self.attempt = 0
         # The members that the leader assigns to as soon as it knows their topics.
-        self._members: list[GroupMember] | None = None
+        self._members: list[SubscribedMember] | None = None
         self._protocol_name = ""
         # What the members of a group that has no use for ours agreed on; empty if not known.
         self.others_have = ""
 
     def abandon(self) -> None:
-        """Whatever is answered from now on is about the past."""
+        """Abandon the round: answers that come from now on do not count."""
         self.attempt += 1
         self._members = None
 
@@ -107,7 +108,7 @@ class Round:
         self._send(_Join(self, self._timeout_ms, protocols, reason), now_ms)
 
     def work(self, now_ms: int) -> None:
-        """The leader needs to know how many partitions each topic has."""
+        """Assign for a leader, once metadata tells how many partitions each topic has."""
         if self._members is None or not self.topics.has_group_topics:
             return
         members = self._members
@@ -141,7 +142,8 @@ class Round:
             self._go_on(joined, response, now_ms)
 
     def _ask_what_others_have(self, now_ms: int) -> None:
-        """For the text of the refusal, which comes with or without an answer."""
+        """Ask which protocols the other members have, for the text of the refusal, which comes with
+        or without an answer."""
         timeout_ms = min(self.settings.request_timeout_ms, DESCRIBE_MS_MAX)
         self._send(_Describe(self, timeout_ms), now_ms)
 
@@ -175,9 +177,11 @@ class Round:
 
 
 class _RoundExchange(Exchange[R]):
-    """One request of a round; its end counts for nothing once the round has gone on."""
+    """Exchange of one request of a round; its end does not count once the round has gone on."""
 
-    def __init__(self, api_key: int, decode: Decoder[R], of_round: Round, timeout_ms: int) -> None:
+    def __init__(
+        self, api_key: int, decode: Decoder[R], of_round: JoinRound, timeout_ms: int
+    ) -> None:
         super().__init__(api_key, decode, timeout_ms)
         self.round = of_round
         self.who = of_round.owner.identity()
@@ -195,7 +199,7 @@ class _RoundExchange(Exchange[R]):
 class _Join(_RoundExchange[JoinGroupResponse]):
     def __init__(
         self,
-        of_round: Round,
+        of_round: JoinRound,
         timeout_ms: int,
         protocols: list[JoinGroupRequestProtocol],
         reason: str,
@@ -216,7 +220,7 @@ class _Join(_RoundExchange[JoinGroupResponse]):
 class _Sync(_RoundExchange[SyncGroupResponse]):
     def __init__(
         self,
-        of_round: Round,
+        of_round: JoinRound,
         timeout_ms: int,
         protocol_name: str,
         assignment: dict[str, list[Place]],
@@ -236,7 +240,7 @@ class _Sync(_RoundExchange[SyncGroupResponse]):
 class _Describe(_RoundExchange[DescribeGroupsResponse]):
     """Question what the members of a group that has no use for ours agreed on."""
 
-    def __init__(self, of_round: Round, timeout_ms: int) -> None:
+    def __init__(self, of_round: JoinRound, timeout_ms: int) -> None:
         decode = decode_describe_groups_response
         super().__init__(api_keys.DESCRIBE_GROUPS, decode, of_round, timeout_ms)
 

@@ -1,4 +1,5 @@
-"""Topics: what a member is subscribed to, by name or by a pattern, and what a leader looks after.
+"""Topics: subscription of a member, by name or by a pattern, and the topics that a leader looks
+after.
 
 A leader also follows the topics of the others, and remembers how many partitions each had when
 it assigned: when one grows, the group has to assign anew.
@@ -12,8 +13,8 @@ from collections.abc import Sequence
 from tarry.client.core.metadata import Metadata
 
 
-class Topics:
-    """The subscription of one member, against the cluster's metadata."""
+class TopicSubscription:
+    """Subscription of one member, against the cluster's metadata."""
 
     def __init__(self, metadata: Metadata) -> None:
         self.metadata = metadata
@@ -32,12 +33,12 @@ class Topics:
 
     @property
     def is_known(self) -> bool:
-        """A pattern needs to have seen the topics that there are."""
+        """True unless a pattern still waits for the list of topics."""
         return self.pattern is None or self.metadata.version > self._pattern_since
 
     @property
     def in_use(self) -> list[str]:
-        """All topics whose metadata is needed."""
+        """Topics whose metadata is needed."""
         return list(dict.fromkeys([*self.subscribed, *self._group_topics]))
 
     def subscribe(self, names: Sequence[str]) -> None:
@@ -54,13 +55,15 @@ class Topics:
         self.subscribed = []
 
     def follow_group(self, names: Sequence[str]) -> None:
-        """A leader has to know the topics of all; anybody else only his own."""
+        """Follow the topics of the group: a leader has to know those of all members, another member
+        only its own."""
         self._group_topics = list(names)
         self._snapshot = {}
 
     @property
     def has_group_topics(self) -> bool:
-        """Brokers have told about each of them, if only that it is not there."""
+        """True if brokers have told about each topic of the group, be it only that it is not
+        there."""
         topics = self.metadata.topics
         return all(
             name in topics and bool(topics[name].partitions or topics[name].error_code)
@@ -68,7 +71,8 @@ class Topics:
         )
 
     def take_snapshot(self) -> dict[str, int]:
-        """How many partitions each topic has; what is not there is left out."""
+        """Return the number of partitions of each topic, and keep it for `change`; a topic that is
+        not there is left out."""
         self._snapshot = {name: self._count(name) for name in self._group_topics}
         return {name: count for name, count in self._snapshot.items() if count > 0}
 
@@ -77,7 +81,7 @@ class Topics:
         return len(topic.partitions) if topic is not None else 0
 
     def change(self, *, is_leader: bool) -> str:
-        """Why the newest metadata asks for a new round; empty if it does not."""
+        """Return why the newest metadata asks for a new round; empty if it does not."""
         return self._new_match() or (self._growth() if is_leader else "")
 
     def _new_match(self) -> str:

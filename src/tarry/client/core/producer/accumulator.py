@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, Receipt, expired
+from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, RecordReceipt, expired
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
@@ -25,7 +25,7 @@ FAILED_BATCHES_MAX: Final = 1_000
 
 
 def record_size(key: bytes | None, value: bytes | None, headers: Headers | None) -> int:
-    """The most that a record can take in a batch."""
+    """Return the most bytes that a record can take in a batch."""
     size = RECORD_OVERHEAD
     if key is not None:
         size += len(key)
@@ -39,14 +39,14 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
 
 
 class Accumulator:
-    """All queues of one producer, and which of them have something to send."""
+    """Queues of one producer, and which of them have something to send."""
 
     def __init__(
         self,
         settings: ProducerSettings,
         tasks: Tasks,
         metadata: Metadata,
-        receipt_type: type[Receipt],
+        receipt_type: type[RecordReceipt],
         owner: object,
     ) -> None:
         self.settings = settings
@@ -72,17 +72,18 @@ class Accumulator:
 
     @property
     def is_empty(self) -> bool:
-        """Every record that was appended is done."""
+        """True if every record that was appended is done."""
         return self.buffered_bytes == 0
 
     def has_room(self, size: int) -> bool:
-        """A record always fits an empty buffer, so that none waits for ever."""
+        """Return true if the buffer takes a record of this size; an empty buffer takes any, so that
+        none waits for ever."""
         return self.buffered_bytes == 0 or (
             self.buffered_bytes + size <= self.settings.buffer_bytes
         )
 
     def fits(self, queue: PartitionQueue, size: int) -> bool:
-        """Whether the open batch takes a record of this size; a new batch takes any."""
+        """Return true if the open batch takes a record of this size; a new batch takes any."""
         batch = queue.open
         if batch is None:
             return True
@@ -98,7 +99,7 @@ class Accumulator:
         value: bytes | None,
         headers: Headers | None,
         size: int,
-    ) -> Receipt:
+    ) -> RecordReceipt:
         """Add a record of at most `size` bytes to the open batch, which it fits.  A record that is
         larger than a batch has one of its own."""
         batch = queue.open
@@ -138,7 +139,7 @@ class Accumulator:
                 self.when_closed(queue.topic, queue.partition)
 
     def put_back(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """A batch, or a piece of one, that has to be sent again."""
+        """Put back a batch, or a piece of one, that has to be sent again."""
         queue.put_back(batch)
         self.ready[queue] = None
 
@@ -176,13 +177,13 @@ class Accumulator:
             self._tasks.schedule(queue.expiry, min(batch.deadline_ms for batch in left))
 
     def problem_of(self, queue: PartitionQueue, now_ms: int) -> str:
-        """What stands in the way of a batch that was never answered."""
+        """Describe why a batch was never answered; "" if its leader is known."""
         if self._metadata.leader_of(queue.topic, queue.partition) is None:
             return self._metadata.problem_with(queue.topic, now_ms)
         return ""
 
     def fail_all(self, error: ClientError) -> None:
-        """Nothing more will be sent."""
+        """Fail all records: nothing more will be sent."""
         for queue in self._queues.values():
             self.close(queue)
             for batch in [*queue.in_flight, *queue.waiting]:
@@ -208,7 +209,8 @@ class Accumulator:
         self.failed.append(batch)
 
     def take_failures(self) -> tuple[int, ClientError | None]:
-        """How many records failed without anybody asking, and the first reason."""
+        """Take the number of records that failed without any call asking for their receipts, and
+        the first reason."""
         unseen = [batch for batch in self.failed if batch.unseen_failures > 0]
         count = self.failed_before + sum(batch.unseen_failures for batch in unseen)
         first = unseen[0].error if unseen else None
@@ -217,7 +219,7 @@ class Accumulator:
         return count, first
 
     def release_after_split(self, batch: ProducerBatch, pieces: list[ProducerBatch]) -> None:
-        """What a batch that was taken apart does not hand on to its pieces."""
+        """Release a batch that was split, except for the room that its pieces take."""
         self.buffered_bytes += sum(piece.payload_bytes for piece in pieces)
         self._release(batch)
 

@@ -34,7 +34,7 @@ class Piece(NamedTuple):
 
 
 class ProducerBatch:
-    """Open while records are appended, then closed, sent, and done once."""
+    """Batch of records: open while records are appended, then closed, sent, and done once."""
 
     __slots__ = (
         "append_time_ms",
@@ -89,7 +89,7 @@ class ProducerBatch:
 
     @property
     def size(self) -> int:
-        """Bytes before compression."""
+        """Size in bytes before compression."""
         return self.builder.size if self.builder is not None else 0
 
     def append(
@@ -103,7 +103,7 @@ class ProducerBatch:
         return place
 
     def encode(self, codec: int) -> bytes:
-        """The batch as it is sent; the same bytes as long as its sequence is the same."""
+        """Encode the batch; the bytes are the same as long as its sequence is the same."""
         assert self.builder is not None
         return self.builder.build(
             codec,
@@ -113,7 +113,7 @@ class ProducerBatch:
         )
 
     def forget_sequence(self) -> None:
-        """The broker does not have it, so it may be numbered again."""
+        """Forget the sequence: the broker does not have the batch, so it may be numbered again."""
         self.producer_id = -1
         self.producer_epoch = -1
         self.base_sequence = UNSEQUENCED
@@ -133,12 +133,13 @@ class ProducerBatch:
         self.builder = None
 
     def split(self) -> list[ProducerBatch]:
-        """Two halves, with the sequences that their records have already."""
+        """Split the batch into two halves, with the sequences that their records have already."""
         middle = self.count // 2
         return self._taken_apart([(0, middle - 1), (middle, self.count - 1)], {})
 
     def without(self, flaws: dict[int, ClientError]) -> ProducerBatch | None:
-        """The records without a flaw as one batch, None if there are none; the others fail."""
+        """Return the records without a flaw as one batch, None if there are none; the others
+        fail."""
         runs: list[tuple[int, int]] = []
         for place in range(self.count):
             if place in flaws:
@@ -190,7 +191,7 @@ class ProducerBatch:
         return child
 
     def locate(self, place: int) -> tuple[ProducerBatch, int]:
-        """The batch that a record is in now, and its place there."""
+        """Return the batch that a record is in now, and its place there."""
         batch = self
         while batch.pieces is not None:
             for piece in batch.pieces:
@@ -202,8 +203,8 @@ class ProducerBatch:
         return batch, place
 
 
-class Receipt:
-    """What became of one record; looks at its batch when asked."""
+class RecordReceipt:
+    """Receipt for one record; looks at its batch when asked."""
 
     __slots__ = ("_batch", "_place", "timestamp")
 
@@ -214,12 +215,12 @@ class Receipt:
 
     @property
     def owner(self) -> object:
-        """The face that the record was given to."""
+        """Face that the record was given to."""
         return self._batch.owner
 
     @property
     def batch(self) -> ProducerBatch:
-        """The batch that the record is in now."""
+        """Batch that the record is in now."""
         return self._batch.locate(self._place)[0]
 
     @property
@@ -236,7 +237,7 @@ class Receipt:
 
     @property
     def error(self) -> ClientError | None:
-        """Why it failed; asking counts as having seen it."""
+        """Reason why the record failed, None if it did not; asking counts as having seen it."""
         batch = self.batch
         if batch.error is not None and batch.unseen_failures > 0:
             batch.unseen_failures -= 1
@@ -248,19 +249,20 @@ class Receipt:
         state = "waits"
         if batch.is_done:
             state = f"at offset {self.offset}" if batch.error is None else f"failed: {batch.error}"
-        return f"<{type(self).__name__} {self.topic} [{self.partition}] {state}>"
+        return f"<Receipt {self.topic} [{self.partition}] {state}>"
 
     @property
     def offset(self) -> int:
-        """Where the record is; -1 while that is not known, with acks=0, and for a duplicate."""
+        """Offset of the record; -1 while that is not known, with acks=0, and for a duplicate."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
 
 
-class Acknowledgement(Operation[Receipt]):
-    """The wait for one record; its batch gives notice when it ends, or is taken apart."""
+class Acknowledgement(Operation[RecordReceipt]):
+    """Operation that waits for one record; its batch gives notice when it ends, or is taken
+    apart."""
 
-    def __init__(self, operations: Operations, receipt: Receipt) -> None:
+    def __init__(self, operations: Operations, receipt: RecordReceipt) -> None:
         super().__init__(operations)
         self.receipt = receipt
 
@@ -274,7 +276,7 @@ class Acknowledgement(Operation[Receipt]):
     def look(self, now_ms: int) -> bool:
         return self.receipt.is_done
 
-    def answer(self, now_ms: int) -> Receipt:
+    def answer(self, now_ms: int) -> RecordReceipt:
         error = self.receipt.error
         if error is not None:
             raise error
@@ -291,7 +293,7 @@ class Acknowledgement(Operation[Receipt]):
 
 
 def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTimedOut:
-    """The error of a batch whose time is up; says what stood in its way."""
+    """Make the error of a batch whose time is up; it says why the batch was not acknowledged."""
     where = f"{batch.topic} [{batch.partition}]"
     because = f": {batch.last_error or problem}" if batch.last_error or problem else ""
     known = "it may be in the log or not" if batch.attempts else "it was never sent"

@@ -9,8 +9,8 @@ from tarry.base.errors import NONE
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation
 from tarry.client.core.producer.accumulator import Accumulator, record_size
-from tarry.client.core.producer.batch import Acknowledgement, Receipt
-from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.batch import Acknowledgement, RecordReceipt
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
@@ -32,7 +32,8 @@ NAP_MS_MIN: Final = 1
 
 
 class ProducerCore(ClientCore):
-    """`append` takes records between turns; the next turn sends what is ready."""
+    """Core of a producer: `append` takes records between turns; the next turn sends what is
+    ready."""
 
     what_waits = "records wait to be sent"
 
@@ -41,7 +42,7 @@ class ProducerCore(ClientCore):
         settings: ProducerSettings,
         random: Random,
         now_ms: int,
-        receipt_type: type[Receipt] = Receipt,
+        receipt_type: type[RecordReceipt] = RecordReceipt,
         owner: object = None,
     ) -> None:
         """Make a core whose receipts are of `receipt_type` and know their `owner`."""
@@ -49,7 +50,7 @@ class ProducerCore(ClientCore):
         self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
         self.accumulator = Accumulator(settings, self.tasks, self.metadata, receipt_type, owner)
-        self.identity = Identity(self.errands, settings.api_timeout_ms)
+        self.identity = ProducerIdentity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
             self.accumulator,
@@ -78,7 +79,7 @@ class ProducerCore(ClientCore):
         headers: Headers | None,
         *,
         now_ms: int,
-    ) -> Receipt | None:
+    ) -> RecordReceipt | None:
         """Take a record; None: the topic is not known yet or there is no room, so wait and ask
         again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
         if self.sender.failure is not None:
@@ -110,7 +111,7 @@ class ProducerCore(ClientCore):
         return accumulator.append(queue, timestamp, key, value, headers, size)
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
-        """Waiting does not help: brokers refuse the topic."""
+        """Raise the refusal of a topic that brokers refuse: waiting does not help."""
         if self.metadata.refusal(topic) != NONE:
             error = self.metadata.error_of(topic, now_ms)
             # The next record asks again.
@@ -123,7 +124,7 @@ class ProducerCore(ClientCore):
         self.accumulator.close_all()
         return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
 
-    def begin_wait(self, receipt: Receipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
+    def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
         """Wait for a record; its batch lingers no longer."""
         acknowledgement = Acknowledgement(self.operations, receipt)
         if not receipt.is_done:
@@ -132,7 +133,7 @@ class ProducerCore(ClientCore):
             self.operations.set_deadline(acknowledgement, timeout_ms, now_ms)
         return acknowledgement
 
-    def _hurry(self, receipt: Receipt) -> None:
+    def _hurry(self, receipt: RecordReceipt) -> None:
         queue = self.accumulator.queue(receipt.topic, receipt.partition)
         if queue.open is not None and queue.open is receipt.batch:
             self.accumulator.close(queue)
@@ -150,7 +151,8 @@ class ProducerCore(ClientCore):
 
     @property
     def unattended_due_ms(self) -> int | None:
-        """A user who sends on turns the core himself; a linger after his last turn he does not."""
+        """Time when a turn is needed although no user sends, on the monotonic clock; a send turns
+        the core itself."""
         nap_ms = max(self.producer_settings.linger_ms, NAP_MS_MIN)
         return self.turned_ms + nap_ms if self.has_work else None
 
@@ -187,7 +189,7 @@ class ProducerCore(ClientCore):
         return self._trouble_with_topics(now_ms)
 
     def _trouble_with_topics(self, now_ms: int) -> str:
-        """A topic that a send waits for, or a leader that cannot be reached."""
+        """Describe a topic that a send waits for, or a leader that cannot be reached."""
         for name in self.metadata.tracked:
             if self.metadata.topic(name) is None and name in self.metadata.topics:
                 return self.metadata.problem_with(name, now_ms)
@@ -199,30 +201,31 @@ class ProducerCore(ClientCore):
 
     @property
     def is_waiting(self) -> bool:
-        """Records are not acknowledged, or a send waits for its topic."""
+        """True if records are not acknowledged, or a send waits for its topic."""
         return self.has_work or self.metadata.needs_refresh or super().is_waiting
 
     def take_failure(self) -> DeliveryFailed | None:
-        """The records that failed without anybody having asked for their receipts."""
+        """Take the error for records that failed without any call asking for their receipts."""
         count, first = self.accumulator.take_failures()
         if count == 0:
             return None
         return DeliveryFailed(count, first or ClientError("the reason was forgotten"))
 
     def close(self, now_ms: int) -> None:
-        """What is not done fails; flush first."""
+        """Close the core, and fail the records that are not done; flush first."""
         self.sender.fail_for_good(ClientClosed("the producer was closed before it was sent"))
         super().close(now_ms)
 
 
-class PendingSend(Operation[Receipt]):
-    """The wait of one record for its topic and for room; appends it as soon as both are there."""
+class PendingSend(Operation[RecordReceipt]):
+    """Operation of one record that waits for its topic and for room; appends it as soon as both are
+    there."""
 
     def __init__(self, core: ProducerCore, record: Appended) -> None:
         super().__init__(core.operations)
         self._core = core
         self._record = record
-        self._receipt: Receipt | None = None
+        self._receipt: RecordReceipt | None = None
         self._error: ClientError | None = None
 
     def look(self, now_ms: int) -> bool:
@@ -233,7 +236,7 @@ class PendingSend(Operation[Receipt]):
                 self._error = error
         return self._receipt is not None or self._error is not None
 
-    def answer(self, now_ms: int) -> Receipt:
+    def answer(self, now_ms: int) -> RecordReceipt:
         if self._error is not None:
             raise self._error
         assert self._receipt is not None
@@ -244,7 +247,8 @@ class PendingSend(Operation[Receipt]):
 
 
 class Flush(Operation[None]):
-    """The wait until every record is done; raises for those that failed without being asked for."""
+    """Operation that waits until every record is done; raises for those that failed without being
+    asked for."""
 
     def __init__(self, core: ProducerCore) -> None:
         super().__init__(core.operations)

@@ -29,7 +29,7 @@ VERSION_WITH_EPOCH: Final = 3
 EPOCH_MAX: Final = 0x7FFF
 
 
-class Identity:
+class ProducerIdentity:
     """The newest id and epoch; -1 until the broker gave one."""
 
     def __init__(self, errands: Errands, timeout_ms: int) -> None:

@@ -20,7 +20,7 @@ ANY_PARTITION: Final = -1
 
 
 def murmur2(data: bytes) -> int:
-    """Kafka's murmur2 as an unsigned 32-bit number."""
+    """Compute Kafka's murmur2 as an unsigned 32-bit number."""
     size = len(data)
     value = SEED ^ size
     whole = size & ~3
@@ -40,7 +40,7 @@ def partition_for_key(key: bytes, partition_count: int) -> int:
 
 
 class Partitioner:
-    """Remembers the sticky partition of each topic."""
+    """Partitioner that remembers the sticky partition of each topic."""
 
     def __init__(self, random: Random) -> None:
         self._random = random
@@ -56,12 +56,12 @@ class Partitioner:
         return partition
 
     def on_batch_closed(self, topic: str, partition: int) -> None:
-        """The next record without a key may go elsewhere."""
+        """Forget the sticky partition: the next record without a key may go to another one."""
         if self._sticky.get(topic) == partition:
             del self._sticky[topic]
 
     def _draw(self, topic: Topic) -> int:
-        """Any partition with a leader; any at all if none has one."""
+        """Draw a partition that has a leader, or one of all partitions if none has a leader."""
         led = [one.index for one in topic.partitions.values() if one.leader_id != NO_LEADER]
         choices = led or list(topic.partitions)
         return choices[self._random.randrange(len(choices))]

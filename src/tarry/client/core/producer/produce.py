@@ -1,4 +1,4 @@
-"""One Produce request: its batches out, an answer for each of them in."""
+"""Produce: the request that brings batches to a leader, and the answer for each of them."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ VERSION_WITH_IDS: Final = 13
 
 
 class BatchAnswer:
-    """What the broker says of one batch."""
+    """Answer of the broker about one batch."""
 
     def __init__(self, answer: PartitionProduceResponse, hint: LeaderHint) -> None:
         self.hint = hint
@@ -46,14 +46,14 @@ class BatchAnswer:
 
 
 def left_out(topic: str, partition: int) -> BatchAnswer:
-    """An answer that does not name a partition that was asked for."""
+    """Make the answer for a partition that the broker's answer does not name."""
     answer = PartitionProduceResponse(partition, NETWORK_EXCEPTION, -1)
     answer.error_message = "the broker's answer leaves this partition out"
     return BatchAnswer(answer, leader_hint(topic, partition, None, {}))
 
 
 class ProduceExchange(Exchange[ProduceResponse]):
-    """The batches that go to one leader together."""
+    """Exchange of the batches that go to one leader together."""
 
     def __init__(self, sender: Sender, leader_id: int) -> None:
         settings = sender.settings

@@ -15,14 +15,14 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
-from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.link.tasks import Task, wake_up
 
 SEQUENCE_MASK: Final = 0x7FFF_FFFF
 
 
 class PartitionQueue:
-    """One partition's batches and its place in the producer's sequences."""
+    """Queue of one partition's batches, with its place in the producer's sequences."""
 
     def __init__(
         self,
@@ -63,14 +63,15 @@ class PartitionQueue:
         return True
 
     def put_back(self, batch: ProducerBatch) -> None:
-        """A batch that has to be repeated, or a piece of one, to its place in the order."""
+        """Put a batch that has to be repeated, or a piece of one, back in its place in the
+        order."""
         place = 0
         while place < len(self.waiting) and self.waiting[place].order < batch.order:
             place += 1
         self.waiting.insert(place, batch)
 
     def head(self, leader_id: int, now_ms: int) -> ProducerBatch | None:
-        """The batch that may leave now for this leader; None: none may."""
+        """Return the batch that may leave now for this leader; None: none may."""
         if not self.waiting or now_ms < self.retry_at_ms:
             return None
         batch = self.waiting[0]
@@ -82,7 +83,7 @@ class PartitionQueue:
         return batch
 
     def has_earlier(self, batch: ProducerBatch) -> bool:
-        """Whether an earlier batch that has a sequence is not resolved yet."""
+        """Return true if an earlier batch that has a sequence is not resolved yet."""
         for other in (*self.in_flight, *self.waiting):
             if other.order < batch.order and other.base_sequence != UNSEQUENCED:
                 return True
@@ -90,7 +91,7 @@ class PartitionQueue:
 
     # --- Sequences
 
-    def take_over(self, identity: Identity) -> bool:
+    def take_over(self, identity: ProducerIdentity) -> bool:
         """Go over to the newest epoch where that is allowed; False: nothing may leave yet."""
         is_same = (self.producer_id, self.producer_epoch) == (
             identity.producer_id,
@@ -123,9 +124,9 @@ class PartitionQueue:
         self.next_sequence = (self.next_sequence + batch.count) & SEQUENCE_MASK
 
     def take_back(self, batch: ProducerBatch, count: int) -> None:
-        """The broker refused a batch for good: if nothing was numbered behind it, the next one
-        takes the place of its last `count` records.  Else what follows is refused, and asks for
-        a new epoch."""
+        """Take back the sequences of a batch that the broker refused for good: if nothing was
+        numbered behind it, the next batch takes the place of its last `count` records.  Else the
+        broker refuses what follows, and a new epoch is asked for."""
         if batch.base_sequence == UNSEQUENCED or self.is_of_old_epoch(batch):
             return
         end = (batch.base_sequence + batch.count) & SEQUENCE_MASK

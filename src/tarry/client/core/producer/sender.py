@@ -12,7 +12,7 @@ from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.accumulator import Accumulator
 from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
-from tarry.client.core.producer.identity import Identity
+from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.refresh import Refresh
@@ -22,7 +22,7 @@ from tarry.link.errors import ClientError
 
 
 class Sender:
-    """Takes batches from the accumulator's queues and brings them to their end."""
+    """Sender that takes batches from the accumulator's queues and brings them to their end."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class Sender:
         connections: Connections,
         metadata: Metadata,
         refresh: Refresh,
-        identity: Identity,
+        identity: ProducerIdentity,
     ) -> None:
         self.settings = settings
         self.accumulator = accumulator
@@ -72,7 +72,8 @@ class Sender:
                 connection.send(exchange, now_ms)
 
     def _gather(self, now_ms: int) -> dict[int, ProduceExchange]:
-        """One request for each leader that can take one, with a batch of each queue at most."""
+        """Gather one request for each leader that can take one, with a batch of each queue at
+        most."""
         requests: dict[int, ProduceExchange] = {}
         ready = self.accumulator.ready
         for queue in list(ready):
@@ -124,7 +125,7 @@ class Sender:
     def on_answer(
         self, queue: PartitionQueue, batch: ProducerBatch, answer: BatchAnswer, now_ms: int
     ) -> None:
-        """The broker's word on one batch."""
+        """Handle the broker's answer about one batch."""
         queue.in_flight.remove(batch)
         if queue.waiting:
             self.accumulator.ready[queue] = None
@@ -167,7 +168,7 @@ class Sender:
     def on_failure(
         self, queue: PartitionQueue, batch: ProducerBatch, error: ClientError, now_ms: int
     ) -> None:
-        """There is no answer: the broker may have the batch or not."""
+        """Handle a batch without an answer: the broker may have the batch or not."""
         queue.in_flight.remove(batch)
         if queue.waiting:
             self.accumulator.ready[queue] = None
@@ -182,7 +183,7 @@ class Sender:
             self.accumulator.fail(batch, error)
 
     def on_acknowledged_by_nobody(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
-        """acks=0: handed to the kernel, and that is all that is asked."""
+        """Finish a batch of acks=0: it was handed to the kernel, and no broker will answer."""
         queue.in_flight.remove(batch)
         self.settled += 1
         if not batch.is_done:
@@ -224,8 +225,9 @@ class Sender:
             self.accumulator.put_back(queue, half)
 
     def _renumber(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
-        """The broker expects another sequence.  If an earlier batch is open that explains it;
-        else that batch is not in the log, and neither is what was sent behind it."""
+        """Renumber a batch for which the broker expects another sequence.  An earlier batch that is
+        open explains that; without one that batch is not in the log, and neither is what was sent
+        behind it."""
         if not self.settings.is_idempotent:
             self._repeat(queue, batch, now_ms)
             return
@@ -238,7 +240,7 @@ class Sender:
     def _blame(
         self, queue: PartitionQueue, batch: ProducerBatch, answer: BatchAnswer, error: ClientError
     ) -> None:
-        """Single records are refused: they fail, and the others go again."""
+        """Fail the single records that the broker refuses, and send the others again."""
         self.settled += 1
         flaws: dict[int, ClientError] = {
             place: BrokerError(answer.error_code, f"{queue.topic} [{queue.partition}]: {sentence}")

@@ -11,15 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.assignment.consumer_protocol import GroupMember, Place, Subscription
+from tarry.client.core.group.assignment.consumer_protocol import (
+    Place,
+    SubscribedMember,
+    Subscription,
+)
 from tarry.client.core.group.assignment.sticky import assign_cooperatively, cooperative_user_data
 
 Assignment = dict[str, list[Place]]
-AssignFunction = Callable[[Sequence[GroupMember], Mapping[str, int]], Assignment]
+AssignFunction = Callable[[Sequence[SubscribedMember], Mapping[str, int]], Assignment]
 
 
 class Assignor(NamedTuple):
-    """One way to assign.  `is_cooperative`: members keep what does not move while they rejoin."""
+    """Assignor by name.  `is_cooperative`: members keep the partitions that do not move while they
+    rejoin."""
 
     name: str
     assign: AssignFunction
@@ -28,8 +33,10 @@ class Assignor(NamedTuple):
     user_data: Callable[[int], bytes | None]
 
 
-def assign_range(members: Sequence[GroupMember], partition_counts: Mapping[str, int]) -> Assignment:
-    """Each topic by itself in equal ranges; the first members take the surplus."""
+def assign_range(
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+) -> Assignment:
+    """Assign each topic by itself in equal ranges; the first members take the surplus."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = sorted(members, key=member_order)
     for topic in sorted(partition_counts):
@@ -46,9 +53,10 @@ def assign_range(members: Sequence[GroupMember], partition_counts: Mapping[str, 
 
 
 def assign_round_robin(
-    members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> Assignment:
-    """All partitions of all topics dealt out in turn; who did not subscribe is passed over."""
+    """Assign all partitions of all topics in turn; a member that did not subscribe to a topic is
+    passed over."""
     assignment: Assignment = {member.member_id: [] for member in members}
     ordered = sorted(members, key=member_order)
     turn = 0
@@ -63,8 +71,9 @@ def assign_round_robin(
     return assignment
 
 
-def member_order(member: GroupMember) -> tuple[bool, str]:
-    """Static members first, by their instance ids; the others by what the broker calls them."""
+def member_order(member: SubscribedMember) -> tuple[bool, str]:
+    """Sort static members first, by their instance ids; the others by the member ids that the
+    broker gave."""
     if member.instance_id is not None:
         return False, member.instance_id
     return True, member.member_id
@@ -94,12 +103,12 @@ CLASS_NAMES: Final = {
 def subscription_of(
     assignor: Assignor, topics: list[str], owned: list[Place], generation_id: int
 ) -> Subscription:
-    """What a member that would take this assignor joins with."""
+    """Return the subscription with which a member that uses this assignor joins."""
     return Subscription(topics, assignor.user_data(generation_id), owned, generation_id)
 
 
 def parse_assignors(text: str) -> list[Assignor]:
-    """`range,cooperative-sticky`, or Java's class names."""
+    """Parse `range,cooperative-sticky`, or Java's class names."""
     names = [CLASS_NAMES.get(part.strip(), part.strip()) for part in text.split(",")]
     for name in names:
         if name not in ASSIGNORS:

@@ -1,4 +1,4 @@
-"""What consumers say to each other through the broker, which does not read it.
+"""Consumer protocol: what consumers tell each other through the broker, which does not read it.
 
 A member joins with a `Subscription`, the leader answers with an assignment for each.  The bytes
 are Kafka's own consumer protocol: a version, then fields that later versions only append to, so
@@ -34,7 +34,8 @@ _PARTITION_BYTES: Final = 4
 
 
 class Subscription(NamedTuple):
-    """What a member wants and what it has: `owned` was given to it in `generation_id`."""
+    """Subscription of a member: the topics that it wants, and the partitions that it owns: `owned`
+    was assigned to it in `generation_id`."""
 
     topics: list[str]
     user_data: bytes | None = None
@@ -43,8 +44,8 @@ class Subscription(NamedTuple):
     rack_id: str | None = None
 
 
-class GroupMember(NamedTuple):
-    """A member as the leader hears of it."""
+class SubscribedMember(NamedTuple):
+    """Member of a group, in the form that the leader gets."""
 
     member_id: str
     instance_id: str | None
@@ -52,7 +53,8 @@ class GroupMember(NamedTuple):
 
 
 def encode_subscription(said: Subscription, version: int = SUBSCRIPTION_VERSION) -> bytes:
-    """Topics and owned partitions are sorted, as Kafka's clients send them."""
+    """Encode a subscription; topics and owned partitions are sorted, in the way of Kafka's
+    clients."""
     writer = Writer()
     writer.i16(version)
     writer.array_length(len(said.topics))
@@ -69,7 +71,7 @@ def encode_subscription(said: Subscription, version: int = SUBSCRIPTION_VERSION)
 
 
 def decode_subscription(data: bytes) -> Subscription:
-    """Raises MalformedData."""
+    """Decode a subscription.  Raises MalformedData."""
     reader = Reader(data)
     version = reader.i16()
     count = reader.array_length(_STRING_BYTES_MIN)
@@ -88,7 +90,8 @@ def decode_subscription(data: bytes) -> Subscription:
 
 
 def encode_assignment(places: Iterable[Place], version: int = ASSIGNMENT_VERSION) -> bytes:
-    """The partitions in the order given, those of a topic together where it comes first."""
+    """Encode partitions in the order given, those of a topic together where the topic comes
+    first."""
     writer = Writer()
     writer.i16(version)
     _write_places(writer, places)
@@ -97,8 +100,8 @@ def encode_assignment(places: Iterable[Place], version: int = ASSIGNMENT_VERSION
 
 
 def decode_assignment(data: bytes) -> list[Place]:
-    """Raises MalformedData.  No bytes at all are what a broker gives a member that the leader
-    forgot: nothing to read."""
+    """Decode an assignment.  Raises MalformedData.  A broker gives no bytes at all to a member that
+    the leader left out: such a member reads no partition."""
     if not data:
         return []
     reader = Reader(data)
@@ -107,7 +110,7 @@ def decode_assignment(data: bytes) -> list[Place]:
 
 
 def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
-    """The partitions of each topic, in the order given."""
+    """Sort partitions by topic, in the order given."""
     found: dict[str, list[int]] = {}
     for topic, partition in places:
         found.setdefault(topic, []).append(partition)

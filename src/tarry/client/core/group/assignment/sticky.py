@@ -13,8 +13,8 @@ from typing import Final
 
 from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
-    GroupMember,
     Place,
+    SubscribedMember,
 )
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
@@ -23,14 +23,14 @@ Owned = dict[str, list[Place]]
 
 
 def cooperative_user_data(generation_id: int) -> bytes:
-    """The generation, for clients that read no newer subscription than version 1."""
+    """Encode the generation, for clients that read no newer subscription than version 1."""
     writer = Writer()
     writer.i32(generation_id)
     return writer.joined()
 
 
-def claimed_generation(member: GroupMember) -> int:
-    """The generation in which a member was given what it says it owns."""
+def claimed_generation(member: SubscribedMember) -> int:
+    """Return the generation in which a member was assigned the partitions that it claims to own."""
     said = member.subscription
     if said.generation_id != GENERATION_UNKNOWN or said.user_data is None:
         return said.generation_id
@@ -41,9 +41,9 @@ def claimed_generation(member: GroupMember) -> int:
 
 
 def assign_cooperatively(
-    members: Sequence[GroupMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
-    """What each member may read as soon as it hears of it."""
+    """Assign to each member the partitions that it may read as soon as it gets the assignment."""
     claims = _Claims(members, partition_counts)
     wanted = [sorted(member.subscription.topics) for member in members]
     if all(topics == wanted[0] for topics in wanted):
@@ -57,9 +57,9 @@ def assign_cooperatively(
 
 
 class _Claims:
-    """What the members own, as far as it can be believed."""
+    """Claims of the members to own partitions, without those that cannot be true."""
 
-    def __init__(self, members: Sequence[GroupMember], counts: Mapping[str, int]) -> None:
+    def __init__(self, members: Sequence[SubscribedMember], counts: Mapping[str, int]) -> None:
         # In the order of the ids, so that every leader comes to the same.
         self.owned: Owned = {
             member.member_id: [] for member in sorted(members, key=lambda one: one.member_id)
@@ -77,7 +77,7 @@ class _Claims:
         for places in self.owned.values():
             places.sort(key=_by_partition)
 
-    def _hear(self, member: GroupMember) -> None:
+    def _hear(self, member: SubscribedMember) -> None:
         generation_id = claimed_generation(member)
         for place in member.subscription.owned:
             best = self._holders.get(place)
@@ -88,7 +88,7 @@ class _Claims:
                 self._disputed[place] = None
 
     def is_free_for(self, member_id: str, place: Place) -> bool:
-        """Nobody else may still be reading it."""
+        """Return true if no other member may still be reading the partition."""
         holder = self._holders.get(place)
         return holder is None or (holder[1] == member_id and place not in self._disputed)
 
@@ -102,7 +102,8 @@ def _all_places(counts: Mapping[str, int]) -> list[Place]:
 
 
 def _assign_alike(claims: _Claims, counts: Mapping[str, int]) -> dict[str, list[Place]]:
-    """All members want the same topics: each gets the smaller share, some one more."""
+    """Assign to members that all want the same topics: each gets the smaller share, some one
+    more."""
     places = _all_places(counts)
     share, larger_count = divmod(len(places), len(claims.owned))
     assignment: dict[str, list[Place]] = {}
@@ -130,7 +131,8 @@ def _deal(
     groups: tuple[list[str], list[str]],
     share: int,
 ) -> None:
-    """In turn to those below the share; when all have it, one more to each in order."""
+    """Deal partitions in turn to members below the share; when all have it, one more to each in
+    order."""
     below, at_share = groups
     turn = 0
     for place in free:
@@ -153,10 +155,11 @@ ROUNDS_MAX: Final = 1_000
 
 
 def _assign_mixed(
-    claims: _Claims, members: Sequence[GroupMember], counts: Mapping[str, int]
+    claims: _Claims, members: Sequence[SubscribedMember], counts: Mapping[str, int]
 ) -> dict[str, list[Place]]:
-    """Members want different topics: what is free goes to the least loaded of those who want it,
-    those partitions first that fewest want; then single partitions move while it helps."""
+    """Assign to members that want different topics: each free partition goes to the least loaded
+    member that wants it, partitions that fewest members want first; then single partitions move
+    while that improves the balance."""
     topics = {member.member_id: member.subscription.topics for member in members}
     assignment = {member_id: list(owned) for member_id, owned in claims.owned.items()}
     wanting = {

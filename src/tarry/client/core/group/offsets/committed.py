@@ -1,4 +1,4 @@
-"""CommittedOffsets: where the group stands, asked of its coordinator (OffsetFetch).
+"""CommittedOffsets: committed offsets of a group, asked of its coordinator (OffsetFetch).
 
 All questions that wait go out as one request.  A coordinator that is still loading is asked again:
 "not known yet" is never taken for "nothing committed".
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator
+from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.requests import (
     CommittedOffset,
@@ -35,7 +35,8 @@ When = Callable[[Place, CommittedAnswer, int], None]
 
 
 class OffsetQuestion:
-    """Where the group stands in one partition; an offset of -1 is the answer "nowhere"."""
+    """Question for the group's committed offset in one partition; -1 is the answer that there is
+    none."""
 
     def __init__(self, place: Place, answer: When) -> None:
         self.place = place
@@ -43,9 +44,11 @@ class OffsetQuestion:
 
 
 class CommittedOffsets:
-    """The questions of one consumer; `ask` and `work` in turns."""
+    """Questions of one consumer for committed offsets; `ask` and `work` in turns."""
 
-    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
+    def __init__(
+        self, coordinator: CoordinatorFinder, membership: Membership, timeout_ms: int
+    ) -> None:
         self.coordinator = coordinator
         self.membership = membership
         self._timeout_ms = timeout_ms
@@ -54,13 +57,15 @@ class CommittedOffsets:
         self._pauses = coordinator.connections.pauses()
 
     def ask(self, place: Place, answer: When) -> OffsetQuestion:
-        """`answer` is called once, unless the question is cancelled before."""
+        """Ask for the committed offset of one partition; `answer` is called once, unless the
+        question is cancelled before."""
         question = OffsetQuestion(place, answer)
         self._questions[question] = None
         return question
 
     def cancel(self, question: object) -> None:
-        """Nobody wants to know any more; quiet for what is no question of ours."""
+        """Cancel a question whose answer is not needed any more; quiet for an object that is no
+        question of this consumer."""
         if isinstance(question, OffsetQuestion):
             self._questions.pop(question, None)
 
@@ -161,7 +166,7 @@ class _OffsetFetch(Exchange[OffsetFetchResponse]):
 
 
 class CommittedQuery(Operation[dict[Place, int]]):
-    """Where a group stands in several partitions; -1 where it never committed."""
+    """Query of a group's committed offsets in several partitions; -1 where it never committed."""
 
     def __init__(
         self, operations: Operations, offsets: CommittedOffsets, places: Sequence[Place]

@@ -14,8 +14,8 @@ from tarry.base import errors
 from tarry.base.errors import NONE, error_name
 from tarry.client.core.group import reactions
 from tarry.client.core.group.assignment.consumer_protocol import Place
-from tarry.client.core.group.coordinator import Coordinator
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.coordinator import CoordinatorFinder
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
 from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
 from tarry.client.core.operation import Operation, Operations
@@ -34,7 +34,7 @@ log = logging.getLogger("tarry.client")
 
 
 class Commit:
-    """Offsets that somebody wants committed; `error` says why they are not."""
+    """Commit of offsets; `error` says why they are not committed."""
 
     def __init__(self, offsets: dict[Place, CommittedOffset]) -> None:
         self.offsets = offsets
@@ -50,7 +50,9 @@ class Commit:
 class Committer:
     """The commits of one consumer."""
 
-    def __init__(self, coordinator: Coordinator, membership: Membership, timeout_ms: int) -> None:
+    def __init__(
+        self, coordinator: CoordinatorFinder, membership: Membership, timeout_ms: int
+    ) -> None:
         self.coordinator = coordinator
         self.membership = membership
         self.tasks = coordinator.connections.tasks
@@ -144,7 +146,7 @@ class Committer:
     def on_answer(
         self,
         response: OffsetCommitResponse,
-        who: Identity,
+        who: GroupIdentity,
         offsets: dict[Place, CommittedOffset],
         now_ms: int,
     ) -> None:
@@ -164,7 +166,7 @@ class Committer:
         place, code = next(iter(refused.items()))
         self._on_refused(place, code, who, now_ms)
 
-    def _on_refused(self, place: Place, code: int, who: Identity, now_ms: int) -> None:
+    def _on_refused(self, place: Place, code: int, who: GroupIdentity, now_ms: int) -> None:
         reaction = reactions.reaction_to(code)
         if reaction == reactions.RETRY:
             self._pauses.begin(now_ms)
@@ -215,7 +217,7 @@ class Committer:
         self._end_under_way(error)
 
     def _give_up(self, now_ms: int) -> None:
-        """Those whose time is up fail; one that was sent may still be done by the broker."""
+        """Fail the commits whose time is up; the broker may still carry out one that was sent."""
         for commits in (self._under_way, self._waiting):
             late = [commit for commit, deadline_ms in commits.items() if deadline_ms <= now_ms]
             for commit in late:
@@ -227,12 +229,12 @@ class Committer:
 
 
 class _OffsetCommit(Exchange[OffsetCommitResponse]):
-    """One commit of `who`."""
+    """Exchange of one commit of `who`."""
 
     def __init__(
         self,
         committer: Committer,
-        who: Identity,
+        who: GroupIdentity,
         offsets: dict[Place, CommittedOffset],
         timeout_ms: int,
     ) -> None:
@@ -252,7 +254,7 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
 
 
 class PendingCommit(Operation[None]):
-    """The wait for one commit, which gives up by itself in time."""
+    """Operation that waits for one commit, which gives up by itself in time."""
 
     def __init__(self, operations: Operations, commit: Commit) -> None:
         super().__init__(operations)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
-from tarry.client.core.group.identity import Identity
+from tarry.client.core.group.identity import GroupIdentity
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,8 +33,8 @@ FETCH_VERSION_WITH_STABLE: Final = 7
 
 
 class CommittedOffset(NamedTuple):
-    """Where a group stands: the next offset to read, the epoch of what lies before it (-1: not
-    known)."""
+    """Committed offset of a group: the next offset to read, and the leader epoch of the record
+    before it (-1: not known)."""
 
     offset: int
     leader_epoch: int = -1
@@ -42,7 +42,7 @@ class CommittedOffset(NamedTuple):
 
 
 def commit_request(
-    who: Identity, offsets: Mapping[Place, CommittedOffset], version: int
+    who: GroupIdentity, offsets: Mapping[Place, CommittedOffset], version: int
 ) -> Message:
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), committed in offsets.items():

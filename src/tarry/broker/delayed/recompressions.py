@@ -29,7 +29,7 @@ from tarry.wire.reader import Window
 
 @mypyc_attr(allow_interpreted_subclasses=True)
 class RecompressedProduce:
-    """One request and those of its batches that their topics want made anew.
+    """Produce request with the batches that their topics want made anew.
 
     `made` holds them by their place: index of the topic and index in it.
     """
@@ -44,11 +44,11 @@ class RecompressedProduce:
         self._new_bytes: i64 = 0
 
     def append(self) -> Message | None:
-        """All batches are ready: append them; the answer, if there is one at once."""
+        """Append all batches, which are ready; return the answer, if there is one at once."""
         raise NotImplementedError
 
     def add(self, topic: int, index: int, partition: Partition, window: Window) -> None:
-        """This batch, which belongs to a topic with a codec of its own."""
+        """Add a batch, which belongs to a topic with a codec of its own."""
         self._places.append((topic, index))
         self._waiting.append((partition, window))
 
@@ -70,7 +70,7 @@ class RecompressedProduce:
         return True
 
     def is_within(self, units: i64) -> bool:
-        """Whether what is left surely costs no more than so much."""
+        """Return true if what is left surely costs no more than so much."""
         left = len(self._waiting) - self._next
         if left != 1:
             return left == 0
@@ -78,7 +78,9 @@ class RecompressedProduce:
         return 0 <= cost <= units
 
     def is_in_vain(self) -> bool:
-        """Whether nobody waits for it any more and its client will send it again."""
+        """Return true if no peer waits for the produce any more and its client will send it
+        again.
+        """
         return self.context.connection.is_closed and self.request.acks != 0
 
     def _current(self) -> Recompression:
@@ -96,7 +98,7 @@ class RecompressedProduce:
 
 
 class Recompressions(Part):
-    """Those that wait, in their order, and what this turn has left for them."""
+    """Recompressions that wait, in their order, and what this turn has left for them."""
 
     def __init__(self, turn: Turn, answers: Answers) -> None:
         self._turn = turn
@@ -105,7 +107,7 @@ class Recompressions(Part):
         self._waiting: list[RecompressedProduce] = []
 
     def is_spent(self) -> bool:
-        """Whether this turn has opened enough: what arrives now waits for the next."""
+        """Return true if this turn has opened enough: what arrives now waits for the next."""
         return self._turn.opened_batches >= OPENED_BATCHES_PER_TURN_MAX
 
     def has_work_left(self) -> bool:
