@@ -402,15 +402,19 @@ class Log:
         """Number of segments below the log start whose files are still there."""
         return len(self._segments.condemned)
 
-    def release_below(self, offset: i64, condemned: int) -> list[Segment]:
+    def release_below(self, offset: i64, named_from: int, condemned: int) -> list[Segment]:
         """Return the segments whose files may go: a recovery point has the log start `offset`.
 
         They are the first `condemned` ones, all that there were when the recovery point was taken,
-        and those that this advance condemns.
+        and those that end at or below `named_from`, where the first segment that it names begins.
+        A start expects every file that is named: a named segment waits for the next recovery
+        point, even if all of it lies below the log start.
         """
         before = self.condemned
+        self.advance_log_start_offset(named_from)
+        released = self._segments.release(condemned, before)
         self.advance_log_start_offset(offset)
-        return self._segments.release(condemned, before)
+        return released
 
     # --- Changes of the segments from elsewhere in this package.
 
