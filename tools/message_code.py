@@ -49,7 +49,7 @@ class Code:
 
 
 def read_name(item: Field, *, compact: bool) -> str:
-    """The reader's or writer's method for one value that is no struct."""
+    """Return the reader's or writer's method for one value that is no struct."""
     name = {"bool": "boolean", "bytes": "bytes_"}.get(item.type_name, item.type_name)
     if item.type_name not in ("string", "bytes", "records"):
         return name
@@ -269,7 +269,7 @@ def write_array(code: Code, api: Api, item: Field, versions: Versions, writer: s
 
 
 def add_refusals(code: Code, run: list[Field]) -> None:
-    """A value that this version cannot carry is a mistake, unless the field is ignorable."""
+    """Add the refusal of values that this version cannot carry, except of ignorable fields."""
     for item in run:
         if item.is_ignorable:
             continue

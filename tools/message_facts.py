@@ -1,4 +1,4 @@
-"""What the code of a message follows from: Python types, defaults, sizes and version conditions."""
+"""Facts from which the code of a message follows: types, defaults, sizes, version conditions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DECODER_NAMES: Final = ("count", "end", "flexible", "reader", "tag", "version")
 
 
 def local_name(item: Field) -> str:
-    """A field's local variable in its decoder."""
+    """Return the name of a field's local variable in its decoder."""
     return f"{item.name}_" if item.name in DECODER_NAMES else item.name
 
 
@@ -51,12 +51,12 @@ def attribute_type(item: Field) -> str:
 
 
 def is_absent_when_none(item: Field) -> bool:
-    """A tagged struct is None when it is not sent: cheaper than one with its defaults."""
+    """Return true for a tagged struct, None when it is not sent: cheaper than one with defaults."""
     return item.tag is not None and item.is_struct and not item.is_array
 
 
 def default_value(item: Field) -> str:
-    """What the attribute holds when nothing is given, as an expression."""
+    """Return the default of the attribute, as an expression."""
     if item.default == "null" or is_absent_when_none(item):
         return "None"
     if item.is_array:
@@ -77,7 +77,7 @@ def default_value(item: Field) -> str:
 
 
 def differs_from_default(item: Field) -> str:
-    """An expression that is true if the attribute does not hold its default."""
+    """Return an expression that is true if the attribute does not hold its default."""
     value, default = f"self.{item.name}", default_value(item)
     if default == "None":
         return f"{value} is not None"
@@ -125,7 +125,7 @@ def is_flexible(api: Api, version: int) -> bool:
 
 
 def condition(versions: Versions, around: Versions) -> str:
-    """When a version of `around` is in `versions`; empty if always."""
+    """Return a condition for a version of `around` to be in `versions`; empty if it always is."""
     if versions.first <= around.first and versions.last >= around.last:
         return ""
     if versions.last >= around.last:
