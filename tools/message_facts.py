@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.protocol.schema.notation import Api, Field, Struct, Versions
+from tarry.protocol.schema.notation import ApiSchema, Field, Struct, Versions
 
 FIXED_SIZES: Final = {
     "bool": 1,
@@ -88,7 +88,9 @@ def differs_from_default(item: Field) -> str:
     return f"{value} != {default}"
 
 
-def element_size_min(api: Api, item: Field, *, flexible: bool, seen: tuple[str, ...] = ()) -> int:
+def element_size_min(
+    api: ApiSchema, item: Field, *, flexible: bool, seen: tuple[str, ...] = ()
+) -> int:
     """The fewest bytes that one element of an array, or one value, takes in any version."""
     if item.is_struct:
         struct = api.structs[item.type_name]
@@ -105,7 +107,7 @@ def element_size_min(api: Api, item: Field, *, flexible: bool, seen: tuple[str, 
     return 2 if item.type_name == "string" else 4
 
 
-def struct_size(api: Api, struct: Struct, version: int, seen: tuple[str, ...]) -> int:
+def struct_size(api: ApiSchema, struct: Struct, version: int, seen: tuple[str, ...]) -> int:
     flexible = is_flexible(api, version)
     size = 1 if flexible else 0
     for item in struct.fields:
@@ -120,7 +122,7 @@ def struct_size(api: Api, struct: Struct, version: int, seen: tuple[str, ...]) -
     return size
 
 
-def is_flexible(api: Api, version: int) -> bool:
+def is_flexible(api: ApiSchema, version: int) -> bool:
     return api.flexible is not None and version in api.flexible
 
 
@@ -137,14 +139,14 @@ def condition(versions: Versions, around: Versions) -> str:
     return f"{versions.first} <= version <= {versions.last}"
 
 
-def within_flexible(api: Api, versions: Versions) -> str:
+def within_flexible(api: ApiSchema, versions: Versions) -> str:
     """Whether these versions are flexible: "always", "never" or "mixed"."""
     if api.flexible is None or versions.last < api.flexible.first:
         return "never"
     return "always" if versions.first >= api.flexible.first else "mixed"
 
 
-def by_flexible(api: Api, versions: Versions, compact: str, plain: str) -> str:
+def by_flexible(api: ApiSchema, versions: Versions, compact: str, plain: str) -> str:
     """An expression for a field that these versions have."""
     if compact == plain:
         return compact
@@ -165,7 +167,7 @@ def runs(fields: list[Field]) -> list[list[Field]]:
     return grouped
 
 
-def struct_versions(api: Api, struct: Struct) -> Versions:
+def struct_versions(api: ApiSchema, struct: Struct) -> Versions:
     """The versions in which a struct can be on the wire."""
     found = [
         item.versions
