@@ -54,7 +54,7 @@ class NodeObserver:
 
 
 class BrokerNode:
-    """One broker of a world.  `violations` are the sentences about what is wrong with it."""
+    """Broker process of a world.  `violations` holds a sentence for each rule that it broke."""
 
     def __init__(
         self,
@@ -108,13 +108,13 @@ class BrokerNode:
 
     @property
     def is_serving(self) -> bool:
-        """True while a life is under way and nobody has asked for its end."""
+        """True while a life is under way and its end was not asked for."""
         return self.broker is not None and self._end_after_stop == ""
 
     # --- Turns.
 
     def due_ms(self) -> int:
-        """When the next turn is due, events or not."""
+        """Return when the next turn is due, in ms, with events or without."""
         if self.broker is None:
             return NEVER_MS
         due_ms = self.clock.now_ms if self.network.has_events() else self._turn_due_ms

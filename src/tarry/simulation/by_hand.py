@@ -1,4 +1,4 @@
-"""A broker driven by hand: one turn at a time, frames in, answers out, no network, no chance.
+"""Broker driven by a test: one turn at a time, frames in, answers out, no network, no chance.
 
 For tests that ask one query of the broker.  The disk is the simulated one, so flushes end when
 the test says so and a crash loses what was not flushed.
@@ -26,7 +26,7 @@ START_WALL_MS: Final = 1_800_000_000_000
 
 
 class RecordingTransport:
-    """Takes every chunk at once, unless `is_stuck`; keeps what each connection was sent."""
+    """Transport that takes each chunk at once, unless `is_stuck`, and keeps it by connection."""
 
     def __init__(self) -> None:
         self.sent: dict[int, bytes] = {}
@@ -65,7 +65,7 @@ class RecordingTransport:
 
 
 class BrokerByHand:
-    """The broker, its disk and its clock.  `turn` runs one turn, `settle` until all is quiet."""
+    """Broker with its disk and clock.  `turn` runs one turn, `settle` all that are due now."""
 
     def __init__(self, settings: dict[str, str] | None = None, seed: int = 1) -> None:
         self.settings = Settings(settings or {})
@@ -85,7 +85,7 @@ class BrokerByHand:
         self.broker.endpoints["PLAINTEXT"] = ("localhost", 9092)
 
     def turn(self, *events: doors.Event, after_ms: int = 0) -> None:
-        """One turn, `after_ms` later than the last."""
+        """Run a turn of the broker, `after_ms` later than the last."""
         self.now_ms += after_ms
         self.now_wall_ms += after_ms
         self.broker.turn(list(events), self.now_ms, self.now_wall_ms)
@@ -113,14 +113,14 @@ class BrokerByHand:
         assert self.broker.is_stopped
 
     def connect(self) -> ClientByHand:
-        """A new connection."""
+        """Open a new connection."""
         self._connection_ids += 1
         self.turn(doors.connected(self._connection_ids, "PLAINTEXT", "10.0.0.1:1"))
         return ClientByHand(self, self._connection_ids)
 
 
 class ClientByHand:
-    """One connection to a broker by hand."""
+    """Connection to a broker that a test drives by hand."""
 
     def __init__(self, hand: BrokerByHand, connection_id: int) -> None:
         self.hand = hand
@@ -139,7 +139,7 @@ class ClientByHand:
         self.hand.turn(doors.received(self.connection_id, data))
 
     def encode(self, api_key: int, version: int, request: Message) -> bytes:
-        """A frame with the next correlation id."""
+        """Encode a frame with the next correlation id."""
         self._correlation_id += 1
         self._asked[self._correlation_id] = (api_key, version)
         return encode_request(api_key, version, self._correlation_id, "by-hand", request)
@@ -149,7 +149,7 @@ class ClientByHand:
         self.send_bytes(self.encode(api_key, version, request))
 
     def answers(self) -> list[Message]:
-        """The answers that came since the last call, in their order."""
+        """Return the answers that came since the last call, in their order."""
         data = self.hand.transport.sent.get(self.connection_id, b"")
         found: list[Message] = []
         while self._read + 4 <= len(data):

@@ -1,4 +1,4 @@
-"""One simulated connection: two streams of bytes between a client and the broker.
+"""Simulated connection: two streams of bytes between a client and the broker.
 
 Inside one direction bytes never change their order.  What the broker has answered and not sent yet
 is taken from its chunks only when the peer has room, so a `FileRegion` is read late, as by
@@ -41,7 +41,7 @@ class SocketOwner(Protocol):
 
 
 class ClientSocket:
-    """One connection, with both its directions."""
+    """Client's end of a connection, with the bytes in flight in both directions."""
 
     def __init__(self, network: SimulatedNetwork, peer: SocketOwner, listener: str) -> None:
         self.listener = listener
@@ -120,7 +120,7 @@ class ClientSocket:
     # --- The wire.
 
     def cut(self, random: Random) -> None:
-        """The connection ends: a prefix of what is under way arrives, each side learns it later.
+        """Cut the connection: a prefix of the bytes in flight arrives, each side learns it later.
 
         What a side sends until then is lost.
         """
@@ -135,11 +135,11 @@ class ClientSocket:
         return self.is_connected and not self.is_gone_for_broker and not self.is_gone_for_client
 
     def head(self) -> ObservedExchange | None:
-        """The oldest request that is to be answered and is not."""
+        """Return the oldest request that is to be answered and is not yet."""
         return self._unanswered[0] if self._unanswered else None
 
     def has_unanswered_produce(self) -> bool:
-        """Whether the broker has a produce of this connection that it has not answered."""
+        """Return true if the broker has an unanswered produce request of this connection."""
         return any(
             exchange.api_key == PRODUCE and exchange.delivered_ms >= 0
             for exchange in self._unanswered
@@ -194,7 +194,7 @@ class ClientSocket:
     # --- The broker's side, called by `SimulatedTransport`.
 
     def arrive(self) -> None:
-        """The connection is there, on both sides."""
+        """Open the connection on both sides."""
         if self.is_gone_for_client:
             return
         connection_id = self._network.accept(self)
@@ -243,7 +243,7 @@ class ClientSocket:
         self._maybe_close()
 
     def broker_dies(self, random: Random) -> None:
-        """The broker's process is gone; the client learns it some time later."""
+        """Lose the broker's process; the client learns it some time later."""
         self.is_gone_for_broker = True
         self._in_transit = _keep_prefix(self._to_client, random)
         self._outgoing.clear()
@@ -274,7 +274,7 @@ class ClientSocket:
         self._maybe_close()
 
     def _take(self, size_max: int) -> bytes | None:
-        """Bytes of the first chunk; None when its file cannot give them."""
+        """Return the bytes of the first chunk; None when its file cannot give them."""
         chunk = self._outgoing[0]
         start = self._outgoing_position
         size = min(size_max, len(chunk) - start)
@@ -297,7 +297,7 @@ class ClientSocket:
         return data
 
     def _break(self) -> None:
-        """An answer cannot be sent whole: both sides lose the connection."""
+        """Lose the connection on both sides: an answer cannot be sent whole."""
         self._outgoing.clear()
         self._network.plan(self._to_client_due_ms, self._lose_client_side)
         self._lose_broker_side()

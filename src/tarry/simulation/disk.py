@@ -1,4 +1,4 @@
-"""A disk from a seed: the door `Disk`, with every fault that a real one has.
+"""Simulated disk: the door `Disk`, with each fault of a real one, drawn from the seed.
 
 Plain use needs nothing: `SimulatedDisk()` behaves like a directory, and `complete_flushes()` gives
 the `Flushed` events.  `crash()` is a loss of power: what was not flushed, bytes and names, is kept,
@@ -22,14 +22,14 @@ _FREE_BYTES: Final = 1 << 40
 
 
 class PowerLoss(BaseException):
-    """The machine loses power in the middle of what the broker does.
+    """Loss of power in the middle of a turn of the broker.
 
     No `Exception`: nobody may catch it on the way to the world, which then calls `crash`.
     """
 
 
 class SimulatedFile:
-    """A handle, the door `LogFile`.  It holds its file, so a removed file is read to its end."""
+    """Handle, the door `LogFile`: it holds its file, so a removed file is read to its end."""
 
     def __init__(self, disk: SimulatedDisk, path: str, node: FileNode) -> None:
         self.path = path
@@ -79,7 +79,7 @@ class SimulatedFile:
 
 
 class _Fault:
-    """The next `count` operations on paths that contain `path_part` fail."""
+    """Fault of the next `count` operations on paths that contain `path_part`."""
 
     __slots__ = ("count", "path_part")
 
@@ -95,7 +95,7 @@ class _Fault:
 
 
 class _FlushUnderWay:
-    """A flush under way: what it covers, as it was when it began."""
+    """Flush under way: what it covers, as it was when it began."""
 
     __slots__ = ("directories", "files", "paths")
 
@@ -106,7 +106,7 @@ class _FlushUnderWay:
 
 
 class SimulatedDisk:
-    """The broker's log directory in memory."""
+    """Disk with the broker's log directory in memory."""
 
     def __init__(self, random: Random | None = None, capacity_bytes: int | None = None) -> None:
         self.life = 1
@@ -225,7 +225,7 @@ class SimulatedDisk:
     # --- The world's side: what happens later, and what goes wrong.
 
     def pending_flushes(self) -> list[int]:
-        """Ids of the flushes under way, oldest first."""
+        """Return the ids of the flushes under way, oldest first."""
         return list(self._flushes)
 
     def complete_flush(self, flush_id: int) -> Event:
@@ -247,7 +247,7 @@ class SimulatedDisk:
         return [self.complete_flush(flush_id) for flush_id in self.pending_flushes()]
 
     def complete_removals(self) -> int:
-        """Do the removals that were begun; only a world that set `defers_removals` needs it."""
+        """Complete the removals that were begun, for a world that set `defers_removals`."""
         removals = self._removals
         self._removals = []
         for directory, name in removals:
@@ -261,23 +261,23 @@ class SimulatedDisk:
         return bytes(node.content) if isinstance(node, FileNode) else b""
 
     def used_bytes(self) -> int:
-        """Bytes of all files that have a name."""
+        """Count the bytes of all files that have a name."""
         return _size_of(self._root)
 
     def fail_writes(self, count: int = 1, path_part: str = "") -> None:
-        """The next `count` writes to paths that contain `path_part` fail with EIO."""
+        """Let the next `count` writes to paths that contain `path_part` fail with EIO."""
         self._write_faults.append(_Fault(count, path_part))
 
     def fail_flushes(self, count: int = 1, path_part: str = "") -> None:
-        """The next `count` flushes that cover such a path fail when they end."""
+        """Let the next `count` flushes of paths that contain `path_part` fail when they end."""
         self._flush_faults.append(_Fault(count, path_part))
 
     def fail_reads(self, count: int = 1, path_part: str = "") -> None:
-        """The next `count` reads of such a path fail with EIO."""
+        """Let the next `count` reads of paths that contain `path_part` fail with EIO."""
         self._read_faults.append(_Fault(count, path_part))
 
     def crash_after(self, operations: int, path_part: str = "") -> None:
-        """The power fails at the end of so many operations that change something.
+        """Let the power fail at the end of so many operations that change something.
 
         With a part of a path they are counted from the first one on such a path.
         """
@@ -293,7 +293,7 @@ class SimulatedDisk:
         self.capacity_bytes = None
 
     def flip_bit(self, path: str, position: int, bit: int = 0) -> None:
-        """Turn one bit of a file over, durably."""
+        """Flip one bit of a file, durably."""
         node = self._find(path)
         assert isinstance(node, FileNode)
         node.flip_bit(position, bit)
@@ -304,19 +304,19 @@ class SimulatedDisk:
         directory.lose(name)
 
     def crash(self) -> None:
-        """The machine loses power."""
+        """Crash the machine: power is lost."""
         self._lose_handles()
         self._root.lose_power(self._random)
 
     def kill(self) -> None:
-        """The process is killed: written bytes and names stay, durable or not."""
+        """Kill the process: written bytes and names stay, durable or not."""
         self._lose_handles()
         self._root.lose_process()
 
     # --- For `SimulatedFile`.
 
     def step(self, path: str) -> None:
-        """One operation is about to change something; "": it has no path of its own."""
+        """Count an operation that is about to change something; "": it has no path of its own."""
         if self._operations_left < 0 or self._crash_path_part not in path:
             return
         self._crash_path_part = ""

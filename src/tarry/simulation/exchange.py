@@ -1,4 +1,4 @@
-"""One request and its answer as the wire sees them: when it was delivered, when answered.
+"""Request and answer as the wire sees them: when delivered, when answered.
 
 Answers of a connection come in the order of its requests, so counting whole answers in the
 broker's output tells which requests are answered, before any client has read a byte.
@@ -17,7 +17,7 @@ SLACK_MS: Final = 1_500
 
 
 class ObservedExchange:
-    """A request under way.  -1: not yet."""
+    """Request under way.  -1: not yet."""
 
     def __init__(self, api_key: int, api_version: int, correlation_id: int) -> None:
         self.api_key = api_key
@@ -41,7 +41,7 @@ class ObservedExchange:
 
 
 class AnswerCounter:
-    """Counts whole answers in a stream of chunks, without reading file regions."""
+    """Counter of whole answers in a stream of chunks; file regions are not read."""
 
     def __init__(self) -> None:
         self._length = b""

@@ -77,7 +77,7 @@ _JUMPS_MS: Final = (-24 * _HOUR_MS, -2 * _HOUR_MS, -5_000, 5_000, 2 * _HOUR_MS, 
 
 
 class Fault:
-    """One thing that goes wrong.  `number` is a duration, a distance or a count."""
+    """Fault to inject.  `number` is a duration in ms, a distance or a count."""
 
     def __init__(self, at_ms: int, kind: str) -> None:
         self.at_ms = at_ms
@@ -92,7 +92,7 @@ class Fault:
 
 
 class FaultPlan:
-    """All that goes wrong in one run."""
+    """Faults of one run."""
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -107,16 +107,16 @@ class FaultPlan:
         self.may_lose_power = True
 
     def has(self, *kinds: str) -> bool:
-        """Whether a fault of one of these kinds is planned."""
+        """Return true if a fault of one of these kinds is planned."""
         return any(fault.kind in kinds for fault in self.faults)
 
     def may_disk_fail(self) -> bool:
-        """Whether a fault of the disk is planned, after which a broker may stop by itself."""
+        """Return true if a fault of the disk, which may end a broker, is planned."""
         return self.has(*OF_THE_DISK)
 
 
 def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLACES) -> FaultPlan:
-    """The faults of one run.  `places`: near which files a life ends in the middle of a turn."""
+    """Draw the faults of one run.  `places`: files near which a life ends within a turn."""
     plan = FaultPlan()
     if random.randrange(10) == 0:
         return plan
@@ -145,7 +145,7 @@ def draw_faults(random: Random, duration_ms: int, places: tuple[str, ...] = _PLA
 
 
 def without_loss_of_power(plan: FaultPlan) -> None:
-    """Under flush.policy=os only the process may die: a kill -9 loses nothing, lost power may."""
+    """Turn losses of power into kills: under flush.policy=os a loss of power may lose records."""
     for fault in plan.faults:
         if fault.kind in (POWER, POWER_AFTER_CLEAN):
             fault.kind = KILL
@@ -161,7 +161,7 @@ def without_loss_of_power(plan: FaultPlan) -> None:
 
 
 def add_damages(plan: FaultPlan, duration_ms: int) -> None:
-    """In some runs answers to fetches are damaged, in some index files.
+    """Add damages to answers of fetches in some runs, to index files in others.
 
     Which ones is not drawn, so that nothing else of a run depends on it.
     """
@@ -176,7 +176,7 @@ def add_damages(plan: FaultPlan, duration_ms: int) -> None:
 
 
 def spoil_an_index(disk: SimulatedDisk, random: Random) -> str:
-    """Turn over a bit of some index file, or remove it; the words for the trace."""
+    """Flip a bit of some index file, or remove the file; return the words for the trace."""
     paths = [
         path
         for directory in disk.paths()
@@ -203,7 +203,7 @@ def _add(
     count_max: int,
     kinds: tuple[str, ...],
 ) -> None:
-    """Some faults of these kinds, at any times, in so many of 1,000 seeds."""
+    """Add faults of these kinds, at random times, in so many of 1,000 seeds."""
     if random.randrange(1000) >= per_mille:
         return
     for _ in range(1 + random.randrange(count_max)):

@@ -32,7 +32,7 @@ class WriteOperation:
 
 
 class FileNode:
-    """One file: its bytes as a process sees them and what of them is sure to survive."""
+    """File: its bytes as a process sees them, and those that are sure to survive."""
 
     def __init__(self) -> None:
         self.content = bytearray()
@@ -55,18 +55,18 @@ class FileNode:
         del self.content[size:]
 
     def mark(self) -> int:
-        """Mark up to where a flush that begins now covers."""
+        """Return the mark up to which a flush that begins now covers."""
         return self._settled + len(self._pending)
 
     def settle(self, mark: int) -> None:
-        """A flush that began at `mark` succeeded."""
+        """Make durable the operations up to `mark`: the flush that began there succeeded."""
         count = max(0, mark - self._settled)
         for operation in self._pending[:count]:
             _apply(self._durable, operation)
         self._drop(count)
 
     def poison(self, mark: int, random: Random) -> None:
-        """A flush that began at `mark` failed.
+        """Let part of the operations up to `mark` survive: the flush that began there failed.
 
         As on Linux, its pages count as clean from now on: what was lost stays readable from the
         cache, and no later flush writes it.
@@ -78,7 +78,7 @@ class FileNode:
         self._is_poisoned = True
 
     def lose_process(self) -> None:
-        """The process was killed: the cache stays, except what a failed flush left in it."""
+        """Keep the cache after a kill of the process, except what a failed flush left in it."""
         if not self._is_poisoned:
             return
         self.content = bytearray(self._durable)
@@ -87,7 +87,7 @@ class FileNode:
         self._is_poisoned = False
 
     def lose_power(self, random: Random) -> None:
-        """The machine crashed: the durable side and any part of the rest survive."""
+        """Keep the durable bytes and any part of the pending ones after a loss of power."""
         for operation in self._pending:
             _survive(self._durable, operation, random)
         self._drop(len(self._pending))
@@ -95,7 +95,7 @@ class FileNode:
         self._is_poisoned = False
 
     def flip_bit(self, position: int, bit: int) -> None:
-        """The medium rots: no flush and no crash brings the bit back."""
+        """Flip a bit on the medium: no flush and no crash brings it back."""
         self.content[position] ^= 1 << bit
         if position < len(self._durable):
             self._durable[position] ^= 1 << bit
@@ -106,7 +106,7 @@ class FileNode:
 
 
 class NameOperation:
-    """A name given to a node (perhaps taken from its `old` name), or with `new` "" taken away."""
+    """Name given to a node (perhaps taken from its `old` name), or with `new` "" taken away."""
 
     __slots__ = ("new", "node", "old")
 
@@ -117,7 +117,7 @@ class NameOperation:
 
 
 class DirectoryNode:
-    """One directory: its names as a process sees them and which of them are sure to survive."""
+    """Directory: its names as a process sees them, and those that are sure to survive."""
 
     def __init__(self) -> None:
         self.entries: dict[str, FileNode | DirectoryNode] = {}
@@ -139,7 +139,7 @@ class DirectoryNode:
         self._change(NameOperation(name, "", self.entries[name]))
 
     def lose(self, name: str) -> None:
-        """The name is gone, durably, and nothing that is pending brings it back."""
+        """Lose the name durably: no pending operation brings it back."""
         node = self.entries.pop(name)
         for known in [known for known, other in self._durable.items() if other is node]:
             del self._durable[known]
@@ -161,7 +161,7 @@ class DirectoryNode:
             node.lose_process()
 
     def lose_power(self, random: Random) -> None:
-        """Name changes survive all, none, up to some moment (a journal), or each for itself."""
+        """Keep all name changes, none, those up to some moment (a journal), or each by chance."""
         count = len(self._pending)
         fate = random.randrange(4)
         prefix = random.randrange(count + 1)
@@ -212,7 +212,7 @@ def _survive(image: bytearray, operation: WriteOperation, random: Random) -> Non
 
 
 def _scatter(image: bytearray, operation: WriteOperation, random: Random) -> None:
-    """Each sector of the write is kept or lost; a lost one before a kept one reads as zeros."""
+    """Keep or lose each sector of the write; a lost one before a kept one reads as zeros."""
     data = operation.data
     assert data is not None
     start = operation.position

@@ -1,4 +1,4 @@
-"""A network from a seed: the door `Transport` on one side, client sockets on the other.
+"""Simulated network: the door `Transport` on one side, client sockets on the other.
 
 Any delay, any cut of a stream into pieces, connections that overtake each other, a connection that
 ends at any byte, a peer that reads slowly or not at all, a bit of a record batch turned over.
@@ -17,7 +17,7 @@ from tarry.simulation.exchange import ObservedExchange
 
 
 class Conditions:
-    """How bad the network is.  A world draws them from its seed and may change them at any time."""
+    """Conditions of the network: drawn from the world's seed, and variable at any time."""
 
     def __init__(self) -> None:
         self.delay_ms_max = 2
@@ -28,14 +28,14 @@ class Conditions:
 
 
 class SimulatedTransport:
-    """The door of one life of the broker."""
+    """Door of one life of the broker."""
 
     def __init__(self, network: SimulatedNetwork) -> None:
         self._network = network
         self.sockets: dict[int, ClientSocket] = {}
 
     def connect(self, host: str, port: int) -> int:
-        """Nobody listens out there yet."""
+        """Refuse the connection: no address outside listens yet."""
         connection_id = self._network.next_connection_id()
         self._network.tell_broker(disconnected(connection_id, f"{host}:{port} refused"))
         return connection_id
@@ -64,7 +64,7 @@ class SimulatedTransport:
 
 
 class SimulatedNetwork:
-    """All connections between the clients and the broker's lives."""
+    """Connections between the clients and the lives of the broker."""
 
     def __init__(self, clock: SimulatedClock, random: Random) -> None:
         self.clock = clock
@@ -94,13 +94,13 @@ class SimulatedNetwork:
     # --- The world.
 
     def new_transport(self) -> SimulatedTransport:
-        """The door for a broker that starts."""
+        """Return the door for a broker that starts."""
         assert self._transport is None
         self._transport = SimulatedTransport(self)
         return self._transport
 
     def take_events(self) -> list[Event]:
-        """What the next turn is told; it begins now."""
+        """Begin the next turn of the broker and return its events."""
         self.turn += 1
         self.turn_times_ms.append(self.clock.alive_ms)
         events = self._inbox
@@ -108,7 +108,7 @@ class SimulatedNetwork:
         return events
 
     def waited_ms(self, exchange: ObservedExchange) -> int:
-        """How long the running broker took from seeing a request to answering it."""
+        """Return the running broker's time from reading a request to answering it, in ms."""
         times = self.turn_times_ms
         return times[exchange.answered_turn] - times[exchange.delivered_turn]
 
@@ -116,11 +116,11 @@ class SimulatedNetwork:
         return bool(self._inbox)
 
     def sockets(self) -> list[ClientSocket]:
-        """The connections that the broker has, oldest first."""
+        """Return the connections that the broker has, oldest first."""
         return [] if self._transport is None else list(self._transport.sockets.values())
 
     def lose_broker(self) -> None:
-        """The broker's process ended."""
+        """Lose the broker's process with all its connections."""
         self.is_accepting = False
         self.is_stopping = False
         self._inbox.clear()
@@ -139,7 +139,7 @@ class SimulatedNetwork:
         return self._connection_id
 
     def accept(self, socket: ClientSocket) -> int:
-        """The id of the new connection, or 0 if nobody listens."""
+        """Accept a connection and return its id, or 0 if no broker listens."""
         if self._transport is None or not self.is_accepting:
             return 0
         connection_id = self.next_connection_id()
@@ -152,7 +152,7 @@ class SimulatedNetwork:
             self._transport.sockets.pop(socket.connection_id, None)
 
     def maybe_damage(self, data: bytes) -> bytes:
-        """Turn over a bit of the record batch that begins `data`, where its CRC covers it."""
+        """Return `data`, with a bit flipped under the CRC of its first batch if damage is due."""
         if self.damages_due == 0 or len(data) <= HEADER_SIZE:
             return data
         self.damages_due -= 1

@@ -35,7 +35,7 @@ class SeedOutcome:
 
 
 class _TraceHandler(logging.Handler):
-    """The broker's log lines become lines of the trace."""
+    """Handler that writes the broker's log lines to the trace."""
 
     def __init__(self, world: World) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""The trace of a run: one line per thing that happened, and a digest over all of them.
+"""Trace of a run: one line per thing that happened, and a digest over all of them.
 
 Two runs of a seed are the same exactly when their digests are.  The lines are kept only for a
 replay; the digest always.
@@ -10,7 +10,7 @@ import hashlib
 
 
 class Trace:
-    """A running digest, and the lines if asked for."""
+    """Running digest, and the lines if asked for."""
 
     def __init__(self, *, keeps_lines: bool = False) -> None:
         self.lines: list[str] = []
@@ -24,11 +24,11 @@ class Trace:
             self.lines.append(line)
 
     def add_bytes(self, data: bytes) -> None:
-        """Bytes that matter to the digest and would only be noise in the lines."""
+        """Add bytes to the digest that would only be noise in the lines."""
         self._digest.update(data)
 
     def remark(self, now_ms: int, text: str) -> None:
-        """A line for the reader of a replay that is no part of the digest."""
+        """Write a line for the reader of a replay; it is no part of the digest."""
         if self._keeps_lines:
             self.lines.append(f"{now_ms} {text}\n")
 

@@ -18,7 +18,7 @@ from tarry.simulation.faults import FaultPlan
 
 
 class Workload:
-    """Base of all workloads: drawn from the seed before anything happens."""
+    """Base of all workloads: drawn from the seed before the run begins."""
 
     def __init__(self) -> None:
         self.duration_ms = 0
@@ -46,7 +46,7 @@ class Workload:
         return [client.socket for client in self.clients() if client.socket is not None]
 
     def is_done(self, broker: Broker) -> bool:
-        """True once everybody has brought to an end what was under way when all healed."""
+        """Return true once each client has finished what was under way when the faults ended."""
         raise NotImplementedError
 
     def unfinished_sentences(self) -> list[str]:
@@ -58,32 +58,32 @@ class Workload:
         raise NotImplementedError
 
     def check(self) -> list[str]:
-        """Everything that is wrong with the run, a sentence each."""
+        """Return a sentence for each violation of the run."""
         raise NotImplementedError
 
     # --- What the world tells.
 
     def on_start(self) -> None:
-        """A broker is about to be started."""
+        """Hear that a broker is about to start."""
 
     def on_life_begins(self, broker: Broker) -> None:
-        """A broker has started and has had no turn yet."""
+        """Hear that a broker has started and has had no turn yet."""
 
     def settings_of(self, life: int) -> dict[str, str]:
-        """With which settings this life of the broker starts."""
+        """Return the settings with which this life of the broker starts."""
         return self.settings
 
     def on_stall(self, turn: int) -> None:
-        """The broker's process was stopped, and goes on with this turn."""
+        """Hear that the broker's process was stopped, and goes on with this turn."""
 
     def after_turn(self, broker: Broker) -> None:
-        """The broker has had a turn and still runs."""
+        """Hear that the broker has had a turn and still runs."""
 
     def on_life_ends(self) -> None:
-        """The broker that ran is no more."""
+        """Hear that the broker's process has ended."""
 
     def on_collected(self, broker: Broker) -> None:
-        """A collector has done its work."""
+        """Hear that a collector has done its work."""
 
 
 MakeWorkload = Callable[[Random], Workload]

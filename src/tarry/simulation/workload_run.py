@@ -26,7 +26,7 @@ _LAST_CLOSES_MS: Final = 200
 
 
 class WorkloadRun(NodeObserver):
-    """One run.  `run` returns what is wrong, a sentence each."""
+    """Run of one workload.  `run` returns a sentence for each violation."""
 
     def __init__(self, seed: int, make_workload: MakeWorkload, trace: Trace | None = None) -> None:
         self.world = World(seed, trace)

@@ -23,19 +23,19 @@ NEVER_MS: Final = 1 << 62
 
 
 class Node(Protocol):
-    """One process of the world."""
+    """Process of the world."""
 
     clock: SimulatedClock
 
     def due_ms(self) -> int:
-        """When the next turn is due; `NEVER_MS` if the process does not run."""
+        """Return when the next turn is due, in ms; `NEVER_MS` if the process does not run."""
 
     def turn(self) -> None:
         """Take the turn that is due."""
 
 
 class World:
-    """Nodes that share time and chance, and else nothing."""
+    """Nodes that share time and chance, and nothing else."""
 
     def __init__(self, seed: int, trace: Trace | None = None) -> None:
         self.seed = seed

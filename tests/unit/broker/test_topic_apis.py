@@ -387,3 +387,20 @@ def test_more_replicas_than_brokers_are_refused_with_what_to_ask_for():
     (topic,) = answer.topics
     assert topic.error_code == errors.INVALID_REPLICATION_FACTOR
     assert "ask for 1, or for -1" in (topic.error_message or "")
+
+
+def test_a_refused_deletion_does_not_wait_for_the_data_of_another(broker: BrokerByHand) -> None:
+    client, other = broker.connect(), broker.connect()
+    topic_id = create(client, creation(wanted("orders")))[0].topic_id
+    request = DeleteTopicsRequest([DeleteTopicState(name="orders")], timeout_ms=5_000)
+    client.send(api_keys.DELETE_TOPICS, 6, request)
+    broker.turn(*broker.disk.complete_flushes())
+    assert broker.broker.cluster.deleted_topics
+    request = DeleteTopicsRequest([DeleteTopicState(topic_id=topic_id)], timeout_ms=5_000)
+    other.send(api_keys.DELETE_TOPICS, 6, request)
+    (answer,) = other.answers()
+    assert isinstance(answer, DeleteTopicsResponse)
+    assert answer.responses[0].error_code == errors.UNKNOWN_TOPIC_ID
+    assert not client.answers()
+    broker.settle()
+    assert len(client.answers()) == 1

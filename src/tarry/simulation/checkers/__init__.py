@@ -1,4 +1,4 @@
-"""Checkers: what a correct broker never lets its clients see, told in sentences.
+"""Checkers of what a correct broker never lets its clients see; each violation is a sentence.
 
 Each checker takes the history of a run and returns the sentences that are wrong with it.  Their
 comments name anomalies by number:

@@ -1,4 +1,4 @@
-"""Changes by an operator hold: records stay deleted, no others go, and topics stay grown."""
+"""Checkers of an operator's changes: records stay deleted, no others go, topics stay grown."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import Place, RunHistory, is_before, place
 
 
 def check_deletions(history: RunHistory) -> list[str]:
-    """A33: a log begins where an answered deletion says, and not behind all that was asked for."""
+    """Check that a log begins at or behind each acknowledged deletion, not behind all (A33)."""
     sentences: list[str] = []
     asked: dict[Place, list[int]] = {}
     for deletion in history.deletions:
@@ -36,7 +36,7 @@ def check_deletions(history: RunHistory) -> list[str]:
 
 
 def check_growth(history: RunHistory) -> list[str]:
-    """An acknowledged growth holds for every later answer about the topic."""
+    """Check that an acknowledged growth holds in each later answer about its topic."""
     for growth in history.growths:
         for seen in history.metadata:
             if not is_before(growth.exchange, seen.exchange):

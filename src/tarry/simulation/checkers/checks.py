@@ -1,4 +1,4 @@
-"""All checkers of a whole history, in the order in which their sentences say most."""
+"""Checkers of a whole history, in the order in which their sentences say most."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
 
 
 def check_history(history: RunHistory) -> list[str]:
-    """Everything that is wrong with a run; what a client saw at once comes first."""
+    """Return a sentence for each violation of a run, those that a client saw at once first."""
     sentences = list(history.violations)
     for check in CHECKERS:
         sentences += check(history)

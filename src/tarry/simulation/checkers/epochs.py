@@ -1,4 +1,4 @@
-"""Leader epochs: they never go back, grow over an unclean stop, and know where they ended."""
+"""Checkers of leader epochs: they never go back, grow over an unclean stop, know their ends."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import Place, RunHistory, place_name
 
 
 def check_leader_epochs(history: RunHistory) -> list[str]:
-    """Newer metadata has no lower epoch, and a higher one once the broker was lost between."""
+    """Check that newer metadata has no lower epoch, a higher one if the broker was lost between."""
     sentences: list[str] = []
     last: dict[Place, tuple[int, int]] = {}
     ordered = sorted(history.metadata, key=lambda seen: seen.exchange.delivered_turn)
@@ -37,7 +37,7 @@ def check_leader_epochs(history: RunHistory) -> list[str]:
 
 
 def check_epoch_ends(history: RunHistory) -> list[str]:
-    """An epoch's end lies behind all records of it, not behind a later one's, and has a record.
+    """Check that an epoch's end lies behind all its records, not behind a later epoch's.
 
     Who asks for an epoch in which nothing was written is told of the one before it.
     """

@@ -1,4 +1,4 @@
-"""Leaks: nothing of a connection that is gone waits, and the wheel holds what waits and no more.
+"""Checker of leaks: no operation of a closed connection waits, the timer wheel holds no more.
 
 Looked at after every turn.
 """
@@ -17,7 +17,7 @@ _KEYS_MAX: Final = 20
 
 
 class LeakChecker:
-    """Knows how many duties of its own a broker's timer has."""
+    """Checker that knows how many duties of its own a broker's timer has."""
 
     def __init__(self) -> None:
         self._duties = 0

@@ -1,4 +1,4 @@
-"""Liveness, checked while the run goes on: nobody waits longer than asked, nobody sleeps on data.
+"""Checker of liveness during the run: no client waits longer than asked, or sleeps on data.
 
 After each turn the oldest unanswered request of each connection is looked at; those behind it
 have their turn later.  Time during which the broker's process was stopped does not count.
@@ -14,7 +14,7 @@ from tarry.simulation.exchange import ObservedExchange
 
 
 class Asking(Protocol):
-    """A connection, as far as this checker looks at it."""
+    """Connection, as far as this checker looks at it."""
 
     connection_id: int
     has_surplus_answer: bool
@@ -23,7 +23,7 @@ class Asking(Protocol):
 
 
 class LivenessChecker:
-    """Remembers since when each connection's oldest request waits."""
+    """Checker that remembers since when each connection's oldest request waits."""
 
     def __init__(self, history: RunHistory) -> None:
         self._history = history
@@ -31,7 +31,10 @@ class LivenessChecker:
         self._stalls = 0
 
     def after_turn(self, sockets: Sequence[Asking], alive_ms: int, stalls: int = 0) -> None:
-        """`alive_ms` is time that passes only while the broker runs, stopped `stalls` times."""
+        """Check each connection.  `alive_ms` passes only while the broker runs.
+
+        `stalls` is how often its process was stopped.
+        """
         was_stalled = stalls != self._stalls
         self._stalls = stalls
         heads: dict[int, tuple[ObservedExchange, int]] = {}

@@ -1,4 +1,4 @@
-"""Producers: an idempotent record is there once, their own order holds, ids never repeat."""
+"""Checkers of producers: an idempotent record is there once, order holds, ids never repeat."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import ACKNOWLEDGED, Place, RunHistory, Se
 
 
 def check_duplicates(history: RunHistory) -> list[str]:
-    """A value of an idempotent producer has one offset (A3)."""
+    """Check that a value of an idempotent producer has one offset (A3)."""
     sentences: list[str] = []
     idempotent = {
         (batch.place, record.value)
@@ -31,7 +31,7 @@ def check_duplicates(history: RunHistory) -> list[str]:
 
 
 def check_order(history: RunHistory) -> list[str]:
-    """Batches of one producer lie in the order in which it made them (A11)."""
+    """Check that one producer's batches lie in the order in which it made them (A11)."""
     sentences: list[str] = []
     last: dict[tuple[str, Place], SentBatch] = {}
     for batch in history.batches:
@@ -50,7 +50,7 @@ def check_order(history: RunHistory) -> list[str]:
 
 
 def check_producer_ids(history: RunHistory) -> list[str]:
-    """A producer id is given once, over all lives of the broker."""
+    """Check that a producer id is given out once in all lives of the broker."""
     sentences: list[str] = []
     owners: dict[int, str] = {}
     for producer_id, _epoch, name in history.producer_ids:

@@ -1,4 +1,4 @@
-"""Records: what was acknowledged is there, what was read stays, times lead to their records."""
+"""Checkers of records: acknowledged ones are there, read ones stay, times lead to their records."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tarry.simulation.clients.history import (
 
 
 def check_reads(history: RunHistory) -> list[str]:
-    """No record is read that a later crash takes back (A27, A4); each was sent by somebody."""
+    """Check that each record read was sent, and that no later crash takes it back (A27, A4)."""
     sentences: list[str] = []
     sent = {
         (batch.place, record.value): record for batch in history.batches for record in batch.records
@@ -38,7 +38,7 @@ def check_reads(history: RunHistory) -> list[str]:
 
 
 def check_acknowledged(history: RunHistory) -> list[str]:
-    """Every acknowledged record is at its offset when all is quiet (A1, A2, A13, A14, A23)."""
+    """Check that each acknowledged record is at its offset at the end (A1, A2, A13, A14, A23)."""
     sentences: list[str] = []
     for batch in history.batches:
         final = history.finals.get(batch.place)
@@ -66,8 +66,10 @@ def check_acknowledged(history: RunHistory) -> list[str]:
 
 
 def check_handed_out(history: RunHistory) -> list[str]:
-    """Check that no reader misses a record between two: these topics are not compacted, and no
-    transaction is aborted."""
+    """Check that a reader gets every record between two that it got.
+
+    The topics are not compacted, and no transaction is aborted.
+    """
     return [
         f"{reader} was handed out offset {end} of {place_name(place)} right after {start - 1}"
         for (reader, place), runs in history.handed_out.items()
@@ -77,7 +79,7 @@ def check_handed_out(history: RunHistory) -> list[str]:
 
 
 def check_times(history: RunHistory) -> list[str]:
-    """ListOffsets for a time gives the first record that is not older, or else the newest."""
+    """Check that ListOffsets for a time gives the first record not older, or else the newest."""
     sentences: list[str] = []
     for lookup in history.time_lookups:
         final = history.finals.get(lookup.place)

@@ -1,4 +1,4 @@
-"""Topics: what was created is there under its id until somebody deletes it, and then no more."""
+"""Checkers of topics: one that was created is there under its id until it is deleted."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import MetadataSeen, RunHistory, TopicChan
 
 
 def check_topics(history: RunHistory) -> list[str]:
-    """A29: an acknowledged creation or deletion holds for every later answer."""
+    """Check that an acknowledged creation or deletion holds in each later answer (A29)."""
     for seen in history.metadata:
         there = {topic.topic_id: topic.name for topic in seen.topics}
         for change in history.topic_changes:

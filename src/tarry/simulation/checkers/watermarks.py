@@ -1,4 +1,4 @@
-"""High watermark and log start never go back; the former covers what is acknowledged."""
+"""Checkers of high watermark, which covers acknowledged records, and log start: none goes back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from tarry.simulation.clients.history import ACKNOWLEDGED, Place, RunHistory, Wa
 
 
 def check_watermarks(history: RunHistory) -> list[str]:
-    """Neither goes back from one answer to a query asked after it (A27, A33)."""
+    """Check that neither goes back from one answer to a query asked after it (A27, A33)."""
     sentences: list[str] = []
     by_place: dict[Place, list[Watermarks]] = {}
     for watermarks in history.watermarks:
@@ -34,7 +34,7 @@ def check_watermarks(history: RunHistory) -> list[str]:
 
 
 def check_acknowledged_ends(history: RunHistory) -> list[str]:
-    """A query asked after an acknowledgement finds the high watermark past it."""
+    """Check that a query asked after an acknowledgement finds the high watermark past it."""
     sentences: list[str] = []
     facts: dict[Place, list[tuple[int, int, int]]] = {}
     for batch in history.batches:
@@ -57,7 +57,10 @@ def check_acknowledged_ends(history: RunHistory) -> list[str]:
 
 
 def _going_back(place: Place, what: str, seen: list[tuple[int, int, int]]) -> list[str]:
-    """`seen`: value, delivered turn (-1: a fact, not a query), answered turn."""
+    """Return a sentence for each value that goes back.
+
+    `seen` holds value, delivered turn (-1: a fact, not a query) and answered turn.
+    """
     by_answer = sorted(seen, key=_answered_turn)
     newest = -1
     index = 0

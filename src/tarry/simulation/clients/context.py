@@ -16,7 +16,7 @@ _EARLY_MS: Final = 1_000
 
 
 class KnownTopic:
-    """A topic whose creation was acknowledged."""
+    """Topic whose creation was acknowledged."""
 
     def __init__(self, name: str, topic_id: bytes, partitions: int, *, is_lasting: bool) -> None:
         self.name = name
@@ -32,7 +32,7 @@ class KnownTopic:
 
 
 class RunContext:
-    """Shared by all clients of a run."""
+    """Context of one run, shared by all its clients."""
 
     def __init__(
         self, clock: SimulatedClock, network: SimulatedNetwork, random: Random, trace: Trace
@@ -65,20 +65,20 @@ class RunContext:
         return None
 
     def topic_by_name(self, name: str) -> KnownTopic | None:
-        """The newest incarnation."""
+        """Return the newest incarnation of the topic."""
         for topic in reversed(self.topics):
             if topic.name == name:
                 return topic
         return None
 
     def version(self, version_min: int, version_max: int) -> int:
-        """A version to speak: the newest half of the time, else any."""
+        """Draw a version to speak: the newest in half of the cases, else any."""
         if self.random.randrange(2) == 0:
             return version_max
         return version_min + self.random.randrange(version_max - version_min + 1)
 
     def check_time_out(self, exchange: ObservedExchange, what: str) -> None:
-        """REQUEST_TIMED_OUT is honest only after as long a wait as was asked for."""
+        """Check that REQUEST_TIMED_OUT comes only after as long a wait as was asked for."""
         waited_ms = self.network.waited_ms(exchange)
         if waited_ms < exchange.wait_ms - _EARLY_MS and not exchange.is_answered_in_stop:
             self.history.violate(
@@ -87,7 +87,7 @@ class RunContext:
             )
 
     def take_damage(self, batch: str) -> None:
-        """A batch did not match its CRC: honest only if the network has damaged it."""
+        """Note a batch that does not match its CRC: a violation unless the network damaged it."""
         self.damages_seen += 1
         if self.damages_seen > self.network.damages:
             self.history.violate(

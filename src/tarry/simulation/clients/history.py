@@ -21,7 +21,7 @@ REFUSED: Final = 2
 
 
 class SentRecord:
-    """One record that a producer made; its value is unique in the run."""
+    """Record that a producer made; its value is unique in the run."""
 
     __slots__ = ("timestamp", "value")
 
@@ -31,7 +31,7 @@ class SentRecord:
 
 
 class SentBatch:
-    """One batch that a producer made, sent once or several times."""
+    """Batch that a producer made and sent, once or several times."""
 
     def __init__(self, producer: str, place: Place, number: int, records: list[SentRecord]) -> None:
         self.producer = producer
@@ -50,7 +50,7 @@ class SentBatch:
 
 
 class ReadRecord:
-    """One record that somebody read."""
+    """Record that a reader read."""
 
     __slots__ = ("epoch", "offset", "timestamp", "value")
 
@@ -72,7 +72,7 @@ class Watermarks:
 
 
 class TopicSeen:
-    """One topic in an answer about metadata."""
+    """Topic in an answer to Metadata."""
 
     def __init__(self, name: str, topic_id: bytes, epochs: list[tuple[int, int]]) -> None:
         self.name = name
@@ -82,7 +82,7 @@ class TopicSeen:
 
 
 class MetadataSeen:
-    """One answer to Metadata for all topics."""
+    """Answer to Metadata for all topics."""
 
     def __init__(self, exchange: ObservedExchange, life: int, topics: list[TopicSeen]) -> None:
         self.exchange = exchange
@@ -91,7 +91,7 @@ class MetadataSeen:
 
 
 class TopicChangeSeen:
-    """A creation or deletion of a topic.  `exchange` None: it got no clear answer."""
+    """Creation or deletion of a topic.  `exchange` None: it got no clear answer."""
 
     def __init__(self, name: str, topic_id: bytes, *, is_creation: bool, sent_turn: int) -> None:
         self.name = name
@@ -102,7 +102,7 @@ class TopicChangeSeen:
 
 
 class EpochEnd:
-    """An answer to OffsetForLeaderEpoch."""
+    """Answer to OffsetForLeaderEpoch."""
 
     def __init__(
         self, place: Place, exchange: ObservedExchange, asked: int, epoch: int, end_offset: int
@@ -123,7 +123,7 @@ MAX_TIMESTAMP: Final = -3
 
 
 class TimeLookup:
-    """An answer to ListOffsets for a time, or the largest one, in the quiet phase."""
+    """Answer to ListOffsets for a time, or the largest one, in the quiet phase."""
 
     def __init__(self, place: Place, asked: int, timestamp: int, offset: int) -> None:
         self.place = place
@@ -133,7 +133,7 @@ class TimeLookup:
 
 
 class RecordsDeletion:
-    """A request to delete the records of a partition below an offset; -1: all there are."""
+    """Request to delete the records of a partition below an offset; -1: all there are."""
 
     def __init__(self, place: Place, offset: int) -> None:
         self.place = place
@@ -143,7 +143,7 @@ class RecordsDeletion:
 
 
 class Growth:
-    """A topic was told to have at least so many partitions."""
+    """Growth of a topic to at least so many partitions."""
 
     def __init__(self, topic_id: bytes, partitions: int, exchange: ObservedExchange) -> None:
         self.topic_id = topic_id
@@ -172,7 +172,7 @@ class ReadRun:
 
 
 class RunHistory:
-    """The run."""
+    """History of one run, as its clients saw it."""
 
     def __init__(self) -> None:
         self.batches: list[SentBatch] = []
@@ -212,7 +212,7 @@ class RunHistory:
             self.acknowledged_ends[batch.place] = end
 
     def is_known_batch(self, place: Place, base_offset: int, data: bytes) -> bool:
-        """True if these very bytes were read before; else they are remembered.
+        """Return true if these very bytes were read before; else remember them.
 
         Other bytes at the same offset are a violation, whatever they contain.
         """
@@ -229,11 +229,11 @@ class RunHistory:
         return True
 
     def begin_reading(self, reader: str, place: Place, offset: int) -> None:
-        """The reader chose to read on from this offset."""
+        """Note that the reader chose to read on from this offset."""
         self.handed_out.setdefault((reader, place), []).append(ReadRun(offset))
 
     def hand_out(self, reader: str, place: Place, offset: int, end_offset: int) -> None:
-        """The reader got the records from one offset up to another."""
+        """Note that the reader got the records from one offset up to another."""
         runs = self.handed_out.setdefault((reader, place), [])
         if not runs:
             # Readers begin at the first offset there can be.
@@ -253,5 +253,5 @@ def place_name(place: Place) -> str:
 
 
 def is_before(earlier: ObservedExchange, later: ObservedExchange) -> bool:
-    """True if the one was answered before the broker saw the other."""
+    """Return true if the one was answered before the broker saw the other."""
     return 0 <= earlier.answered_turn < later.delivered_turn

@@ -1,4 +1,4 @@
-"""A client: one client with one connection, which it makes anew whenever it is lost.
+"""Simulated client: one client with one connection, opened anew whenever it is lost.
 
 Requests are answered in their order; a request that is not answered within its wait and some
 patience makes the client close the connection, as real clients do.  `ScriptedClient` runs a
@@ -29,7 +29,7 @@ Decode = Callable[[Reader, int], Message]
 
 
 class Query:
-    """A request with what is needed to send it and to understand its answer."""
+    """Request with what is needed to send it and to understand its answer."""
 
     def __init__(
         self, api_key: int, version: int, request: Message, decode: Decode, wait_ms: int = 0
@@ -50,7 +50,7 @@ class Query:
 
 
 class _PendingQuery:
-    """A query that waits for its answer."""
+    """Query that waits for its answer."""
 
     __slots__ = ("deadline_ms", "exchange", "on_answer", "on_lost", "query")
 
@@ -65,7 +65,7 @@ class _PendingQuery:
 
 
 class SimulatedClient:
-    """A client of the broker."""
+    """Client of the broker."""
 
     def __init__(self, context: RunContext, name: str) -> None:
         self.context = context
@@ -90,7 +90,7 @@ class SimulatedClient:
         self._connect()
 
     def ready(self) -> None:
-        """The connection is there: ask something.  For subclasses."""
+        """Send requests on a connection that was just opened.  Subclasses override it."""
 
     def ask(self, query: Query, on_answer: OnAnswer, on_lost: OnLost) -> ObservedExchange:
         """Send a request; one of the two functions is called later, once."""
@@ -208,7 +208,7 @@ class SimulatedClient:
         self.context.clock.after(5 + self.context.random.randrange(_BACKOFF_MS_MAX), self._connect)
 
     def _watch(self) -> None:
-        """Come back when the oldest query should have been answered."""
+        """Plan a look at the time when the oldest query should have been answered."""
         if self._pending:
             now_ms = self.context.clock.now_ms
             due_ms = max(self._pending[0].deadline_ms, now_ms)
@@ -225,7 +225,7 @@ class SimulatedClient:
 
 
 class Delay:
-    """A step of a script: wait so long."""
+    """Step of a script: a pause."""
 
     def __init__(self, duration_ms: int) -> None:
         self.duration_ms = duration_ms
@@ -245,7 +245,7 @@ Script = Steps[None]
 
 
 class ScriptedClient(SimulatedClient):
-    """A client that asks one thing at a time."""
+    """Client that asks one thing at a time."""
 
     def __init__(self, context: RunContext, name: str) -> None:
         super().__init__(context, name)

@@ -1,4 +1,4 @@
-"""The administrator: creates and deletes topics and keeps asking what there is."""
+"""Administrator of topics: creates and deletes topics and keeps asking which there are."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ _PASSING: Final = (errors.REQUEST_TIMED_OUT, errors.KAFKA_STORAGE_ERROR)
 
 
 class TopicPlan:
-    """A topic to be created."""
+    """Topic to be created."""
 
     def __init__(self, name: str, partitions: int, *, is_lasting: bool) -> None:
         self.name = name
@@ -74,7 +74,7 @@ class TopicPlan:
 
 
 class TopicAdmin(ScriptedClient):
-    """Creates the lasting topics, then comes and goes with the passing ones."""
+    """Client that creates the lasting topics, then creates and deletes the passing ones."""
 
     def __init__(
         self, context: RunContext, name: str, plans: list[TopicPlan], *, pause_ms_max: int = 300
@@ -145,7 +145,7 @@ class TopicAdmin(ScriptedClient):
         )
 
     def _last_seen_id(self, name: str, change: TopicChangeSeen) -> bytes | None:
-        """The topic's id from metadata that is newer than the change, if it was looked at."""
+        """Return the topic's id in metadata that was asked for after the change, or None."""
         metadata = self.context.history.metadata
         if not metadata or change.exchange is None:
             return None
@@ -157,7 +157,7 @@ class TopicAdmin(ScriptedClient):
         return topic_id
 
     def _newest_id(self, name: str) -> bytes | None:
-        """The topic's id in the metadata that was seen last."""
+        """Return the topic's id in the newest metadata, or None."""
         metadata = self.context.history.metadata
         for topic in metadata[-1].topics if metadata else []:
             if topic.name == name:
@@ -246,7 +246,7 @@ class TopicAdmin(ScriptedClient):
             )
 
     def _ask_producer_id(self) -> Script:
-        """An id that nobody uses, to see that none comes twice."""
+        """Ask for a producer id that stays unused, for the check that none is given out twice."""
         request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=60_000)
         outcome = yield Query(
             api_keys.INIT_PRODUCER_ID,
@@ -276,7 +276,7 @@ class TopicAdmin(ScriptedClient):
 
 
 def metadata_query(context: RunContext) -> Query:
-    """Metadata of all topics, with their ids."""
+    """Return a query for the metadata of all topics, with their ids."""
     return Query(
         api_keys.METADATA,
         context.version(_VERSION_OF_TOPIC_IDS, 13),
@@ -288,7 +288,7 @@ def metadata_query(context: RunContext) -> Query:
 def take_metadata(
     context: RunContext, exchange: ObservedExchange, answer: MetadataResponse
 ) -> MetadataSeen:
-    """Remember what the broker says there is."""
+    """Note the topics of an answer to Metadata."""
     topics: list[TopicSeen] = []
     for topic in answer.topics:
         epochs = [(part.partition_index, part.leader_epoch) for part in topic.partitions]
@@ -303,7 +303,7 @@ def take_metadata(
 
 
 def epoch_end_query(context: RunContext, asked: list[tuple[KnownTopic, Place, int]]) -> Query:
-    """OffsetForLeaderEpoch of these partitions and epochs."""
+    """Return a query OffsetForLeaderEpoch for these partitions and epochs."""
     topics: dict[str, OffsetForLeaderTopic] = {}
     for topic, place, epoch in asked:
         partition = OffsetForLeaderPartition(partition=place[1], leader_epoch=epoch)
@@ -327,7 +327,7 @@ def take_epoch_ends(
     asked: dict[Place, int],
     answer: OffsetForLeaderEpochResponse,
 ) -> None:
-    """Remember where epochs ended."""
+    """Note the ends of epochs."""
     for topic_answer in answer.topics:
         for partition in topic_answer.partitions:
             topic = context.topic_by_name(topic_answer.topic)

@@ -1,4 +1,4 @@
-"""The administrator of groups: looks, resets offsets, removes members, offsets and groups."""
+"""Administrator of groups: looks, resets offsets, removes members, offsets and groups."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ _RESET_REFUSALS: Final = (
 
 
 class GroupAdmin(ScriptedClient):
-    """Does one thing after the other, with pauses."""
+    """Client that makes one change after the other, with pauses."""
 
     def __init__(self, groups_context: GroupsContext, name: str, groups: list[GroupPlan]) -> None:
         super().__init__(groups_context.context, name)
@@ -95,7 +95,7 @@ class GroupAdmin(ScriptedClient):
             self._judge(write, "DeleteGroups", outcome.answer.results[0].error_code)
 
     def _delete_topic_of_offsets(self) -> Script:
-        """All groups and offsets go with it; who looks for a coordinator makes it anew."""
+        """Delete the topic of offsets, and with it the offsets of all groups."""
         request = DeleteTopicsRequest(topic_names=[OFFSETS_TOPIC], timeout_ms=_TIMEOUT_MS)
         query = self._groups.query(api_keys.DELETE_TOPICS, request, (1, 5), _TIMEOUT_MS)
         write = OffsetWrite(("", "", ALL), "", -1)
@@ -112,7 +112,7 @@ class GroupAdmin(ScriptedClient):
             self._groups.unexpected(self.name, what, error_code)
 
     def _delete_offsets(self, group: str) -> Script:
-        """One partition's."""
+        """Delete the committed offset of one partition."""
         context = self.context
         registers = self._groups.registers(group)
         if not registers:
@@ -136,7 +136,7 @@ class GroupAdmin(ScriptedClient):
             self._judge(write, "OffsetDelete", code)
 
     def _remove_instance(self, plan: GroupPlan) -> Script:
-        """A static member is removed by its instance id."""
+        """Remove a static member by its instance id."""
         instances = [each.instance_id for each in plan.members if each.instance_id is not None]
         if not instances:
             return
@@ -152,7 +152,7 @@ class GroupAdmin(ScriptedClient):
             asked.error_code = outcome.answer.error_code
 
     def _reset(self, group: str) -> Script:
-        """Somewhere else, if the group has no members."""
+        """Reset a committed offset to another one, if the group has no members."""
         registers = self._groups.registers(group)
         if not registers:
             return
@@ -183,7 +183,7 @@ class GroupAdmin(ScriptedClient):
                 self._groups.unexpected(self.name, "ListGroups", code)
 
     def _read(self, group: str) -> Script:
-        """All that the group has committed."""
+        """Read all offsets that the group has committed."""
         registers = self._groups.registers(group)
         outcome = yield self._groups.fetch_offsets(group, None)
         if outcome is not None and isinstance(outcome.answer, OffsetFetchResponse):

@@ -16,7 +16,7 @@ Partition = tuple[str, int]
 
 
 def subscription(topics: list[str], number: int) -> bytes:
-    """These topics; with another number it is another subscription."""
+    """Encode a subscription to these topics; another number makes another subscription."""
     writer = Writer()
     writer.i16(0)
     writer.i32(len(topics))
@@ -33,7 +33,7 @@ def encode_assignment(token: str, partitions: list[Partition]) -> bytes:
 
 
 def decode_assignment(data: bytes) -> tuple[str, list[Partition]]:
-    """The word and the partitions; nothing of either if the leader forgot this member."""
+    """Decode an assignment: token and partitions, empty if the leader forgot this member."""
     if not data:
         return "", []
     token, *parts = data.decode().split(_SEPARATOR)
@@ -45,7 +45,7 @@ def decode_assignment(data: bytes) -> tuple[str, list[Partition]]:
 
 
 def share_out(partitions: list[Partition], member_ids: list[str]) -> dict[str, list[Partition]]:
-    """Every partition to one of them, in turns."""
+    """Assign the partitions to the members in turns."""
     shares: dict[str, list[Partition]] = {member_id: [] for member_id in member_ids}
     for place, partition in enumerate(partitions):
         shares[member_ids[place % len(member_ids)]].append(partition)

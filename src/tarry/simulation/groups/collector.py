@@ -1,4 +1,4 @@
-"""The last words on groups: all offsets are read, all members and groups removed, and stay so."""
+"""Collectors of groups: read all offsets, then remove all members and groups for good."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _LEAVE_OF_SEVERAL: Final = 3
 
 
 class GroupCollector(ScriptedClient):
-    """Reads, then clears away."""
+    """Client that reads all offsets, then removes all members and groups."""
 
     def __init__(self, groups_context: GroupsContext, name: str, names: list[str]) -> None:
         super().__init__(groups_context.context, name)
@@ -59,7 +59,7 @@ class GroupCollector(ScriptedClient):
             yield Delay(_RETRY_MS)
 
     def _read(self, group: str) -> Script:
-        """Everything that the group has committed, topics that are gone included."""
+        """Read all offsets that the group has committed, those of deleted topics included."""
         registers = self._groups.registers(group)
         while True:
             outcome = yield from self._ask(self._groups.fetch_offsets(group, None))
@@ -86,7 +86,7 @@ class GroupCollector(ScriptedClient):
             yield Delay(_RETRY_MS)
 
     def _remove_members(self, group: str) -> Script:
-        """All at once."""
+        """Remove all members with one request."""
         described = yield from self._describe(group)
         if not described.members:
             return
@@ -124,7 +124,7 @@ class GroupCollector(ScriptedClient):
 
 
 class LastLook(GroupCollector):
-    """After the broker was lost once more: no group and no offset has come back."""
+    """Client that looks after one more loss of the broker: no group and no offset has come back."""
 
     def script(self) -> Script:
         for name in self._names:

@@ -89,7 +89,7 @@ _VERSION_OF_SEVERAL_KEYS: Final = 4
 
 
 class GroupsContext:
-    """Shared by all clients of a workload of groups."""
+    """Context shared by all clients of a workload of groups."""
 
     def __init__(
         self, context: RunContext, history: GroupHistory, scenario: GroupsScenario
@@ -102,14 +102,14 @@ class GroupsContext:
         self._marks = 0
 
     def new_mark(self, name: str) -> str:
-        """A text that nobody else says in this run."""
+        """Return a text that is unique in this run."""
         self._marks += 1
         return f"{name}#{self._marks}"
 
     def query(
         self, api_key: int, request: Message, versions: tuple[int, int], wait_ms: int
     ) -> Query:
-        """A query in any version that fits; it may wait so long, and a write or two."""
+        """Return a query that waits for `wait_ms` and some writes, in any fitting version."""
         decode = MESSAGES[api_key].decode_response
         query = Query(api_key, self.context.version(*versions), request, decode, wait_ms)
         query.slack_ms = _TICK_MS + _TURN_MS_MAX + 2 * self.flush_ms_max
@@ -117,11 +117,11 @@ class GroupsContext:
         return query
 
     def unexpected(self, name: str, what: str, error_code: int) -> None:
-        """An answer that nothing in this world explains."""
+        """Note an answer that no fault and no request of this run explains."""
         self.context.history.violate(f"{what} of {name} got {errors.error_name(error_code)}")
 
     def pause(self, duration_ms: int) -> Script:
-        """Do nothing for so long, or until all is quiet."""
+        """Pause for so long, or until all is quiet."""
         clock = self.context.clock
         end_ms = clock.now_ms + duration_ms
         while clock.now_ms < end_ms and not self.context.is_quiet:
@@ -142,7 +142,7 @@ class GroupsContext:
         return query
 
     def is_found(self, name: str, answer: FindCoordinatorResponse) -> bool:
-        """Whether the answer names the coordinator."""
+        """Return true if the answer names the coordinator."""
         error_code = answer.error_code
         for coordinator in answer.coordinators:
             error_code = coordinator.error_code
@@ -155,7 +155,7 @@ class GroupsContext:
     def commit(
         self, group: str, writes: list[OffsetWrite], versions: tuple[int, int] = (2, 9)
     ) -> Query:
-        """OffsetCommit of these writes, as a consumer without membership."""
+        """Return a query OffsetCommit of these writes, from a consumer without membership."""
         wait_ms = self.scenario.commit_timeout_ms
         query = self.query(
             api_keys.OFFSET_COMMIT, OffsetCommitRequest(group_id=group), versions, wait_ms
@@ -181,7 +181,7 @@ class GroupsContext:
         return query
 
     def new_write(self, register: Register, name: str, offset: int) -> OffsetWrite:
-        """A commit that is about to be sent."""
+        """Return a commit that is about to be sent."""
         return OffsetWrite(register, self.new_mark(name), offset)
 
     def take_commit(
@@ -209,7 +209,7 @@ class GroupsContext:
         return found
 
     def fetch_offsets(self, group: str, registers: list[Register] | None) -> Query:
-        """OffsetFetch of these, or of all that the group has."""
+        """Return a query OffsetFetch for these offsets, or for all that the group has."""
         names: dict[str, list[int]] = {}
         for _group, topic, index in registers or []:
             names.setdefault(topic, []).append(index)
@@ -245,7 +245,10 @@ class GroupsContext:
         exchange: ObservedExchange,
         answer: OffsetFetchResponse,
     ) -> dict[Register, int] | None:
-        """The offsets that were read, also those of `registers` that are not named; None: none."""
+        """Note the offsets of an answer; return them, or None if the answer is an error.
+
+        Those of `registers` that the answer does not name count as not committed.
+        """
         told: dict[Register, tuple[str, int, int]] = {}
         error_code = answer.error_code
         for group_answer in answer.groups:
@@ -272,7 +275,7 @@ class GroupsContext:
         return {register: offset for register, (_mark, offset, _epoch) in told.items()}
 
     def registers(self, group: str) -> list[Register]:
-        """Every partition that anybody has ever committed for this group."""
+        """Return each partition for which any client has committed an offset of this group."""
         found = {
             write.register: None for write in self.history.writes if write.register[0] == group
         }
@@ -284,7 +287,7 @@ class GroupsContext:
         return query
 
     def delete_group(self, group: str) -> tuple[Query, OffsetWrite]:
-        """DeleteGroups of one group, which takes all its offsets with it."""
+        """Return a query that deletes a group, with the write that stands for all its offsets."""
         request = DeleteGroupsRequest(groups_names=[group])
         query = self.query(api_keys.DELETE_GROUPS, request, (0, 2), self.scenario.commit_timeout_ms)
         write = OffsetWrite((group, "", ALL), "", -1)
@@ -304,7 +307,7 @@ class GroupsContext:
 
 
 class Sent:
-    """A request of a member that is on its way: from here on it is history."""
+    """Request of a member on its way: from here on it is part of the history."""
 
     def __init__(self, history: GroupHistory, asked: MemberRequest) -> None:
         self._history = history
@@ -317,7 +320,7 @@ class Sent:
 
 
 class _Written:
-    """Writes that are on their way: from here on they are history."""
+    """Writes on their way: from here on they are part of the history."""
 
     def __init__(self, history: GroupHistory, writes: list[OffsetWrite]) -> None:
         self._history = history
@@ -332,7 +335,7 @@ class _Written:
 def _topics_of(
     answer: OffsetFetchResponse,
 ) -> list[OffsetFetchResponseTopic | OffsetFetchResponseTopics]:
-    """The topics of an answer for one group, in any version."""
+    """Return the topics of an answer for one group, in any version."""
     found: list[OffsetFetchResponseTopic | OffsetFetchResponseTopics] = list(answer.topics)
     for group in answer.groups:
         found += group.topics

@@ -36,7 +36,7 @@ Register = tuple[str, str, int]
 
 
 class MemberRequest:
-    """One request of a member.  `error_code` -1: not answered, or not yet.
+    """Request of a member.  `error_code` -1: not answered, or not yet.
 
     Of a join `generation_id` is the answer's, of anything else the request's.
     """
@@ -62,7 +62,7 @@ class MemberRequest:
 
     @property
     def delivered_turn(self) -> int:
-        """The first turn that may have seen it; -1 if it never arrived."""
+        """First turn that may have seen the request; -1 if it never arrived."""
         return -1 if self.exchange is None else self.exchange.delivered_turn
 
     @property
@@ -75,12 +75,12 @@ class MemberRequest:
 
     @property
     def owner(self) -> str:
-        """Return the identity that survives restarts: the instance, or else the member."""
+        """Identity that survives restarts: the instance, or else the member."""
         return self.member_id if self.instance_id is None else f"instance {self.instance_id}"
 
 
 class OffsetWrite:
-    """A commit of one offset, or a deletion (`mark` is "" then).
+    """Commit of one offset, or a deletion (`mark` is "" then).
 
     `mark` is the text committed with the offset, unique in the run, by which a read names it.
     """
@@ -103,7 +103,7 @@ class OffsetWrite:
         return self.mark == ""
 
     def is_of(self, register: Register) -> bool:
-        """Whether it is a write of this register, or a deletion of many of which it is one."""
+        """Return true for a write of this register, or a deletion of several that includes it."""
         group, topic, index = self.register
         if index != ALL:
             return self.register == register
@@ -111,7 +111,7 @@ class OffsetWrite:
 
 
 class OffsetRead:
-    """One partition in an answer to OffsetFetch; `mark` "" and offset -1: nothing is committed."""
+    """Partition in an answer to OffsetFetch; `mark` "" and offset -1: nothing is committed."""
 
     def __init__(
         self,
@@ -130,7 +130,7 @@ class OffsetRead:
 
 
 class GroupHistory:
-    """The run, as far as groups are concerned."""
+    """History of one run, as far as groups are concerned."""
 
     def __init__(self, turn_times_ms: Sequence[int] = ()) -> None:
         self.asked: list[MemberRequest] = []
@@ -150,20 +150,20 @@ class GroupHistory:
         self.has_size_limit = False
 
     def life_of(self, turn: int) -> int:
-        """Which life of the broker had this turn, counted from 0."""
+        """Return the number of the broker's life that had this turn, counted from 0."""
         return bisect_left(self.last_turns, turn)
 
     def last_turn_after(self, turn: int) -> int:
-        """The last turn of the life that had this turn."""
+        """Return the last turn of the life that had this turn."""
         life = self.life_of(turn)
         return self.last_turns[life] if life < len(self.last_turns) else _NEVER
 
     def has_ended_between(self, group: str, first_turn: int, last_turn: int) -> bool:
-        """Whether the group ceased to exist in one of these turns."""
+        """Return true if the group ceased to exist in one of these turns."""
         return any(first_turn <= turn <= last_turn for turn in self.ends.get(group, ()))
 
     def end_of(self, write: OffsetWrite) -> int:
-        """The last turn in which the write can have had its effect."""
+        """Return the last turn in which the write can have had its effect."""
         exchange = write.exchange
         if exchange is None:
             return write.end_turn

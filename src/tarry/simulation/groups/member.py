@@ -1,4 +1,4 @@
-"""A member of a group: joins, works, commits; dies without a word, pauses, comes back, leaves.
+"""Member of a group: joins, works and commits; dies without leaving, pauses, comes back, leaves.
 
 One process after the other: a process that died is followed by another, static ones under the same
 instance id.  In a quiet world nobody dies any more and nobody comes back; who lives works on, and
@@ -96,7 +96,7 @@ class SimulatedMember(RestartableClient):
     # -- a process
 
     def _live(self) -> Script:
-        """One process, to its end."""
+        """Run one process of the member to its end."""
         while True:
             joined = yield from self._join()
             if joined is None:
@@ -158,7 +158,7 @@ class SimulatedMember(RestartableClient):
             self._groups.unexpected(self.name, what, error_code)
 
     def _is_final(self, error_code: int) -> bool:
-        """Another has its place, or there is none for it."""
+        """Return true if the member's place is taken, or the group is full."""
         if error_code == errors.FENCED_INSTANCE_ID:
             return self.plan.instance_id is not None
         return (
@@ -289,7 +289,7 @@ class SimulatedMember(RestartableClient):
     # -- work
 
     def _work(self) -> Script:
-        """Until it has to join again."""
+        """Consume and commit until the member has to join again."""
         context = self.context
         plan = self.plan
         while True:
@@ -318,7 +318,7 @@ class SimulatedMember(RestartableClient):
                 return
 
     def _beat(self) -> Steps[bool]:
-        """A heartbeat; whether to work on."""
+        """Send a heartbeat; return true if the member may work on."""
         if not self._is_coordinator_known:
             yield from self._find_coordinator()
         error_code = yield from self._send_heartbeat()
@@ -335,7 +335,7 @@ class SimulatedMember(RestartableClient):
         return error_code in OF_THE_COORDINATOR
 
     def _send_heartbeat(self) -> Steps[int]:
-        """The error code; -1 if the answer was lost."""
+        """Send a heartbeat; return the error code, -1 if the answer was lost."""
         asked = self._new_asked(HEARTBEAT)
         request = HeartbeatRequest(
             group_id=self.group.name,
@@ -410,7 +410,7 @@ class SimulatedMember(RestartableClient):
         return error_code in OF_A_WRITE
 
     def _send_commit(self) -> Steps[int]:
-        """The first error of some partition; NONE as well if the answer was lost."""
+        """Send a commit; return the first error of a partition, NONE if the answer was lost."""
         random = self.context.random
         partitions = [each for each in self._partitions if random.randrange(3)]
         if not partitions:
@@ -443,7 +443,7 @@ class SimulatedMember(RestartableClient):
         return failed[0] if failed else errors.NONE
 
     def _leave(self) -> Script:
-        """Say good-bye; the process ends with it, or goes on as another member."""
+        """Leave the group; the process ends with it, or goes on as another member."""
         asked = self._new_asked(LEAVE)
         asked.given_id = self.member_id
         versions = self._versions(0, _LEAVE_OF_SEVERAL, 5)

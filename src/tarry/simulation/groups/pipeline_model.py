@@ -1,4 +1,4 @@
-"""Model of a group without members: commits, what is committed, and what is deleted of it.
+"""Model of a group without members: commits, committed offsets and deletions.
 
 A group is there while it has an offset, and nobody but its one client commits for it.
 """
@@ -47,7 +47,7 @@ _NO_OFFSET = -1
 
 
 class GroupPipelineModel(PipelineModel):
-    """The group's offset for partition 0 as it is when all that was written is done."""
+    """Offset of the group for partition 0 once all requests so far have been carried out."""
 
     def __init__(self, context: RunContext, topic: str, group: str) -> None:
         super().__init__(context, topic)
@@ -78,12 +78,12 @@ class GroupPipelineModel(PipelineModel):
     # -- commits
 
     def commit(self) -> BurstStep:
-        """Any offset that is one."""
+        """Commit a valid offset."""
         self.committed = self.context.random.randrange(1_000)
         return self._commit(self.committed, errors.NONE)
 
     def commit_badly(self) -> BurstStep:
-        """With too long a text, for nowhere, or as a member that nobody knows."""
+        """Commit with too long a text, for a missing partition, or as an unknown member."""
         kind = self.context.random.randrange(3)
         if kind == 0:
             return self._commit(1, errors.OFFSET_METADATA_TOO_LARGE, text=_LONG_TEXT)
@@ -144,7 +144,7 @@ class GroupPipelineModel(PipelineModel):
     # -- deletions
 
     def delete_offset(self) -> BurstStep:
-        """The one that there is, or of no group."""
+        """Delete the committed offset, or that of a missing group."""
         wanted = (errors.NONE, errors.NONE) if self.is_there else (errors.GROUP_ID_NOT_FOUND,)
         self.committed = _NO_OFFSET
         partitions = [OffsetDeleteRequestPartition(partition_index=0)]
@@ -164,7 +164,7 @@ class GroupPipelineModel(PipelineModel):
         return BurstStep(self.query(api_keys.OFFSET_DELETE, request, (0, 0), _COMMIT_MS), check)
 
     def delete_group(self) -> BurstStep:
-        """With its offset, if it is there."""
+        """Delete the group with its offset, if the group exists."""
         wanted = errors.NONE if self.is_there else errors.GROUP_ID_NOT_FOUND
         self.committed = _NO_OFFSET
         request = DeleteGroupsRequest(groups_names=[self.group])
@@ -177,7 +177,7 @@ class GroupPipelineModel(PipelineModel):
         return BurstStep(self.query(api_keys.DELETE_GROUPS, request, (0, 2), _COMMIT_MS), check)
 
     def list_groups(self) -> BurstStep:
-        """Whether it is there."""
+        """List the groups; the check is that the group is listed if it exists."""
         wanted = (errors.NONE, int(self.is_there))
 
         def check(answer: Message) -> str:
@@ -206,7 +206,7 @@ class GroupPipelineModel(PipelineModel):
         return BurstStep(self.query(api_keys.HEARTBEAT, request, (0, 4)), check)
 
     def join_badly(self) -> BurstStep:
-        """With too short a session, or into a group without a name."""
+        """Join with too short a session timeout, or a group without a name."""
         wanted = errors.INVALID_SESSION_TIMEOUT
         group = self.group
         if self.context.random.randrange(2):

@@ -18,7 +18,7 @@ from tarry.simulation.groups.scenario import MemberPlan
 
 
 class ProcessDied(Exception):
-    """This process is no more; the next thing is another."""
+    """End of this process of the client; another process follows."""
 
 
 class RestartableClient(ScriptedClient):
@@ -32,11 +32,11 @@ class RestartableClient(ScriptedClient):
         self._life = 0
 
     def _forget_everything(self) -> None:
-        """A new process knows nothing."""
+        """Forget all state: a new process starts without any."""
         raise NotImplementedError
 
     def _live(self) -> Script:
-        """One process, to its end: `ProcessDied`."""
+        """Run one process of the client to its end, a `ProcessDied`."""
         raise NotImplementedError
 
     def script(self) -> Script:
@@ -60,13 +60,13 @@ class RestartableClient(ScriptedClient):
                 return
 
     def _die(self) -> None:
-        """No word to anybody; half of those who die leave their connection behind."""
+        """End the process without a message; half of the deaths leave the connection behind."""
         if self.context.random.randrange(2) == 0:
             self.hang_up()
         raise ProcessDied
 
     def _is_chance(self, per_mille: int) -> bool:
-        """Something goes wrong, or does not: never when all is quiet."""
+        """Draw if something goes wrong; always false in the quiet phase."""
         return self.context.is_chance(per_mille) and not self.context.is_quiet
 
     def _ask_once(self, query: Query) -> Steps[QueryOutcome]:
@@ -86,28 +86,28 @@ class RestartableClient(ScriptedClient):
         return outcome
 
     def lose_connection(self, life: int) -> None:
-        """The answer to what was asked gets lost."""
+        """Lose the answer to the request in flight."""
         if life == self._life and not self.context.is_quiet:
             self.hang_up()
 
     def die_while_waiting(self, life: int) -> None:
-        """The process ends while the broker keeps its request."""
+        """End the process while the broker keeps its request."""
         if life == self._life and self._pending and not self.context.is_quiet:
             self._is_dead = True
             self.hang_up()
 
     @property
     def life(self) -> int:
-        """Which of its processes this is."""
+        """Number of the client's current process."""
         return self._life
 
     def _remark(self, text: str) -> None:
-        """For the reader of a replay."""
+        """Write a remark for the reader of a replay."""
         self.context.trace.remark(self.context.clock.now_ms, f"{self.name}: {text}")
 
 
 class _Loss:
-    """The loss of an answer in the agenda."""
+    """Loss of an answer, planned in the agenda."""
 
     def __init__(self, client: RestartableClient) -> None:
         self._client = client
@@ -118,7 +118,7 @@ class _Loss:
 
 
 class _Death:
-    """The end of a process in the agenda."""
+    """End of a process, planned in the agenda."""
 
     def __init__(self, client: RestartableClient) -> None:
         self._client = client

@@ -36,12 +36,12 @@ class MemberPlan:
 
     @property
     def is_hopeless(self) -> bool:
-        """PipelineModel it can never sync in time."""
+        """True for a member whose rebalance timeout is too short to sync in time."""
         return self.rebalance_timeout_ms <= 1
 
 
 class GroupPlan:
-    """One group."""
+    """Plan of one group."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -61,7 +61,7 @@ class GroupPlan:
 
 
 class GroupsScenario:
-    """The groups and topics of one run."""
+    """Groups and topics of one run."""
 
     def __init__(self) -> None:
         self.duration_ms = 20_000
@@ -81,7 +81,7 @@ class GroupsScenario:
 
 
 def draw_groups_scenario(random: Random) -> GroupsScenario:
-    """The scenario of one run."""
+    """Draw the scenario of one run."""
     scenario = GroupsScenario()
     # Some runs take their time: recovery points are a minute apart, and so is the retention.
     slowness = 1 if random.randrange(8) else 8

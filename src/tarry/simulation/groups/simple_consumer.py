@@ -1,4 +1,4 @@
-"""A simple consumer: commits for a group that has no members, and reads what it has committed."""
+"""Simple consumer: commits for a group without members, and reads what it has committed."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PASSING: Final = (errors.UNKNOWN_TOPIC_OR_PARTITION, *OF_A_WRITE)
 
 
 class SimpleConsumer(ScriptedClient):
-    """Only committer of its group; an administrator may delete the group."""
+    """Sole committer of its group; an administrator may delete the group."""
 
     def __init__(self, groups_context: GroupsContext, name: str, group: str) -> None:
         super().__init__(groups_context.context, name)

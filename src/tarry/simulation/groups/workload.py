@@ -1,4 +1,4 @@
-"""The workload of groups: members, simple consumers and administrators over a few topics.
+"""Workload of groups: members, simple consumers and administrators over a few topics.
 
 With the faults over, every group is Stable with exactly those members that live, or has none,
 within session time-out, initial delay and rebalance time-out together.  At the end all members and
@@ -142,7 +142,7 @@ class GroupsWorkload(Workload):
     _broker: Broker | None = None
 
     def _unrest_of(self, plan: GroupPlan, broker: Broker) -> str:
-        """Why a group is not Stable with its living members, or ""."""
+        """Return why a group is not Stable with its living members, or ""."""
         living = sorted(
             member.member_id
             for member in self._members
@@ -189,7 +189,7 @@ class GroupsWorkload(Workload):
         violations += self._late_unrest(broker)
 
     def _late_unrest(self, broker: Broker) -> list[str]:
-        """With the faults over, and in a life of the broker after that, the time is limited."""
+        """Return why groups are not Stable, once the time for that is over."""
         context = self._context
         if not context.is_quiet or context.is_still:
             return []
@@ -200,7 +200,7 @@ class GroupsWorkload(Workload):
         return [sentence for sentence in self._unrests(broker) if sentence]
 
     def _unrests(self, broker: Broker) -> list[str]:
-        """Every group that is not Stable with those who live, a sentence each or ""."""
+        """Return for each group why it is not Stable with its living members, or ""."""
         return [self._unrest_of(group, broker) for group in self._scenario.groups]
 
     def on_life_ends(self) -> None:
@@ -224,7 +224,7 @@ class GroupsWorkload(Workload):
             )
 
     def _is_topic_deleted(self, name: str) -> bool:
-        """Whether somebody has asked for that."""
+        """Return true if a client has asked to delete the topic."""
         changes = self._context.history.topic_changes
         return any(not change.is_creation and change.name == name for change in changes)
 

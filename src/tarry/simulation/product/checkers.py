@@ -1,4 +1,4 @@
-"""Checkers of the product's clients: nothing is skipped, changed, taken back or read by two."""
+"""Checkers of the product's clients: no record is skipped, changed, taken back or read by two."""
 
 from __future__ import annotations
 
@@ -56,8 +56,11 @@ def _skipped(place: NamedPlace, end: int, handed_out: list[HandOut]) -> list[str
 
 
 def _taken_back(history: ProductHistory, place: NamedPlace, handed_out: list[HandOut]) -> list[str]:
-    """Check that a member reads no more once another one has read on, until it is assigned the
-    partition anew; and that it begins at or behind what was committed when it was."""
+    """Check that a member reads no more of a partition once another member has read on.
+
+    A member to which the partition is assigned anew begins at or behind the offset that was
+    committed at that moment.
+    """
     reader = ""
     assigned: dict[str, int] = {}
     begun: dict[str, int] = {}

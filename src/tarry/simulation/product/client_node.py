@@ -31,7 +31,7 @@ User = Generator[Operation[Any] | Delay, Any, None]
 
 
 class ClientNode:
-    """One process with one client.  Subclasses have a `user`."""
+    """Process with one client.  Subclasses have a `user`."""
 
     def __init__(self, world: World, name: str, core: ClientCore) -> None:
         self.world = world
@@ -53,14 +53,14 @@ class ClientNode:
         world.add(self)
 
     def user(self) -> User:
-        """Use the client.  For subclasses."""
+        """Use the client.  Subclasses override it."""
         raise NotImplementedError
 
     def on_callback(self, event: GroupEvent, operation: Operation[Any]) -> None:
         """Hear of an event of the group, in a callback of this operation.  For subclasses."""
 
     def on_request(self, api_key: int, frame: bytes) -> None:
-        """Look at a request that is about to leave.  For subclasses."""
+        """Look at a request that is about to leave.  Subclasses override it."""
 
     def sockets(self) -> list[ClientSocket]:
         """Return the connections, oldest first."""
@@ -87,7 +87,7 @@ class ClientNode:
     # --- Turns.
 
     def due_ms(self) -> int:
-        """When the next turn is due; `NEVER_MS` once the process has ended."""
+        """Return when the next turn is due, in ms; `NEVER_MS` once the process has ended."""
         return self._due_ms
 
     def _look_at_time(self) -> None:
@@ -106,7 +106,7 @@ class ClientNode:
         self._due_ms = max(due_ms, self._stalled_until_ms)
 
     def _attended_due_ms(self, *, is_ready: bool) -> int:
-        """When a driver that waits for events and for the core's time has its next turn."""
+        """Return when a driver that waits for events and core time has its next turn, in ms."""
         if self._events or is_ready:
             return self.clock.now_ms
         due_ms = self.core.next_due_ms()
@@ -144,7 +144,7 @@ class ClientNode:
     # --- The user.
 
     def _go_on(self) -> bool:
-        """Step the operation and the user as far as they go; whether the user did anything."""
+        """Step the operation and the user as far as they go; return true if the user acted."""
         has_acted = False
         while not self.is_gone:
             operation = self._operation

@@ -21,7 +21,7 @@ _QUIET_WORK_MS_MAX: Final = 20
 
 
 class ConsumerNode(ClientNode):
-    """Reads all partitions from their start, and goes back at times, until it is told to end."""
+    """Client that reads all partitions from their start, and seeks back at times, to its end."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class ConsumerNode(ClientNode):
                 self._seek(topic, index, random.randrange(position + 1))
 
     def poll(self) -> User:
-        """Poll once, and note what came."""
+        """Poll once, and note the records."""
         outcome = yield self.consumer_core.begin_poll(_RECORDS_MAX, _POLL_MS, self.clock.now_ms)
         if isinstance(outcome, ClientError):
             self.take_error(outcome)
@@ -84,7 +84,7 @@ class ConsumerNode(ClientNode):
             self._take(group)
 
     def take_error(self, error: ClientError) -> None:
-        """React as a user does: only what was damaged on its way is fetched again."""
+        """Note an error: a violation unless records were damaged on their way."""
         if not isinstance(error, CorruptRecords):
             self.context.history.violate(f"{self.name} got from its poll: {error}")
             return

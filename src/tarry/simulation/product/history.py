@@ -25,7 +25,7 @@ class HandOut(NamedTuple):
 
 
 class Told(NamedTuple):
-    """An event of the group that a user heard of."""
+    """Event of the group that a user heard of."""
 
     now_ms: int
     client: str
@@ -36,7 +36,7 @@ class Told(NamedTuple):
 
 
 class ProductHistory:
-    """One run, as the users of the product's clients saw it, in the order of time."""
+    """History of one run as the users of the product's clients saw it, in order of time."""
 
     def __init__(self) -> None:
         self.handed_out: list[HandOut] = []

@@ -23,7 +23,7 @@ _CLOSE_MS: Final = 2_000
 
 
 class MemberNode(ConsumerNode):
-    """Polls, works and commits automatically, until it is told to leave."""
+    """Client that polls, works and commits automatically, until it is told to leave."""
 
     # Where the user has finished, by partition: what a commit may say.
     _finished: dict[NamedPlace, int]

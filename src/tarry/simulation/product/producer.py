@@ -22,7 +22,7 @@ _FLUSH_MS_MAX: Final = 60_000
 
 
 class ProducerNode(ClientNode):
-    """Sends records of its own to any partition, until the run is quiet."""
+    """Client that sends records of its own to any partition, until the run is quiet."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class ProducerNode(ClientNode):
         self._under_way.append((receipt, batch))
 
     def _take_receipts(self) -> None:
-        """Learn what became of the records."""
+        """Note the outcomes of the records sent."""
         waiting: list[tuple[RecordReceipt, SentBatch]] = []
         for receipt, batch in self._under_way:
             if not receipt.is_done:
@@ -119,7 +119,7 @@ class ProducerNode(ClientNode):
         self._under_way = waiting
 
     def _refuse(self, batch: SentBatch, error: ClientError) -> None:
-        """A record failed; only its time may have been up."""
+        """Note a record that failed: a violation unless its delivery timed out."""
         if not isinstance(error, DeliveryTimedOut):
             self.context.history.violate(f"a record of {self.name} failed: {error}")
         batch.outcome = REFUSED

@@ -30,7 +30,7 @@ _COMMON: Final[dict[str, SettingValue]] = {
 
 
 class ProductScenario:
-    """The topics, and how many clients of which kind there are."""
+    """Topics of one run, and how many clients of which kind there are."""
 
     def __init__(self) -> None:
         self.duration_ms = 5_000

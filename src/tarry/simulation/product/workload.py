@@ -93,7 +93,7 @@ class ProductWorkload(Workload):
         raise NotImplementedError
 
     def _plan(self, add: Callable[[], None]) -> None:
-        """Have a client come some time soon."""
+        """Plan the start of a client within 500 ms."""
         self._coming += 1
         self._context.clock.after(self._random.randrange(500), partial(self._come, add))
 
@@ -102,7 +102,7 @@ class ProductWorkload(Workload):
         add()
 
     def _name(self, kind: str) -> str:
-        """A name that no other client of the run has."""
+        """Return a name that no other client of the run has."""
         self._names[kind] = self._names.get(kind, 0) + 1
         return f"{kind}{self._names[kind]}"
 
@@ -164,7 +164,7 @@ class ProductWorkload(Workload):
             self._on_settled()
 
     def _on_settled(self) -> None:
-        """All clients have done what they had to do: end them."""
+        """End all clients: each has finished its work."""
         self._is_ending = True
         for node in self._living():
             if isinstance(node, ConsumerNode):

@@ -1,4 +1,4 @@
-"""The last reader: when all is quiet it reads every partition from its start to its end.
+"""Last reader: when all is quiet it reads each partition from its start to its end.
 
 Then it looks up what the checkers need: offsets inside (an index that lies sends a fetch to the
 wrong batch), times, and the ends of epochs.
@@ -61,7 +61,7 @@ Aim = tuple[KnownTopic, Place, int]
 
 
 class RecordCollector(ScriptedClient):
-    """Reads everything once."""
+    """Client that reads all partitions once."""
 
     def __init__(self, context: RunContext, name: str) -> None:
         super().__init__(context, name)
@@ -103,7 +103,7 @@ class RecordCollector(ScriptedClient):
     def _ask_offsets(
         self, timestamps: list[int], version_min: int = 1
     ) -> Steps[list[tuple[int, int]]]:
-        """Timestamp and offset that ListOffsets gives for each place."""
+        """Ask ListOffsets for the timestamp and offset of each place."""
         context = self.context
         topics: dict[str, ListOffsetsTopic] = {}
         for (topic, place), timestamp in zip(self._places, timestamps, strict=True):

@@ -1,4 +1,4 @@
-"""The operator: deletes records, lets topics grow and changes settings, while all else goes on.
+"""Operator: deletes records, lets topics grow and changes settings during the run.
 
 What was answered must hold for whoever asks later, whatever happens to the broker in between.
 """
@@ -64,7 +64,7 @@ _CHANGED: Final = (
 
 
 class Operator(ScriptedClient):
-    """One change after the other; it knows what the settings are, since nobody else sets them."""
+    """Operator that makes one change after the other, and alone sets the settings that it knows."""
 
     def __init__(self, context: RunContext, name: str, *, pause_ms_max: int) -> None:
         super().__init__(context, name)
@@ -159,7 +159,7 @@ class Operator(ScriptedClient):
         topic.partitions = count
 
     def _is_there(self, topic: KnownTopic, index: int) -> Steps[bool]:
-        """Whether the partition answers already: a disk may have refused its directory."""
+        """Return true if the partition answers already: a disk may have refused its directory."""
         query = offsets_query(self.context, topic, (topic.topic_id, index), EARLIEST)
         outcome = yield query
         if outcome is None or not isinstance(outcome.answer, ListOffsetsResponse):

@@ -1,4 +1,4 @@
-"""Model of the answers to one client alone with a topic and a group, its requests in order.
+"""Model of the answers to one client that alone uses a topic and a group, requests in order.
 
 Each method makes one request and the check of its answer, and moves the state on as if the
 request had been handled already: Kafka handles those of a connection one at a time, so that
@@ -87,7 +87,7 @@ Check = Callable[[Message], str]
 
 
 class BurstStep:
-    """One request of a burst, and the check of its answer."""
+    """Request of a burst, with the check of its answer."""
 
     def __init__(self, query: Query, check: Check) -> None:
         self.query = query
@@ -107,7 +107,7 @@ def told(what: str, wanted: tuple[int, ...], got: tuple[int, ...]) -> str:
 
 
 class PipelineModel:
-    """Partition 0 of a topic as it is when all that was written is done."""
+    """Partition 0 of a topic once all requests so far have been carried out."""
 
     def __init__(self, context: RunContext, topic: str) -> None:
         self.context = context
@@ -119,7 +119,7 @@ class PipelineModel:
         self.is_usable = True
 
     def steps(self) -> list[Callable[[], BurstStep]]:
-        """Choices of requests; what is to come more often stands several times."""
+        """Return the choices of requests; more frequent ones stand several times."""
         return [
             self.produce,
             self.produce,
@@ -146,7 +146,7 @@ class PipelineModel:
     # -- produce
 
     def produce(self) -> BurstStep:
-        """Some records; at times without an answer."""
+        """Produce some records, at times without an answer."""
         random = self.context.random
         count = 1 + random.randrange(_RECORDS_MAX)
         wanted = (errors.NONE, self.end_offset)
@@ -154,7 +154,7 @@ class PipelineModel:
         return self._produce(count, wanted, acks=(-1, -1, 1, 0)[random.randrange(4)])
 
     def produce_badly(self) -> BurstStep:
-        """Nowhere, or with acks that do not exist."""
+        """Produce to a missing partition, or with acks that do not exist."""
         if self.context.random.randrange(2):
             return self._produce(1, (errors.UNKNOWN_TOPIC_OR_PARTITION, -1), index=NOWHERE)
         return self._produce(1, (errors.INVALID_REQUIRED_ACKS, -1), acks=5)
@@ -192,7 +192,7 @@ class PipelineModel:
         return self._list_offset(EARLIEST, (errors.NONE, self.start_offset))
 
     def list_offset_badly(self) -> BurstStep:
-        """A time that has no meaning, a partition that is not there, an epoch to come."""
+        """List an offset with a senseless time, a missing partition or a future epoch."""
         kind = self.context.random.randrange(3)
         if kind == 0:
             return self._list_offset(-NOWHERE, (errors.UNSUPPORTED_VERSION, -1))
@@ -219,7 +219,7 @@ class PipelineModel:
         return BurstStep(self.query(api_keys.LIST_OFFSETS, request, (4, 10)), check)
 
     def end_of_an_unknown_epoch(self) -> BurstStep:
-        """OffsetForLeaderEpoch of an epoch that was never used: there is none."""
+        """Ask OffsetForLeaderEpoch for an epoch that was never used: there is none."""
         asked = OffsetForLeaderPartition(partition=0, leader_epoch=NOWHERE)
         topics = [OffsetForLeaderTopic(topic=self.topic, partitions=[asked])]
         request = OffsetForLeaderEpochRequest(replica_id=-1, topics=topics)
@@ -296,7 +296,7 @@ class PipelineModel:
     # -- changes
 
     def delete_records(self) -> BurstStep:
-        """Some of them, or none, or all."""
+        """Delete some of the records, none or all."""
         random = self.context.random
         offset = self.start_offset + random.randrange(self.end_offset - self.start_offset + 1)
         if random.randrange(6) == 0:
@@ -305,7 +305,7 @@ class PipelineModel:
         return self._delete_records(offset, (errors.NONE, self.start_offset))
 
     def delete_records_badly(self) -> BurstStep:
-        """More than there are, or below an offset that is none."""
+        """Delete more records than there are, or below an invalid offset."""
         offset = (self.end_offset + 1, -2)[self.context.random.randrange(2)]
         return self._delete_records(offset, (errors.OFFSET_OUT_OF_RANGE, -1))
 
@@ -322,7 +322,7 @@ class PipelineModel:
         return BurstStep(self.query(api_keys.DELETE_RECORDS, request, (0, 2), TIMEOUT_MS), check)
 
     def grow(self) -> BurstStep:
-        """One partition more; beyond the last one, fewer than there are."""
+        """Add a partition; beyond the limit, ask for fewer than there are."""
         wanted = errors.NONE
         count = self.partitions + 1
         if count > _PARTITIONS_MAX:

@@ -1,4 +1,4 @@
-"""A client that writes requests together and does not wait in between: bursts, in one write each.
+"""Pipeliner: client that sends bursts of requests, each in one write, without a wait in between.
 
 Every answer is compared with what a broker that handles one request at a time would give.  The
 client is alone with its topic and its group; when it loses its connection, or an answer tells of a
@@ -66,7 +66,7 @@ class Pipeliner(SimulatedClient):
             self._begin()
 
     def _begin(self) -> None:
-        """Names that nobody has used: whatever is under way for the old ones does no harm."""
+        """Begin with a fresh topic and group: late requests for the old ones do no harm."""
         self._number += 1
         self._model = None
         fresh = GroupPipelineModel(
@@ -75,7 +75,7 @@ class Pipeliner(SimulatedClient):
         self._write([(query, _Preparation(self, fresh)) for query in _preparations(fresh)])
 
     def on_prepared(self, fresh: GroupPipelineModel, answer: Message) -> None:
-        """Look at the new topic before it is used: a disk may have refused its directory."""
+        """Check the new topic before its use: a disk may have refused its directory."""
         self._under_way -= 1
         if isinstance(answer, CreateTopicsResponse):
             code = answer.topics[0].error_code
@@ -131,7 +131,7 @@ class Pipeliner(SimulatedClient):
         self.ask_together(together)
 
     def on_stepped(self, step: BurstStep, answer: Message) -> None:
-        """One answer of a burst."""
+        """Check one answer of a burst."""
         self._under_way -= 1
         alone = self._model
         wrong = "" if alone is None else step.check(answer)
@@ -143,13 +143,13 @@ class Pipeliner(SimulatedClient):
             self._act_later()
 
     def on_lost_one(self) -> None:
-        """The connection was lost before the answer."""
+        """Lose track of the model: the connection was lost before the answer."""
         self._under_way -= 1
         self._model = None
 
 
 class _Preparation:
-    """One request that makes the topic or the group."""
+    """Request that makes the topic or the group."""
 
     def __init__(self, owner: Pipeliner, fresh: GroupPipelineModel) -> None:
         self._owner = owner
@@ -163,7 +163,7 @@ class _Preparation:
 
 
 class _BurstAttempt:
-    """One request of a burst."""
+    """Attempt to send one request of a burst."""
 
     def __init__(self, owner: Pipeliner, step: BurstStep) -> None:
         self._owner = owner

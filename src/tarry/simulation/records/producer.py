@@ -1,4 +1,4 @@
-"""A producer as real clients are: batches by partition, several requests in flight, retries.
+"""Producer like real clients: batches by partition, several requests in flight, retries.
 
 An idempotent one sends a batch again with the same sequence until it is answered, in order, and
 only when nothing of its partition is in flight any more; a plain one gives up after some retries
@@ -64,7 +64,7 @@ class ProducerPlan:
 
 
 class _Outgoing:
-    """A batch with its bytes."""
+    """Batch with its bytes."""
 
     __slots__ = ("data", "sent", "sequence", "version_min")
 
@@ -76,7 +76,7 @@ class _Outgoing:
 
 
 class _Lane:
-    """One partition of a producer."""
+    """Batches of a producer for one partition."""
 
     def __init__(self, topic: KnownTopic, place: Place) -> None:
         self.topic = topic
@@ -89,7 +89,7 @@ class _Lane:
         self.is_draining = False
 
     def is_in_window(self) -> bool:
-        """Whether the next batch is near enough to the first that is not acknowledged.
+        """Return true if the next batch is near enough to the first unacknowledged one.
 
         A broker knows a producer's last five batches: one that may have to come again must not be
         older, even if some behind it are acknowledged already.
@@ -99,7 +99,7 @@ class _Lane:
 
 
 class SimulatedProducer(SimulatedClient):
-    """One producer."""
+    """Simulated client that produces records."""
 
     def __init__(self, context: RunContext, name: str, plan: ProducerPlan) -> None:
         super().__init__(context, name)
@@ -117,7 +117,7 @@ class SimulatedProducer(SimulatedClient):
         return not any(lane.queue or lane.in_flight for lane in self._lanes.values())
 
     def unfinished(self) -> list[SentBatch]:
-        """Batches that it still tries to get through."""
+        """Return the batches that the producer still tries to send."""
         batches: list[SentBatch] = []
         for lane in self._lanes.values():
             batches += [outgoing.sent for outgoing in lane.in_flight + lane.queue]
@@ -156,7 +156,7 @@ class SimulatedProducer(SimulatedClient):
         context.clock.after(1 + context.random.randrange(self.plan.pause_ms_max), self._tick)
 
     def _begin_epoch(self) -> None:
-        """Some producers count anew under the next epoch now, as Java's does (KIP-360).
+        """Begin the next epoch with sequence 0 in some producers, like Java's client (KIP-360).
 
         The others go on: the broker knows them, or has forgotten them and takes any sequence.
         """
@@ -212,7 +212,7 @@ class SimulatedProducer(SimulatedClient):
             self._send(chosen[: 1 + self.context.random.randrange(3)])
 
     def _send(self, lanes: list[_Lane]) -> None:
-        """One request, with the first batch of each lane."""
+        """Send a request with the first batch of each lane."""
         version = self.context.version(max(_version_min(lane) for lane in lanes), 13)
         topics: list[TopicProduceData] = []
         batches: dict[Place, _Outgoing] = {}
@@ -256,7 +256,7 @@ class SimulatedProducer(SimulatedClient):
     def finish(
         self, exchange: ObservedExchange, batches: dict[Place, _Outgoing], answer: Message
     ) -> None:
-        """The request of these batches was answered."""
+        """Handle the answer to the request with these batches."""
         assert isinstance(answer, ProduceResponse)
         self._requests_in_flight -= 1
         told: dict[Place, PartitionProduceResponse] = {}
@@ -279,7 +279,7 @@ class SimulatedProducer(SimulatedClient):
         self._pump()
 
     def give_up_request(self, batches: dict[Place, _Outgoing]) -> None:
-        """The connection was lost before the answer."""
+        """Try these batches again: the connection was lost before the answer."""
         self._requests_in_flight -= 1
         for outgoing in batches.values():
             self._try_again(outgoing)
@@ -316,7 +316,7 @@ class SimulatedProducer(SimulatedClient):
         self._try_again(outgoing, code)
 
     def _has_gap_before(self, outgoing: _Outgoing) -> bool:
-        """Whether something earlier in the lane is not acknowledged yet."""
+        """Return true if an earlier batch of the lane is not acknowledged yet."""
         lane = self._lanes[outgoing.sent.place]
         return any(other.sequence < outgoing.sequence for other in lane.in_flight + lane.queue)
 
@@ -376,7 +376,7 @@ class SimulatedProducer(SimulatedClient):
 
 
 class _ProduceAttempt:
-    """One request in flight."""
+    """Attempt to send one produce request."""
 
     def __init__(self, producer: SimulatedProducer, batches: dict[Place, _Outgoing]) -> None:
         self._producer = producer
@@ -398,14 +398,14 @@ def _number_of(outgoing: _Outgoing) -> int:
 
 
 def _is_expected(topic: KnownTopic, code: int) -> bool:
-    """Errors that a world with faults may give; all of them are worth another try."""
+    """Return true for an error that faults may cause; each of them is worth another try."""
     if code in (errors.UNKNOWN_TOPIC_OR_PARTITION, errors.UNKNOWN_TOPIC_ID):
         return not topic.is_alive
     return code in (errors.REQUEST_TIMED_OUT, errors.KAFKA_STORAGE_ERROR)
 
 
 def _merge(topics: list[TopicProduceData]) -> list[TopicProduceData]:
-    """Each topic once."""
+    """Merge the entries of each topic into one."""
     merged: dict[bytes, TopicProduceData] = {}
     for topic in topics:
         known = merged.get(topic.topic_id)

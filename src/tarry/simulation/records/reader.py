@@ -1,4 +1,4 @@
-"""A reader: long polls from its own offsets, now and then a jump or a query about offsets."""
+"""Reader: long polls from its own offsets, now and then a jump or a query about offsets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ReaderPlan:
 
 
 class SimulatedReader(ScriptedClient):
-    """One reader."""
+    """Simulated client that reads records."""
 
     def __init__(self, context: RunContext, name: str, plan: ReaderPlan) -> None:
         super().__init__(context, name)
@@ -106,7 +106,7 @@ class SimulatedReader(ScriptedClient):
             )
 
     def _check_patience_of(self, exchange: ObservedExchange, answer: FetchResponse) -> None:
-        """A fetch that is answered with nothing has waited as long as it may."""
+        """Check that a fetch answered without records has waited as long as it may."""
         context = self.context
         for topic in answer.responses:
             for partition in topic.partitions:
@@ -116,7 +116,7 @@ class SimulatedReader(ScriptedClient):
             context.check_time_out(exchange, f"{self.name}: a fetch")
 
     def _reset(self, topic: KnownTopic, place: Place) -> Script:
-        """Back to the first offset that is kept."""
+        """Reset to the first offset that is kept."""
         outcome = yield offsets_query(self.context, topic, place, EARLIEST)
         if outcome is not None and isinstance(outcome.answer, ListOffsetsResponse):
             told = list_offsets_answer(outcome.answer, topic.name, place[1])
@@ -131,7 +131,7 @@ class SimulatedReader(ScriptedClient):
         self.context.history.begin_reading(self.name, place, offset)
 
     def _jump(self, choice: tuple[KnownTopic, Place]) -> Script:
-        """To the end, to the start, or into the middle of what this reader has read."""
+        """Jump to the end, to the start, or into the middle of the records already read."""
         context = self.context
         topic, place = choice
         kind = context.random.randrange(3)
@@ -156,7 +156,7 @@ def _has_records(answer: PartitionData) -> bool:
 def fetch_query(
     context: RunContext, offsets: list[tuple[KnownTopic, Place, int]], plan: ReaderPlan
 ) -> Query:
-    """A full fetch from these offsets, in a version that fits."""
+    """Return a full fetch from these offsets, in a version that fits."""
     version_min = _VERSION_OF_ZSTD if ZSTD in context.codecs else _VERSION_MIN
     if not all(topic.is_lasting for topic, _place, _offset in offsets):
         version_min = VERSION_OF_TOPIC_IDS
@@ -193,7 +193,7 @@ def fetch_query(
 def fetch_answers(
     context: RunContext, exchange: ObservedExchange, answer: FetchResponse
 ) -> list[tuple[Place, PartitionData]]:
-    """The partitions of an answer, by their places."""
+    """Return the partitions of an answer, by their places."""
     found: list[tuple[Place, PartitionData]] = []
     if answer.error_code != errors.NONE:
         context.history.violate(f"a fetch without a session got error {answer.error_code}")
@@ -211,7 +211,7 @@ def fetch_answers(
 
 
 def offsets_query(context: RunContext, topic: KnownTopic, place: Place, timestamp: int) -> Query:
-    """ListOffsets of one partition."""
+    """Return a query ListOffsets for one partition."""
     asked = ListOffsetsPartition(partition_index=place[1], timestamp=timestamp)
     request = ListOffsetsRequest(
         replica_id=-1, topics=[ListOffsetsTopic(name=topic.name, partitions=[asked])]
@@ -224,7 +224,7 @@ def offsets_query(context: RunContext, topic: KnownTopic, place: Place, timestam
 def list_offsets_answer(
     answer: ListOffsetsResponse, name: str, index: int
 ) -> tuple[int, int, int] | None:
-    """Error code, timestamp and offset."""
+    """Return error code, timestamp and offset."""
     for topic in answer.topics:
         for partition in topic.partitions:
             if topic.name == name and partition.partition_index == index:

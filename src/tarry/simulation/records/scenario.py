@@ -16,7 +16,7 @@ _COMPRESSION_TYPES: Final = ("gzip", "uncompressed", "snappy", "lz4", "zstd")
 
 
 class RecordsScenario:
-    """The topics and the kinds of clients of one run."""
+    """Topics and kinds of clients of one run."""
 
     def __init__(self) -> None:
         self.duration_ms = 4_000
@@ -66,7 +66,7 @@ def draw_records_scenario(random: Random) -> RecordsScenario:
 
 
 def _let_producers_expire(scenario: RecordsScenario) -> None:
-    """Producers rest for longer than they are remembered.  A retry is never so late."""
+    """Let producers rest longer than the broker remembers them.  A retry is never so late."""
     scenario.settings["producer.id.expiration.ms"] = str(_EXPIRATION_MS)
     scenario.settings["producer.id.expiration.check.interval.ms"] = "1000"
     for plan in scenario.producers:
@@ -75,7 +75,7 @@ def _let_producers_expire(scenario: RecordsScenario) -> None:
 
 
 def _ask_for_compression(scenario: RecordsScenario) -> None:
-    """Every topic stores its batches in a codec of its own, some batches take several turns."""
+    """Give each topic a codec of its own; some batches take several turns."""
     scenario.codecs = [NONE, NONE, GZIP, SNAPPY, LZ4, ZSTD]
     for number, plan in enumerate(scenario.topics):
         codec = (scenario.duration_ms // 7 + number) % len(_COMPRESSION_TYPES)

@@ -1,4 +1,4 @@
-"""The workload of records: producers, readers, an administrator of topics, at times an operator."""
+"""Workload of records: producers, readers, an administrator of topics, at times an operator."""
 
 from __future__ import annotations
 

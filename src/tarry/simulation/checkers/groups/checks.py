@@ -1,4 +1,4 @@
-"""All checkers of a whole history of groups, in the order in which their sentences say most."""
+"""Checkers of a whole history of groups, in the order in which their sentences say most."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CHECKERS: Final[tuple[Checker, ...]] = (
 
 
 def check_groups(history: GroupHistory) -> list[str]:
-    """Everything that is wrong with the groups of a run."""
+    """Return a sentence for each violation in the groups of a run."""
     sentences: list[str] = []
     for check in CHECKERS:
         sentences += check(history)

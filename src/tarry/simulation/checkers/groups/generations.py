@@ -1,4 +1,4 @@
-"""Generations: one assignment each, one owner a partition, none that is older is accepted.
+"""Checkers of generations: one assignment each, one owner a partition, no older one accepted.
 
 A generation that only a join was told of is lost with the life of the broker; one that a sync was
 told of is durable.  A group that ceased to exist begins anew with its first generation.
@@ -17,7 +17,7 @@ from tarry.simulation.groups.history import (
 
 
 def check_assignments(history: GroupHistory) -> list[str]:
-    """All members of a generation were assigned by one word, no partition to two of them."""
+    """Check that a generation has one assignment, with no partition given to two members."""
     rounds: dict[tuple[str, int, int], list[MemberRequest]] = {}
     for sync in history.asked:
         if sync.kind != SYNC or not sync.is_accepted or not sync.token:
@@ -47,7 +47,7 @@ def check_assignments(history: GroupHistory) -> list[str]:
 
 
 class _Evidence:
-    """That a generation had begun by the end of a turn."""
+    """Evidence that a generation had begun by the end of a turn."""
 
     def __init__(self, asked: MemberRequest) -> None:
         self.generation_id = asked.generation_id
@@ -56,12 +56,12 @@ class _Evidence:
 
 
 def check_generations(history: GroupHistory) -> list[str]:
-    """No member joins a generation that is older than one that had begun."""
+    """Check that no member joins a generation older than one that had begun."""
     return _check(history, (JOIN,), "was let into")
 
 
 def check_old_generations(history: GroupHistory) -> list[str]:
-    """Nothing of an older generation is accepted, commits above all."""
+    """Check that no request of an older generation is accepted, commits above all."""
     return _check(history, (COMMIT, SYNC, HEARTBEAT), "was accepted in")
 
 

@@ -1,4 +1,4 @@
-"""The log of `__consumer_offsets` gives the durable part of the live groups, after every turn.
+"""Replay of the log of `__consumer_offsets`: gives the live groups' durable part after each turn.
 
 What was added since the last turn is applied to a replica; whenever segments were exchanged or
 dropped, and in every new life, the replica is made anew from the whole log.  The bytes are the
@@ -41,7 +41,7 @@ _RECORD_BYTES_MAX: Final = 1 << 20
 
 
 class _Replica:
-    """The groups of one partition as its log has them."""
+    """Groups of one partition as its log has them."""
 
     def __init__(self, log: Log) -> None:
         # Another one has the place of this one if its topic was deleted and made again.
@@ -57,7 +57,7 @@ class _Replica:
 
 
 class LogReplay:
-    """Follows the partitions of one broker after the other."""
+    """Checker that follows the partitions of one broker life after the other."""
 
     def __init__(
         self, disk: SimulatedDisk, history: GroupHistory, is_topic_deleted: Callable[[str], bool]
@@ -74,12 +74,12 @@ class LogReplay:
         self.replays = 0
 
     def on_life_begins(self) -> None:
-        """Nothing of the broker before is there any more but its log."""
+        """Forget the replicas of the broker's last life: only its log outlives it."""
         self._replicas = {}
         self._followed = {}
 
     def after_turn(self, broker: Broker, turn: int) -> list[str]:
-        """What is wrong now."""
+        """Return a sentence for each difference of log and groups after a turn."""
         sentences: list[str] = []
         for index, shard in broker.groups.shards.items():
             if shard.runtime.error_code == errors.NONE:
@@ -143,14 +143,14 @@ class LogReplay:
         )
 
     def _note_expiry(self, record: OffsetTombstone, turn: int) -> None:
-        """Its time was over: nobody has to have asked for it."""
+        """Note the expiry of an offset, which needs no request."""
         write = OffsetWrite((record.group_id, record.topic, record.partition), "", -1)
         write.sent_turn = 0
         write.end_turn = turn
         self._history.writes.append(write)
 
     def _is_asked_for(self, register: Register) -> bool:
-        """Whether somebody wanted it to go: that request, or the deletion of its topic."""
+        """Return true if a request deleted the offset, its group or its topic."""
         return self._is_topic_deleted(register[1]) or any(
             write.is_deletion and write.is_of(register) and write.outcome != REFUSED
             for write in self._history.writes
@@ -159,7 +159,7 @@ class LogReplay:
     def _records(
         self, log: Log, replica: _Replica, end_offset: int
     ) -> Iterator[tuple[GroupRecord, int]]:
-        """The records from the replica's end on and their times, from the files as they are."""
+        """Yield the records from the replica's end offset on and their times, from the files."""
         segments = log.segments
         start_offset = replica.end_offset
         for place, segment in enumerate(segments):
@@ -194,7 +194,7 @@ class LogReplay:
 
 
 def _has_only_grown(before: list[tuple[int, int]], now: list[tuple[int, int]]) -> bool:
-    """Whether nothing was exchanged, shortened or dropped: only the last one may have grown."""
+    """Return true if segments were only appended to: the last one of before may have grown."""
     if len(now) < len(before) or not before:
         return len(now) >= len(before)
     if now[: len(before) - 1] != before[:-1]:

@@ -1,4 +1,4 @@
-"""Committed offsets: a register a partition, whose reads see the newest write that counts.
+"""Checkers of committed offsets: a register a partition, whose reads see the newest valid write.
 
 A write counts for sure once it was acknowledged, or read by anybody: what is fetched is durable.
 A read may then not see anything that had its whole effect before that write was even delivered.
@@ -21,7 +21,7 @@ _NOTHING = "no offset"
 
 
 class _Register:
-    """All writes of one partition of one group, and since when each of them counts."""
+    """Writes of one partition of one group, and the turn since which each of them counts."""
 
     def __init__(self) -> None:
         self.writes: list[OffsetWrite] = []
@@ -30,7 +30,7 @@ class _Register:
         self.confirmed_turns: list[int | None] = []
 
     def add(self, write: OffsetWrite) -> None:
-        """One more."""
+        """Add a write to the register."""
         self.writes.append(write)
         if not write.is_deletion:
             self.by_mark[write.mark] = write
@@ -38,7 +38,7 @@ class _Register:
 
 
 def check_offsets(history: GroupHistory) -> list[str]:
-    """None is lost, none comes back, none goes back without a commit that says so."""
+    """Check that no committed offset is lost, comes back, or goes back without a commit."""
     registers: dict[Register, _Register] = {}
     for write in history.writes:
         if write.register[2] != ALL:
@@ -64,7 +64,7 @@ def _acknowledged_turn(write: OffsetWrite) -> int | None:
 
 
 def _confirm(register: _Register, read: OffsetRead) -> None:
-    """What was read counts from then on."""
+    """Note that the write that was read counts from the turn of the read on."""
     write = register.by_mark.get(read.mark)
     if write is None or not read.mark:
         return
@@ -118,7 +118,7 @@ def _wrong_with_nothing(
 
 
 def _overwriter(register: _Register, end_turn: int, read: OffsetRead) -> OffsetWrite | None:
-    """The newest write that began after `end_turn` and counts since before the read."""
+    """Return the newest write that began after `end_turn` and counts since before the read."""
     newest: OffsetWrite | None = None
     newest_turn = -1
     for write, confirmed_turn in zip(register.writes, register.confirmed_turns, strict=True):
@@ -133,7 +133,7 @@ def _overwriter(register: _Register, end_turn: int, read: OffsetRead) -> OffsetW
 
 
 def _begin(write: OffsetWrite) -> int | None:
-    """The first turn in which it can have had its effect; none: it was never delivered."""
+    """Return the first turn in which the write can have an effect; None: never delivered."""
     if write.exchange is None:
         return write.sent_turn
     turn = write.exchange.delivered_turn

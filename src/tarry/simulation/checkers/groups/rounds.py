@@ -1,4 +1,4 @@
-"""Rounds: what must hold of every live group between two turns.
+"""Checkers of rounds: the invariants of each live group between two turns.
 
 A round that works and has nothing on its way to the log is what its record says; who is watched is
 a member or an id that was given out, each of them once; nobody is kept for ever; a join phase does
@@ -16,28 +16,28 @@ from tarry.group.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
-    Round,
+    GroupRound,
 )
 from tarry.group.state import GroupState
 
 
 class RoundChecker:
-    """Remembers each group's round of the turn before."""
+    """Checker that remembers each group's round of the turn before."""
 
     def __init__(self) -> None:
-        self._before: dict[str, Round] = {}
+        self._before: dict[str, GroupRound] = {}
         self._was_stopped = False
 
     def on_stall(self) -> None:
-        """The process was stopped before the turn that comes."""
+        """Note that the broker's process was stopped before the next turn."""
         self._was_stopped = True
 
     def on_life_begins(self) -> None:
-        """Nothing of the broker before is there any more."""
+        """Forget the rounds of the broker's last life."""
         self._before = {}
 
     def after_turn(self, broker: Broker) -> list[str]:
-        """What is wrong now."""
+        """Return a sentence for each violation in the rounds after a turn."""
         before = self._before
         was_stopped = self._was_stopped
         self._before = {}
@@ -64,7 +64,7 @@ class RoundChecker:
 
 
 def wrong_with_round(group: GroupState) -> str:
-    """The first thing that does not hold, or ""."""
+    """Return a sentence about the first invariant of the round that does not hold, or ""."""
     now = group.round
     for name, named in (
         ("joins", now.joins),
@@ -124,7 +124,7 @@ def _waiting_groups(shard: GroupShard) -> list[str]:
 
 
 def _wrong_with_operations(shard: GroupShard, group: GroupState) -> str:
-    """What waits in the purgatories is what the group waits for."""
+    """Check that the operations in the purgatories are those that the group waits for."""
     group_id = group.group_id
     now = group.round
     watched = [
@@ -159,7 +159,7 @@ def _wrong_with_sessions(group: GroupState, now_ms: int) -> str:
     return ""
 
 
-def _wrong_with_end_of_join_phase(before: Round, now: Round, now_ms: int) -> str:
+def _wrong_with_end_of_join_phase(before: GroupRound, now: GroupRound, now_ms: int) -> str:
     if before.phase != PREPARING_REBALANCE or now.generation_id != before.generation_id + 1:
         return ""
     assert before.join_deadline_ms is not None

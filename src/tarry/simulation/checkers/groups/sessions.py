@@ -1,4 +1,4 @@
-"""Sessions: nobody who was heard in time is removed, and a static member has one id at a time."""
+"""Checkers of sessions: no member heard in time is removed, a static one has one id at a time."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Timeouts = dict[tuple[str, str], tuple[int, int]]
 
 
 def check_sessions(history: GroupHistory) -> list[str]:
-    """A member that was just heard is not unknown, nor is an id that was just given out.
+    """Check that no member just heard, and no id just given out, is unknown.
 
     In a working group a member goes when its session ends, when it leaves, or when it does not
     rejoin within the rebalance time-out; so whichever is smaller passes before it is unknown.
@@ -59,7 +59,7 @@ def _place(step: tuple[int, int, MemberRequest]) -> tuple[int, int]:
 
 
 def _steps(asked: MemberRequest) -> list[tuple[int, int, MemberRequest]]:
-    """When to look at it, and how."""
+    """Return the steps of the check for a request: a turn, the kind of step and the request."""
     steps: list[tuple[int, int, MemberRequest]] = []
     turn = asked.answered_turn
     is_unknown = asked.error_code == errors.UNKNOWN_MEMBER_ID
@@ -109,7 +109,7 @@ def _hear(history: GroupHistory, heard: Heard, asked: MemberRequest) -> None:
 
 
 def _forget(heard: Heard, asked: MemberRequest) -> None:
-    """It may be gone, or another process of its instance may be there."""
+    """Forget a member that may be gone, and those whose instance may have another process."""
     heard.pop((asked.group, asked.given_id if asked.kind == LEAVE else asked.member_id), None)
     if asked.instance_id is not None:
         for key, seen in list(heard.items()):
@@ -151,7 +151,7 @@ def _unknown_too_early(
 
 
 def _is_group_deleted(history: GroupHistory, seen: MemberRequest, asked: MemberRequest) -> bool:
-    """Whether the group may have been deleted between the two."""
+    """Return true if the group may have been deleted between the two requests."""
     for write in history.writes:
         exchange = write.exchange
         if exchange is None or write.register != (asked.group, "", ALL):
@@ -163,7 +163,7 @@ def _is_group_deleted(history: GroupHistory, seen: MemberRequest, asked: MemberR
 
 
 def check_fencing(history: GroupHistory) -> list[str]:
-    """From the moment when an instance has a new id nothing of its old ones is accepted."""
+    """Check that an instance's old ids are refused once it has a new one."""
     joins = [
         asked
         for asked in history.asked
@@ -209,7 +209,7 @@ def _fenced_by(
 
 
 def check_commits_of_nobody(history: GroupHistory) -> list[str]:
-    """A commit without a generation is refused from a member's sync to the end of its session."""
+    """Check that a commit without a generation is refused during a member's session."""
     if history.has_size_limit:
         # A broker that starts may turn members away.
         return []
@@ -239,7 +239,7 @@ def check_commits_of_nobody(history: GroupHistory) -> list[str]:
 def _is_member_until(
     history: GroupHistory, sync: MemberRequest, last_turn: int, timeouts: Timeouts
 ) -> bool:
-    """Whether nothing can have removed the member that synced: not its silence, nor a request."""
+    """Return true if neither silence nor a request can have removed the member that synced."""
     known = timeouts.get((sync.group, sync.member_id))
     if known is None or history.life_of(sync.delivered_turn) != history.life_of(last_turn):
         return False
