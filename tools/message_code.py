@@ -124,7 +124,7 @@ def local_declaration(item: Field) -> str:
 
 
 def is_declared_first(api: ApiSchema, struct: Struct, item: Field) -> bool:
-    """Whether a field's local needs its default before it is read."""
+    """Return true if a field's local needs its default before it is read."""
     optional = item.versions.within(struct_versions(api, struct)) != struct_versions(api, struct)
     nullable_struct = item.is_struct and is_nullable(item)
     return optional or item.is_array or nullable_struct or item.tag is not None

@@ -91,7 +91,7 @@ def differs_from_default(item: Field) -> str:
 def element_size_min(
     api: ApiSchema, item: Field, *, flexible: bool, seen: tuple[str, ...] = ()
 ) -> int:
-    """The fewest bytes that one element of an array, or one value, takes in any version."""
+    """Return the fewest bytes of one element of an array, or one value, in any version."""
     if item.is_struct:
         struct = api.structs[item.type_name]
         sizes = [
@@ -140,14 +140,14 @@ def condition(versions: Versions, around: Versions) -> str:
 
 
 def within_flexible(api: ApiSchema, versions: Versions) -> str:
-    """Whether these versions are flexible: "always", "never" or "mixed"."""
+    """Return whether these versions are flexible: "always", "never" or "mixed"."""
     if api.flexible is None or versions.last < api.flexible.first:
         return "never"
     return "always" if versions.first >= api.flexible.first else "mixed"
 
 
 def by_flexible(api: ApiSchema, versions: Versions, compact: str, plain: str) -> str:
-    """An expression for a field that these versions have."""
+    """Return an expression for a field that these versions have."""
     if compact == plain:
         return compact
     kind = within_flexible(api, versions)
@@ -168,7 +168,7 @@ def runs(fields: list[Field]) -> list[list[Field]]:
 
 
 def struct_versions(api: ApiSchema, struct: Struct) -> Versions:
-    """The versions in which a struct can be on the wire."""
+    """Return the versions in which a struct can be on the wire."""
     found = [
         item.versions
         for other in api.structs.values()
