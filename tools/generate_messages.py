@@ -13,12 +13,12 @@ from pathlib import Path
 from typing import Final
 
 from message_code import NOTICE, message_module
-from tarry.protocol.schema.notation import Api, InvalidSchema, load_all
+from tarry.protocol.schema.notation import ApiSchema, InvalidSchema, load_all
 
 PROTOCOL: Final = Path(__file__).resolve().parent.parent / "src" / "tarry" / "protocol"
 
 
-def api_keys_module(apis: list[Api]) -> str:
+def api_keys_module(apis: list[ApiSchema]) -> str:
     keys = [f"{api.snake_name.upper()}: Final = {api.key}" for api in apis]
     rows = [
         f'    {api.snake_name.upper()}: Api({api.key}, "{api.name}", {api.versions.first}, '
@@ -65,7 +65,7 @@ def api_keys_module(apis: list[Api]) -> str:
     )
 
 
-def registry_module(apis: list[Api]) -> str:
+def registry_module(apis: list[ApiSchema]) -> str:
     imports = [
         f"from tarry.protocol.messages.{api.snake_name} import ("
         f"{api.request.name}, {api.response.name}, "
@@ -113,14 +113,14 @@ def registry_module(apis: list[Api]) -> str:
 
 
 def formatted(source: str) -> str:
-    """As `ruff format` leaves it, so that the generated files pass the same check as others."""
+    """Format a source with `ruff format`, so that generated files pass the check of all others."""
     name = str(PROTOCOL / "messages.py")
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", name, "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=True)
     return done.stdout
 
 
-def generated_files(apis: list[Api]) -> dict[Path, str]:
+def generated_files(apis: list[ApiSchema]) -> dict[Path, str]:
     files = {
         PROTOCOL / "api_keys.py": api_keys_module(apis),
         PROTOCOL / "registry.py": registry_module(apis),

@@ -25,7 +25,7 @@ from message_facts import (
     struct_versions,
     within_flexible,
 )
-from tarry.protocol.schema.notation import Api, Field, Struct, Versions, snake_case
+from tarry.protocol.schema.notation import ApiSchema, Field, Struct, Versions, snake_case
 
 NOTICE: Final = "Written by tools/generate_messages.py from protocol/schema; change it there."
 
@@ -49,7 +49,7 @@ class Code:
 
 
 def read_name(item: Field, *, compact: bool) -> str:
-    """The reader's or writer's method for one value that is no struct."""
+    """Return the reader's or writer's method for one value that is no struct."""
     name = {"bool": "boolean", "bytes": "bytes_"}.get(item.type_name, item.type_name)
     if item.type_name not in ("string", "bytes", "records"):
         return name
@@ -61,7 +61,7 @@ def read_name(item: Field, *, compact: bool) -> str:
     return f"compact_{name}" if compact else name
 
 
-def read_scalar(api: Api, item: Field, versions: Versions) -> str:
+def read_scalar(api: ApiSchema, item: Field, versions: Versions) -> str:
     def call(compact: bool) -> str:
         name = read_name(item, compact=compact)
         return f"reader.{name.replace('records', 'window')}()"
@@ -69,7 +69,7 @@ def read_scalar(api: Api, item: Field, versions: Versions) -> str:
     return by_flexible(api, versions, call(True), call(False))
 
 
-def read_field(code: Code, api: Api, item: Field, versions: Versions) -> None:
+def read_field(code: Code, api: ApiSchema, item: Field, versions: Versions) -> None:
     """Statements that set the local variable of one field."""
     null_refused = f'raise MalformedData("{item.name} must not be null")'
     if item.is_array:
@@ -94,7 +94,7 @@ def add_null_check(code: Code, item: Field, versions: Versions, is_null: str, re
     code.add(f"if {is_null} and version < {item.nullable.first}:", f"    {refusal}")
 
 
-def read_array(code: Code, api: Api, item: Field, versions: Versions) -> None:
+def read_array(code: Code, api: ApiSchema, item: Field, versions: Versions) -> None:
     local = local_name(item)
     null_refused = f'raise MalformedData("{item.name} must not be null")'
     compact = f"reader.compact_array_length({element_size_min(api, item, flexible=True)})"
@@ -123,14 +123,14 @@ def local_declaration(item: Field) -> str:
     return f"{local_name(item)}: {annotation} = {default}"
 
 
-def is_declared_first(api: Api, struct: Struct, item: Field) -> bool:
-    """Whether a field's local needs its default before it is read."""
+def is_declared_first(api: ApiSchema, struct: Struct, item: Field) -> bool:
+    """Return true if a field's local needs its default before it is read."""
     optional = item.versions.within(struct_versions(api, struct)) != struct_versions(api, struct)
     nullable_struct = item.is_struct and is_nullable(item)
     return optional or item.is_array or nullable_struct or item.tag is not None
 
 
-def add_decoder(code: Code, api: Api, struct: Struct) -> None:
+def add_decoder(code: Code, api: ApiSchema, struct: Struct) -> None:
     around = struct_versions(api, struct)
     name = snake_case(struct.name)
     public = struct in (api.request, api.response)
@@ -161,14 +161,14 @@ def add_decoder(code: Code, api: Api, struct: Struct) -> None:
     code.depth -= 1
 
 
-def add_flexible_local(code: Code, api: Api, around: Versions, body: Code) -> None:
+def add_flexible_local(code: Code, api: ApiSchema, around: Versions, body: Code) -> None:
     if within_flexible(api, around) == "mixed" and any("flexible" in x for x in body.lines):
         assert api.flexible is not None
         code.add(f"flexible = version >= {api.flexible.first}")
     code.lines += body.lines
 
 
-def add_tagged_reading(code: Code, api: Api, struct: Struct, around: Versions) -> None:
+def add_tagged_reading(code: Code, api: ApiSchema, struct: Struct, around: Versions) -> None:
     kind = within_flexible(api, around)
     if kind == "never":
         return
@@ -198,7 +198,7 @@ def add_tagged_reading(code: Code, api: Api, struct: Struct, around: Versions) -
         code.depth -= 1
 
 
-def flexible_part(api: Api, around: Versions) -> Versions:
+def flexible_part(api: ApiSchema, around: Versions) -> Versions:
     assert api.flexible is not None
     return around.within(api.flexible)
 
@@ -206,7 +206,7 @@ def flexible_part(api: Api, around: Versions) -> Versions:
 # --- Writing
 
 
-def write_field(code: Code, api: Api, item: Field, versions: Versions, writer: str) -> None:
+def write_field(code: Code, api: ApiSchema, item: Field, versions: Versions, writer: str) -> None:
     value = f"self.{item.name}"
     refusal = f'raise ValueError("{item.name} must not be None in this version")'
     add_null_check(code, item, versions, f"{value} is None", refusal)
@@ -227,7 +227,7 @@ def write_field(code: Code, api: Api, item: Field, versions: Versions, writer: s
 
 
 def write_by_flexible(
-    code: Code, api: Api, item: Field, versions: Versions, names: tuple[str, str]
+    code: Code, api: ApiSchema, item: Field, versions: Versions, names: tuple[str, str]
 ) -> None:
     writer, value = names
     compact = f"{writer}.{read_name(item, compact=True)}({value})"
@@ -235,14 +235,16 @@ def write_by_flexible(
     add_by_flexible(code, api, versions, compact, plain)
 
 
-def add_by_flexible(code: Code, api: Api, versions: Versions, compact: str, plain: str) -> None:
+def add_by_flexible(
+    code: Code, api: ApiSchema, versions: Versions, compact: str, plain: str
+) -> None:
     if compact != plain and within_flexible(api, versions) == "mixed":
         code.add("if flexible:", f"    {compact}", "else:", f"    {plain}")
     else:
         code.add(by_flexible(api, versions, compact, plain))
 
 
-def write_array(code: Code, api: Api, item: Field, versions: Versions, writer: str) -> None:
+def write_array(code: Code, api: ApiSchema, item: Field, versions: Versions, writer: str) -> None:
     def add_length(count: str) -> None:
         compact = f"{writer}.compact_array_length({count})"
         plain = f"{writer}.array_length({count})"
@@ -269,7 +271,7 @@ def write_array(code: Code, api: Api, item: Field, versions: Versions, writer: s
 
 
 def add_refusals(code: Code, run: list[Field]) -> None:
-    """A value that this version cannot carry is a mistake, unless the field is ignorable."""
+    """Add the refusal of values that this version cannot carry, except of ignorable fields."""
     for item in run:
         if item.is_ignorable:
             continue
@@ -277,7 +279,7 @@ def add_refusals(code: Code, run: list[Field]) -> None:
         code.add(f'    raise ValueError("this version has no {item.name}")')
 
 
-def add_encoder(code: Code, api: Api, struct: Struct) -> None:
+def add_encoder(code: Code, api: ApiSchema, struct: Struct) -> None:
     around = struct_versions(api, struct)
     code.add("", "def encode(self, writer: Writer, version: i64) -> None:")
     code.depth += 1
@@ -302,7 +304,7 @@ def add_encoder(code: Code, api: Api, struct: Struct) -> None:
         add_tagged_encoder(code, api, struct, around)
 
 
-def add_tagged_writing(code: Code, api: Api, struct: Struct, around: Versions) -> None:
+def add_tagged_writing(code: Code, api: ApiSchema, struct: Struct, around: Versions) -> None:
     kind = within_flexible(api, around)
     tagged = [item for item in struct.fields if item.tag is not None]
     if kind == "never":
@@ -331,7 +333,7 @@ def add_tagged_writing(code: Code, api: Api, struct: Struct, around: Versions) -
         code.depth -= 1
 
 
-def add_tagged_encoder(code: Code, api: Api, struct: Struct, around: Versions) -> None:
+def add_tagged_encoder(code: Code, api: ApiSchema, struct: Struct, around: Versions) -> None:
     code.add("", "def _encode_tagged_fields(self, writer: Writer, version: i64) -> None:")
     code.depth += 1
     tagged = sorted(
@@ -352,7 +354,7 @@ def add_tagged_encoder(code: Code, api: Api, struct: Struct, around: Versions) -
 # --- Classes and modules
 
 
-def add_class(code: Code, api: Api, struct: Struct) -> None:
+def add_class(code: Code, api: ApiSchema, struct: Struct) -> None:
     public = struct in (api.request, api.response)
     code.add("", "")
     code.add(f"class {struct.name}(Message):" if public else f"class {struct.name}:")
@@ -384,7 +386,7 @@ def add_class(code: Code, api: Api, struct: Struct) -> None:
     code.depth -= 1
 
 
-def in_order(api: Api) -> list[Struct]:
+def in_order(api: ApiSchema) -> list[Struct]:
     """Structs before those that use them."""
     ordered: list[Struct] = []
 
@@ -400,7 +402,7 @@ def in_order(api: Api) -> list[Struct]:
     return ordered
 
 
-def message_module(api: Api) -> str:
+def message_module(api: ApiSchema) -> str:
     code = Code()
     for struct in in_order(api):
         add_class(code, api, struct)

@@ -1,10 +1,10 @@
-"""What the code of a message follows from: Python types, defaults, sizes and version conditions."""
+"""Facts from which the code of a message follows: types, defaults, sizes, version conditions."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from tarry.protocol.schema.notation import Api, Field, Struct, Versions
+from tarry.protocol.schema.notation import ApiSchema, Field, Struct, Versions
 
 FIXED_SIZES: Final = {
     "bool": 1,
@@ -31,7 +31,7 @@ DECODER_NAMES: Final = ("count", "end", "flexible", "reader", "tag", "version")
 
 
 def local_name(item: Field) -> str:
-    """A field's local variable in its decoder."""
+    """Return the name of a field's local variable in its decoder."""
     return f"{item.name}_" if item.name in DECODER_NAMES else item.name
 
 
@@ -51,12 +51,12 @@ def attribute_type(item: Field) -> str:
 
 
 def is_absent_when_none(item: Field) -> bool:
-    """A tagged struct is None when it is not sent: cheaper than one with its defaults."""
+    """Return true for a tagged struct, None when it is not sent: cheaper than one with defaults."""
     return item.tag is not None and item.is_struct and not item.is_array
 
 
 def default_value(item: Field) -> str:
-    """What the attribute holds when nothing is given, as an expression."""
+    """Return the default of the attribute, as an expression."""
     if item.default == "null" or is_absent_when_none(item):
         return "None"
     if item.is_array:
@@ -77,7 +77,7 @@ def default_value(item: Field) -> str:
 
 
 def differs_from_default(item: Field) -> str:
-    """An expression that is true if the attribute does not hold its default."""
+    """Return an expression that is true if the attribute does not hold its default."""
     value, default = f"self.{item.name}", default_value(item)
     if default == "None":
         return f"{value} is not None"
@@ -88,8 +88,10 @@ def differs_from_default(item: Field) -> str:
     return f"{value} != {default}"
 
 
-def element_size_min(api: Api, item: Field, *, flexible: bool, seen: tuple[str, ...] = ()) -> int:
-    """The fewest bytes that one element of an array, or one value, takes in any version."""
+def element_size_min(
+    api: ApiSchema, item: Field, *, flexible: bool, seen: tuple[str, ...] = ()
+) -> int:
+    """Return the fewest bytes of one element of an array, or one value, in any version."""
     if item.is_struct:
         struct = api.structs[item.type_name]
         sizes = [
@@ -105,7 +107,7 @@ def element_size_min(api: Api, item: Field, *, flexible: bool, seen: tuple[str, 
     return 2 if item.type_name == "string" else 4
 
 
-def struct_size(api: Api, struct: Struct, version: int, seen: tuple[str, ...]) -> int:
+def struct_size(api: ApiSchema, struct: Struct, version: int, seen: tuple[str, ...]) -> int:
     flexible = is_flexible(api, version)
     size = 1 if flexible else 0
     for item in struct.fields:
@@ -120,12 +122,12 @@ def struct_size(api: Api, struct: Struct, version: int, seen: tuple[str, ...]) -
     return size
 
 
-def is_flexible(api: Api, version: int) -> bool:
+def is_flexible(api: ApiSchema, version: int) -> bool:
     return api.flexible is not None and version in api.flexible
 
 
 def condition(versions: Versions, around: Versions) -> str:
-    """When a version of `around` is in `versions`; empty if always."""
+    """Return a condition for a version of `around` to be in `versions`; empty if it always is."""
     if versions.first <= around.first and versions.last >= around.last:
         return ""
     if versions.last >= around.last:
@@ -137,15 +139,15 @@ def condition(versions: Versions, around: Versions) -> str:
     return f"{versions.first} <= version <= {versions.last}"
 
 
-def within_flexible(api: Api, versions: Versions) -> str:
-    """Whether these versions are flexible: "always", "never" or "mixed"."""
+def within_flexible(api: ApiSchema, versions: Versions) -> str:
+    """Return whether these versions are flexible: "always", "never" or "mixed"."""
     if api.flexible is None or versions.last < api.flexible.first:
         return "never"
     return "always" if versions.first >= api.flexible.first else "mixed"
 
 
-def by_flexible(api: Api, versions: Versions, compact: str, plain: str) -> str:
-    """An expression for a field that these versions have."""
+def by_flexible(api: ApiSchema, versions: Versions, compact: str, plain: str) -> str:
+    """Return an expression for a field that these versions have."""
     if compact == plain:
         return compact
     kind = within_flexible(api, versions)
@@ -165,8 +167,8 @@ def runs(fields: list[Field]) -> list[list[Field]]:
     return grouped
 
 
-def struct_versions(api: Api, struct: Struct) -> Versions:
-    """The versions in which a struct can be on the wire."""
+def struct_versions(api: ApiSchema, struct: Struct) -> Versions:
+    """Return the versions in which a struct can be on the wire."""
     found = [
         item.versions
         for other in api.structs.values()

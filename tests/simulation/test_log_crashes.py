@@ -68,6 +68,8 @@ class Content:
             self.headers[header.base_offset] = header
             for record in decode_records(data, size_max=EVERYTHING):
                 assert record.value is not None
+                if record.offset < log.log_start_offset:
+                    continue
                 self.values[record.offset] = record.value
                 self.timestamps[record.offset] = record.timestamp
             offset = header.last_offset + 1
@@ -173,6 +175,15 @@ class Run:
         self.disk.complete_removals()
         self.log_start_seen = max(self.log_start_seen, self.log.log_start_offset)
 
+    def delete_records(self) -> None:
+        """What was flushed is to go, or a part of it; recovery points are due at once."""
+        log = self.log
+        start = log.flushed_offset
+        if self.random.randrange(3) == 0:
+            start = self.random.randrange(log.log_start_offset, start + 1)
+        log.ask_for_start(start)
+        self.save_recovery_points()
+
     def stumble(self) -> None:
         """All is durable; a write fails half-way, the next one is durable; the power fails."""
         for _ in range(2 + self.random.randrange(3)):
@@ -271,7 +282,7 @@ class Run:
 
     def step(self) -> None:
         self.now_ms += self.random.randrange(20)
-        kind = self.random.randrange(26)
+        kind = self.random.randrange(27)
         if kind < 9:
             self.append()
         elif kind < 14:
@@ -287,6 +298,8 @@ class Run:
             self.retain()
         elif kind == 23:
             self.stop()
+        elif kind == 24:
+            self.delete_records()
         else:
             self.write()
             self.check()

@@ -45,8 +45,8 @@ from tarry.group.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
+    GroupRound,
     Protocol,
-    Round,
 )
 from tarry.group.state import Groups, GroupState
 from tarry.group.transitions import Moment
@@ -72,7 +72,7 @@ class Scene:
         self.waiting: deque[tuple[str, Append]] = deque()
         self.durable: list[tuple[bytes, bytes | None]] = []
         # The round as it was left, to see that a decision does not touch it.
-        self.left: tuple[Round, dict[str, object]] | None = None
+        self.left: tuple[GroupRound, dict[str, object]] | None = None
         self.on_answer: Callable[[Answer], None] | None = None
         self.on_decision: Callable[[Decision], None] | None = None
 

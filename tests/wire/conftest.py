@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from hypothesis import strategies as st
 
-from tarry.protocol.schema import Api, Field, Struct, load_all
+from tarry.protocol.schema import ApiSchema, Field, Struct, load_all
 from tarry.wire import ChunkList, Window, window_of
 
 INTEGER_BITS = {"i8": 8, "i16": 16, "i32": 32, "i64": 64}
@@ -51,7 +51,9 @@ class Messages:
             self._strategies[case] = self._struct_strategy(api, struct, version)
         return self._strategies[case]
 
-    def _struct_strategy(self, api: Api, struct: Struct, version: int) -> st.SearchStrategy[Any]:
+    def _struct_strategy(
+        self, api: ApiSchema, struct: Struct, version: int
+    ) -> st.SearchStrategy[Any]:
         module = import_module(f"tarry.protocol.messages.{api.snake_name}")
         fields = {
             item.name: self._field_strategy(api, item, version)
@@ -60,7 +62,7 @@ class Messages:
         }
         return st.builds(getattr(module, struct.name), **fields)
 
-    def _field_strategy(self, api: Api, item: Field, version: int) -> st.SearchStrategy[Any]:
+    def _field_strategy(self, api: ApiSchema, item: Field, version: int) -> st.SearchStrategy[Any]:
         if item.is_struct:
             strategy = self._struct_strategy(api, api.structs[item.type_name], version)
         elif item.name == "error_code" or item.name.endswith("_error_code"):
@@ -81,13 +83,13 @@ class Messages:
         """A message as dicts, lists and numbers, so that two can be compared and printed."""
         return self._plain_struct(self.apis[api_key], self.struct(api_key, kind), message)
 
-    def _plain_struct(self, api: Api, struct: Struct, message: object) -> dict[str, Any]:
+    def _plain_struct(self, api: ApiSchema, struct: Struct, message: object) -> dict[str, Any]:
         return {
             item.name: self._plain_value(api, item, getattr(message, item.name))
             for item in struct.fields
         }
 
-    def _plain_value(self, api: Api, item: Field, value: Any) -> Any:
+    def _plain_value(self, api: ApiSchema, item: Field, value: Any) -> Any:
         if isinstance(value, list):
             return [self._plain_value(api, item, element) for element in value]
         if isinstance(value, Window):

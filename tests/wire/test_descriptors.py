@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tarry.protocol.schema import Api, Field, Versions, load_all
+from tarry.protocol.schema import ApiSchema, Field, Versions, load_all
 from tarry.protocol.schema.notation import SCALARS, VERSION_LAST, parse_versions, snake_case
 
 # The release whose descriptors our schema follows; newer jars have more versions.
@@ -118,7 +118,7 @@ def facts_of_schema(item: Field) -> dict[str, Any]:
 
 
 def compare_fields(
-    api: Api, items: list[Field], theirs: list[dict[str, Any]], around: Versions, common: Any
+    api: ApiSchema, items: list[Field], theirs: list[dict[str, Any]], around: Versions, common: Any
 ) -> None:
     present = [
         field
@@ -141,7 +141,7 @@ def compare_fields(
 
 @pytest.mark.parametrize("kind", ["Request", "Response"])
 @pytest.mark.parametrize("api", APIS, ids=[api.name for api in APIS])
-def test_the_schema_agrees_with_kafkas_descriptor(api: Api, kind: str, jar: Path) -> None:
+def test_the_schema_agrees_with_kafkas_descriptor(api: ApiSchema, kind: str, jar: Path) -> None:
     theirs = descriptor(jar, f"{api.name}{kind}")
     struct = api.request if kind == "Request" else api.response
     common = {item["name"]: item["fields"] for item in theirs.get("commonStructs", [])}
@@ -156,7 +156,7 @@ def test_the_schema_agrees_with_kafkas_descriptor(api: Api, kind: str, jar: Path
 
 
 @pytest.mark.parametrize("api", APIS, ids=[api.name for api in APIS])
-def test_the_schema_has_every_stable_version(api: Api, jar: Path) -> None:
+def test_the_schema_has_every_stable_version(api: ApiSchema, jar: Path) -> None:
     theirs = descriptor(jar, f"{api.name}Request")
     versions = parse_versions(theirs["validVersions"])
     last = versions.last - 1 if theirs.get("latestVersionUnstable") else versions.last

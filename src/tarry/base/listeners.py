@@ -33,7 +33,7 @@ class ListenerAddress:
         return f"{self.name}://{host_and_port(self.host, self.port)}"
 
 
-class Listener:
+class BrokerListener:
     """An address to open, and the one that clients who came through it are told."""
 
     __slots__ = ("advertised_host", "advertised_port", "host", "name", "port")
@@ -64,7 +64,7 @@ def host_and_port(host: str, port: int) -> str:
 
 def parse_listeners(
     listeners: str, advertised_listeners: str, protocol_map: str, controller_names: str
-) -> tuple[list[Listener], list[str]]:
+) -> tuple[list[BrokerListener], list[str]]:
     """Return the listeners to open, and the names of those of KRaft's controller, which are not
     opened.
     """
@@ -81,7 +81,7 @@ def parse_listeners(
     for address in opened:
         _refuse_protocol(address.name, protocols)
     advertised = _advertised(opened, advertised_listeners, controllers)
-    pairs = [Listener(address, advertised[address.name]) for address in opened]
+    pairs = [BrokerListener(address, advertised[address.name]) for address in opened]
     return pairs, [address.name for address in addresses if address.name in controllers]
 
 

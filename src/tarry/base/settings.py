@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.listeners import Listener, parse_listeners
+from tarry.base.listeners import BrokerListener, parse_listeners
 from tarry.base.setting import (
     DEFAULT_ONLY,
     GONE,
@@ -94,7 +94,7 @@ class Settings(SettingAttributes):
             self.node_id = self._node_id()
         with self._blaming("log.dirs", "log.dir"):
             self.log_directory = self._log_directory()
-        self.open_listeners: list[Listener]
+        self.open_listeners: list[BrokerListener]
         with self._blaming(*_ADDRESS_KEYS):
             self.open_listeners, self.closed_listeners = parse_listeners(
                 self.listeners,

@@ -15,7 +15,7 @@ from tarry.base import errors
 from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.request import RequestContext
 from tarry.log.segments import LogPosition
-from tarry.partition.state import COMMITTED_CONSUMER, CONSUMER, Partition, PartitionKey, Reader
+from tarry.partition.state import COMMITTED_CONSUMER, CONSUMER, Partition, PartitionKey, ReaderKind
 from tarry.protocol.messages.fetch import (
     EpochEndOffset,
     FetchableTopicResponse,
@@ -41,7 +41,7 @@ REFUSED: Final = -1
 COMPLETE: Final = -2
 
 
-def reader_of(isolation_level: int) -> Reader:
+def reader_of(isolation_level: int) -> ReaderKind:
     """Return the kind of consumer that asks with this isolation level."""
     return COMMITTED_CONSUMER if isolation_level == READ_COMMITTED else CONSUMER
 
@@ -49,7 +49,9 @@ def reader_of(isolation_level: int) -> Reader:
 class FetchLimits:
     """Terms of a fetch: for which reader, and how little and how much it may return."""
 
-    def __init__(self, reader: Reader, min_bytes: int, max_bytes: int, api_version: int) -> None:
+    def __init__(
+        self, reader: ReaderKind, min_bytes: int, max_bytes: int, api_version: int
+    ) -> None:
         self.reader = reader
         self.min_bytes = min_bytes
         self.max_bytes = max_bytes

@@ -44,7 +44,7 @@ def configs() -> None:
     """Get, set and unset settings of topics and brokers."""
 
 
-class Target(NamedTuple):
+class ConfigTarget(NamedTuple):
     """Target of settings: a topic, a broker, or all brokers."""
 
     topic: str | None
@@ -93,7 +93,7 @@ def _target_options(command: Callable[..., None]) -> Callable[..., None]:
     def run(*, topic: str | None, broker: int | None, brokers: bool, **options: Any) -> None:
         if [topic is not None, broker is not None, brokers].count(True) != 1:
             raise click.UsageError("name whose settings: --topic NAME, --broker ID or --brokers")
-        command(target=Target(topic, broker), **options)
+        command(target=ConfigTarget(topic, broker), **options)
 
     return run
 
@@ -125,7 +125,7 @@ Examples:
 def get_command(
     keys: tuple[str, ...],
     *,
-    target: Target,
+    target: ConfigTarget,
     cluster: Cluster,
     with_defaults: bool,
     explain: bool,
@@ -153,7 +153,7 @@ def get_command(
 
 
 def _chosen(
-    entries: list[ConfigEntry], keys: Sequence[str], target: Target, *, with_defaults: bool
+    entries: list[ConfigEntry], keys: Sequence[str], target: ConfigTarget, *, with_defaults: bool
 ) -> list[ConfigEntry]:
     if not keys:
         return [one for one in entries if with_defaults or not one.is_default]
@@ -236,7 +236,7 @@ All of the settings are changed, or none.  They apply at once and survive a rest
 def set_command(
     items: tuple[str, ...],
     *,
-    target: Target,
+    target: ConfigTarget,
     cluster: Cluster,
     internal: bool,
     validate_only: bool,
@@ -267,7 +267,7 @@ Examples:
 def unset_command(
     keys: tuple[str, ...],
     *,
-    target: Target,
+    target: ConfigTarget,
     cluster: Cluster,
     internal: bool,
     validate_only: bool,
@@ -283,7 +283,7 @@ class _Change(NamedTuple):
     """Change of settings, made as a whole or not at all."""
 
     cluster: Cluster
-    target: Target
+    target: ConfigTarget
     changes: list[ConfigChange]
     internal: bool
     validate_only: bool

@@ -21,7 +21,7 @@ SHIFT: Final = "shift"
 CURRENT: Final = "current"
 
 
-class Move(NamedTuple):
+class OffsetMove(NamedTuple):
     """Move of one partition's committed offset (None: there is none) to another."""
 
     place: At
@@ -37,7 +37,7 @@ class Reset:
         self.name = name
         self.timeout = timeout
 
-    def plan(self, wanted: dict[str, list[int] | None], target: Place) -> list[Move]:
+    def plan(self, wanted: dict[str, list[int] | None], target: Place) -> list[OffsetMove]:
         """Plan each partition; all that are committed if no topics are wanted."""
         committed = committed_offsets(self.admin, self.name, self.timeout)
         places = self._places(wanted, committed)
@@ -45,7 +45,7 @@ class Reset:
 
     def plan_offsets(
         self, offsets: Mapping[At, int], wanted: dict[str, list[int] | None]
-    ) -> list[Move]:
+    ) -> list[OffsetMove]:
         """Single offsets for single partitions, of the wanted topics (none: all)."""
         committed = committed_offsets(self.admin, self.name, self.timeout)
         topics: dict[str, list[int] | None] = {}
@@ -61,7 +61,7 @@ class Reset:
             fail(f"none of the given offsets is of {', '.join(wanted)}")
         return self._moves(committed, {at: Place(OFFSET, offsets[at]) for at in places})
 
-    def _moves(self, committed: dict[At, int], targets: Mapping[At, Place]) -> list[Move]:
+    def _moves(self, committed: dict[At, int], targets: Mapping[At, Place]) -> list[OffsetMove]:
         from tarry.cli.group_look import offsets_at
         from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 
@@ -69,7 +69,7 @@ class Reset:
         ends = offsets_at(self.admin, dict.fromkeys(targets, LATEST), self.timeout)
         times = {at: target.number for at, target in targets.items() if target.kind == TIME}
         found = offsets_at(self.admin, times, self.timeout) if times else {}
-        moves: list[Move] = []
+        moves: list[OffsetMove] = []
         for at, target in targets.items():
             if at not in begins or at not in ends:
                 fail(f"the offsets of {at[0]} [{at[1]}] are not known: it may be without a leader")
@@ -84,7 +84,7 @@ class Reset:
             if after != wish:
                 span = f"offsets {begins[at]} to {ends[at]}, not {wish}"
                 click.echo(f"tarry: {at[0]} [{at[1]}] has {span}: taking {after}", err=True)
-            moves.append(Move(at, before, after))
+            moves.append(OffsetMove(at, before, after))
         return moves
 
     def _places(self, wanted: dict[str, list[int] | None], committed: dict[At, int]) -> list[At]:
@@ -107,7 +107,7 @@ class Reset:
                     fail(f"topic {topic!r} has partitions 0 to {last}, not {index}")
         return [(name, index) for name, one in topics.items() for index in one.partitions]
 
-    def execute(self, moves: list[Move]) -> dict[At, str]:
+    def execute(self, moves: list[OffsetMove]) -> dict[At, str]:
         """Commit; the sentences about those that were refused."""
         offsets = {move.place: move.after for move in moves}
         outcomes = self.admin.commit_group_offsets(self.name, offsets, self.timeout)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
-from tarry.cli.group_plan import CURRENT, SHIFT, Move, Reset, committed_offsets
+from tarry.cli.group_plan import CURRENT, SHIFT, OffsetMove, Reset, committed_offsets
 from tarry.cli.guesses import unknown_group
 from tarry.cli.places import (
     BEGINNING,
@@ -134,7 +134,7 @@ def reset_command(
     )
     if target is not None and all_topics == bool(topics):
         raise click.UsageError("name topics with --topic, or add --all-topics")
-    source = _Source(name, target, from_file, from_group)
+    source = _OffsetSource(name, target, from_file, from_group)
     wanted = parse_topics(topics)
     with cluster.admin() as admin:
         is_new_possible = target is None or not all_topics
@@ -163,7 +163,7 @@ def _target(
     return chosen_ones[0] if chosen_ones else None
 
 
-class _Source(NamedTuple):
+class _OffsetSource(NamedTuple):
     """Source of the new offsets: a place for all, a file, or another group."""
 
     group: str
@@ -171,7 +171,7 @@ class _Source(NamedTuple):
     file: str | None
     from_group: str | None
 
-    def plan(self, reset: Reset, wanted: dict[str, list[int] | None]) -> list[Move]:
+    def plan(self, reset: Reset, wanted: dict[str, list[int] | None]) -> list[OffsetMove]:
         from tarry.cli.group_files import read_offsets_file
 
         if self.target is not None:
@@ -269,7 +269,7 @@ def _warn_of_members(group: GroupDescription, *, execute: bool) -> None:
 
 
 def _print(
-    name: str, moves: list[Move], errors: dict[At, str], *, execute: bool, layout: str
+    name: str, moves: list[OffsetMove], errors: dict[At, str], *, execute: bool, layout: str
 ) -> None:
     for sentence in dict.fromkeys(errors.values()):
         click.echo(f"tarry: {sentence}", err=True)

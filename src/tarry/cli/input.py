@@ -76,7 +76,7 @@ class BadInput(TarryError):
     """Input that is no record; the text says where."""
 
 
-class Source:
+class InputSource:
     """Source of input and the name that messages call it by."""
 
     def __init__(self, path: str) -> None:
@@ -108,11 +108,11 @@ class Source:
 
 
 @contextlib.contextmanager
-def opened(paths: tuple[str, ...]) -> Iterator[list[Source]]:
+def opened(paths: tuple[str, ...]) -> Iterator[list[InputSource]]:
     """Open the files in their order, all of which can be read; stdin if there are none, or for
     `-`.
     """
-    sources = [Source(path) for path in paths or ("-",)]
+    sources = [InputSource(path) for path in paths or ("-",)]
     try:
         for number, source in enumerate(sources):
             try:

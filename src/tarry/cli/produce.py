@@ -26,9 +26,9 @@ from tarry.cli.running import (
 from tarry.cli.units import PARTITION_MAX, Count
 
 if TYPE_CHECKING:
-    from tarry.cli.input import Shape, Source
+    from tarry.cli.input import InputSource, Shape
     from tarry.cli.record_input import RecordReader
-    from tarry.cli.sending import Sending, Target
+    from tarry.cli.sending import RecordTarget, Sending
     from tarry.client.sync.producer import Producer
 
 EXAMPLES = """
@@ -230,7 +230,7 @@ def produce(
 
 def _send(
     sending: Sending,
-    sources: list[Source],
+    sources: list[InputSource],
     shape: Shape,
     way: _Input,
     reader: RecordReader | None,
@@ -253,7 +253,7 @@ def _patience_seconds(timeout: float, producer: Producer) -> float:
     return timeout
 
 
-def _size_of(sources: list[Source]) -> int:
+def _size_of(sources: list[InputSource]) -> int:
     """Bytes of all inputs; 0 if one of them has no size that is known."""
     sizes = [source.size for source in sources]
     return sum(sizes) if all(sizes) else 0
@@ -308,14 +308,14 @@ def _reader(way: _Input, shape: Shape) -> RecordReader | None:
         raise click.UsageError(str(error)) from None
 
 
-def _target(topic: str, options: dict[str, Any]) -> Target:
+def _target(topic: str, options: dict[str, Any]) -> RecordTarget:
     from tarry.cli.packing import BadForm, parse_form
     from tarry.cli.places import BadPlace, parse_time_ms
-    from tarry.cli.sending import Target
+    from tarry.cli.sending import RecordTarget
 
     given = options["timestamp"]
     try:
-        return Target(
+        return RecordTarget(
             topic,
             options["partition"],
             options["keep_place"] or options["layout"] is not None,

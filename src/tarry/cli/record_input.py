@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tarry.cli.input import InputRecord, Source, read_pieces
+from tarry.cli.input import InputRecord, InputSource, read_pieces
 
 Look = Callable[[], None]
 # Reads all records of one input.
-RecordReader = Callable[[Source, Look], Iterator[InputRecord]]
+RecordReader = Callable[[InputSource, Look], Iterator[InputRecord]]
 
 NEWLINE: Final = b"\n"
 
 
-def _lines(source: Source, delimiter: bytes, look: Look) -> Iterator[tuple[int, bytes]]:
+def _lines(source: InputSource, delimiter: bytes, look: Look) -> Iterator[tuple[int, bytes]]:
     """Yield each line with its number, from 1 on."""
     number = 0
     for lines in read_pieces(source.open(), delimiter, look):
@@ -27,7 +27,7 @@ def json_reader() -> RecordReader:
     """Objects of JSON, a line each."""
     from tarry.cli.records_json import objects_of, record_of_json
 
-    def read(source: Source, look: Look) -> Iterator[InputRecord]:
+    def read(source: InputSource, look: Look) -> Iterator[InputRecord]:
         for number, text in objects_of(_lines(source, NEWLINE, look)):
             yield record_of_json(text, f"{source.name} line {number}")
 
@@ -38,7 +38,7 @@ def csv_reader(key_column: str | None) -> RecordReader:
     """Rows of CSV; each file has a header row of its own."""
     from tarry.cli.records_csv import header_of, record_of_row, rows_of
 
-    def read(source: Source, look: Look) -> Iterator[InputRecord]:
+    def read(source: InputSource, look: Look) -> Iterator[InputRecord]:
         header = None
         for number, row in rows_of(_lines(source, NEWLINE, look), source.name):
             where = f"{source.name} line {number}"
@@ -56,7 +56,7 @@ def template_reader(layout: str, delimiter: bytes) -> RecordReader:
 
     template = Template(layout)
 
-    def read(source: Source, look: Look) -> Iterator[InputRecord]:
+    def read(source: InputSource, look: Look) -> Iterator[InputRecord]:
         for number, line in _lines(source, template.delimiter or delimiter, look):
             yield template.record_of(line, f"{source.name} line {number}")
 

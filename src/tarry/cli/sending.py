@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tarry.base.errors import TarryError
-from tarry.cli.input import PIECE_BYTES_MAX, BadInput, InputRecord, Shape, Source, read_pieces
+from tarry.cli.input import PIECE_BYTES_MAX, BadInput, InputRecord, InputSource, Shape, read_pieces
 from tarry.cli.packing import Form, Misfit
 from tarry.cli.patience import Patience
 from tarry.cli.record_input import RecordReader
@@ -33,7 +33,7 @@ class SendingFailed(TarryError):
     """Failure to send everything; says how much was sent."""
 
 
-class Target(NamedTuple):
+class RecordTarget(NamedTuple):
     """Target of records, and how their keys and values are packed."""
 
     topic: str
@@ -63,7 +63,7 @@ class Sending:
     def __init__(
         self,
         producer: Producer,
-        target: Target,
+        target: RecordTarget,
         count_max: int | None,
         patience: Patience,
         *,
@@ -278,7 +278,7 @@ def _sentence(error: TarryError | OSError) -> str:
     return sentence_of(error) if isinstance(error, OSError) else str(error)
 
 
-def send_pieces(sending: Sending, sources: list[Source], shape: Shape) -> None:
+def send_pieces(sending: Sending, sources: list[InputSource], shape: Shape) -> None:
     """Lines, or what else the delimiter makes."""
     for source in sources:
         for pieces in read_pieces(source.open(), shape.delimiter, sending.look):
@@ -288,7 +288,7 @@ def send_pieces(sending: Sending, sources: list[Source], shape: Shape) -> None:
         source.close()
 
 
-def send_whole(sending: Sending, sources: list[Source], shape: Shape) -> None:
+def send_whole(sending: Sending, sources: list[InputSource], shape: Shape) -> None:
     """Send each file as one record."""
     for source in sources:
         if sending.is_full:
@@ -302,7 +302,9 @@ def send_whole(sending: Sending, sources: list[Source], shape: Shape) -> None:
         source.close()
 
 
-def send_records(sending: Sending, sources: list[Source], shape: Shape, read: RecordReader) -> None:
+def send_records(
+    sending: Sending, sources: list[InputSource], shape: Shape, read: RecordReader
+) -> None:
     """Records of JSON, CSV or a template; the user's key and headers fill gaps."""
     for source in sources:
         for record in read(source, sending.look):

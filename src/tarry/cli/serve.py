@@ -12,7 +12,7 @@ import click
 
 import tarry
 from tarry.base.errors import InvalidSetting
-from tarry.base.listeners import Listener, host_and_port
+from tarry.base.listeners import BrokerListener, host_and_port
 from tarry.base.properties import SettingTexts
 from tarry.base.settings import Settings
 from tarry.base.settings_warnings import warnings
@@ -131,7 +131,7 @@ def announce(settings: Settings, *, with_hints: bool) -> None:
     logger.info("listening at %s", "; ".join(_told(one) for one in settings.open_listeners))
 
 
-def _told(listener: Listener) -> str:
+def _told(listener: BrokerListener) -> str:
     """Describe an opened address, and the one that its clients are told where that is another."""
     opened = host_and_port(listener.host, listener.port)
     advertised = host_and_port(listener.advertised_host, listener.advertised_port)

@@ -53,7 +53,7 @@ _WITHOUT_DEFAULT: Final = ("log.flush.interval.ms",)
 Synonym = tuple[str, str | None, int]
 
 
-class ConfigEntry:
+class DescribedConfig:
     """Entry of one setting of a resource."""
 
     __slots__ = (
@@ -76,35 +76,35 @@ class ConfigEntry:
         self.kafka_type = 0 if row is None else _KAFKA_TYPES[row.type]
 
 
-def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[ConfigEntry]:
+def topic_entries(configs: Mapping[str, str], settings: Settings) -> list[DescribedConfig]:
     """Return all settings of a topic, by key."""
-    entries: list[ConfigEntry] = []
+    entries: list[DescribedConfig] = []
     for key, row in TOPIC_SETTINGS.items():
         if row.is_hidden:
             continue
         behind = _topic_synonyms(row, settings)
         own = configs.get(key)
         if own is not None:
-            entry = ConfigEntry(key, own, SOURCE_TOPIC, row)
+            entry = DescribedConfig(key, own, SOURCE_TOPIC, row)
             entry.synonyms = [(key, own, SOURCE_TOPIC), *behind]
         else:
             source = behind[0][2] if behind else SOURCE_DEFAULT
-            entry = ConfigEntry(key, value_text(default_value(key, settings)), source, row)
+            entry = DescribedConfig(key, value_text(default_value(key, settings)), source, row)
             entry.synonyms = behind
         entries.append(entry)
     return entries
 
 
-def broker_entries(settings: Settings) -> list[ConfigEntry]:
+def broker_entries(settings: Settings) -> list[DescribedConfig]:
     """Return all settings of this broker, by key."""
-    entries: list[ConfigEntry] = []
+    entries: list[DescribedConfig] = []
     for key in sorted(SETTINGS):
         row = SETTINGS[key]
         if row.scope == GONE:
             continue
         synonyms = _broker_synonyms(key, row, settings)
         source = synonyms[0][2] if synonyms else SOURCE_DEFAULT
-        entry = ConfigEntry(key, value_text(settings.get(key)), source, row)
+        entry = DescribedConfig(key, value_text(settings.get(key)), source, row)
         entry.is_read_only = why_not_dynamic(key) != ""
         entry.synonyms = synonyms
         if key == "log.dirs" and not synonyms:
@@ -113,7 +113,7 @@ def broker_entries(settings: Settings) -> list[ConfigEntry]:
     return entries
 
 
-def _tell_directory(entry: ConfigEntry, settings: Settings) -> None:
+def _tell_directory(entry: DescribedConfig, settings: Settings) -> None:
     """Tell where the data lies if log.dirs was not given: where log.dir or the default says."""
     entry.value = settings.log_directory
     is_given = settings.is_given("log.dir")
@@ -121,22 +121,24 @@ def _tell_directory(entry: ConfigEntry, settings: Settings) -> None:
     entry.synonyms = [("log.dir" if is_given else entry.key, entry.value, entry.source)]
 
 
-def cluster_entries(configs: Mapping[str, str]) -> list[ConfigEntry]:
+def cluster_entries(configs: Mapping[str, str]) -> list[DescribedConfig]:
     """Return what was changed for every broker of the cluster, and nothing else."""
-    entries: list[ConfigEntry] = []
+    entries: list[DescribedConfig] = []
     for key, text in sorted(configs.items()):
-        entry = ConfigEntry(key, text, SOURCE_DYNAMIC_CLUSTER, SETTINGS.get(key))
+        entry = DescribedConfig(key, text, SOURCE_DYNAMIC_CLUSTER, SETTINGS.get(key))
         entry.synonyms = [(key, text, SOURCE_DYNAMIC_CLUSTER)]
         entries.append(entry)
     return entries
 
 
-def logger_entries(levels: Mapping[str, str]) -> list[ConfigEntry]:
+def logger_entries(levels: Mapping[str, str]) -> list[DescribedConfig]:
     """Return the levels of the broker's loggers, by name."""
-    return [ConfigEntry(name, level, SOURCE_BROKER_LOGGER, None) for name, level in levels.items()]
+    return [
+        DescribedConfig(name, level, SOURCE_BROKER_LOGGER, None) for name, level in levels.items()
+    ]
 
 
-def group_entries(facts: list[tuple[str, str, str]]) -> list[ConfigEntry]:
+def group_entries(facts: list[tuple[str, str, str]]) -> list[DescribedConfig]:
     """Kafka's settings of a group at their defaults, then what is told of this group as key, value
     and sentence; nobody can set any of it.
     """
@@ -144,7 +146,7 @@ def group_entries(facts: list[tuple[str, str, str]]) -> list[ConfigEntry]:
     for entry in entries:
         entry.synonyms = [(entry.key, entry.value, SOURCE_DEFAULT)]
     for key, value, documentation in facts:
-        entry = ConfigEntry(key, value, SOURCE_GROUP, None)
+        entry = DescribedConfig(key, value, SOURCE_GROUP, None)
         entry.is_read_only = True
         entry.documentation = documentation
         entry.kafka_type = _KAFKA_TYPES["string"]
@@ -152,13 +154,13 @@ def group_entries(facts: list[tuple[str, str, str]]) -> list[ConfigEntry]:
     return entries
 
 
-def client_metrics_entries() -> list[ConfigEntry]:
+def client_metrics_entries() -> list[DescribedConfig]:
     """Kafka's settings of a subscription to client metrics at their defaults."""
     return [_unset_entry(row) for row in CLIENT_METRICS_SETTINGS]
 
 
-def _unset_entry(row: Setting) -> ConfigEntry:
-    entry = ConfigEntry(row.key, value_text(row.default), SOURCE_DEFAULT, row)
+def _unset_entry(row: Setting) -> DescribedConfig:
+    entry = DescribedConfig(row.key, value_text(row.default), SOURCE_DEFAULT, row)
     entry.is_read_only = True
     return entry
 

@@ -62,7 +62,7 @@ _LEADER_EPOCH: Final = 0
 NOT_KEPT: Final = "the disk did not take it; nothing was changed"
 
 
-class _Pending:
+class _PendingBatch:
     """A change, or a snapshot without one, whose batch is not known to be durable."""
 
     __slots__ = ("base_offset", "change", "end_offset", "records", "snapshot_bytes")
@@ -106,7 +106,7 @@ class EmbeddedStore(MetadataStore):
         self.version = log.log_start_offset
         self._turn = turn
         self._view = self.state
-        self._pending: list[_Pending] = []
+        self._pending: list[_PendingBatch] = []
         # Size of the last snapshot, and of what was appended after it.
         self._snapshot_bytes = 0
         self._bytes_since_snapshot = 0
@@ -122,7 +122,7 @@ class EmbeddedStore(MetadataStore):
         elif self._pending:
             # It rests on what is not durable yet: on somebody else's change.
             end_offset = self._pending[-1].end_offset
-            waiting = _Pending(end_offset, end_offset, records)
+            waiting = _PendingBatch(end_offset, end_offset, records)
             waiting.change = change
             self._pending.append(waiting)
         else:
@@ -140,7 +140,7 @@ class EmbeddedStore(MetadataStore):
 
     def apply_durable(self, offset: int) -> None:
         """Apply the changes below `offset`, which are durable, and tell how they ended."""
-        applied: list[_Pending] = []
+        applied: list[_PendingBatch] = []
         while self._pending and self._pending[0].end_offset <= offset:
             pending = self._pending.pop(0)
             self.version = pending.end_offset
@@ -176,7 +176,7 @@ class EmbeddedStore(MetadataStore):
         for record in records:
             self._view.apply(record)
 
-    def _append_batch(self, records: list[MetadataRecord]) -> _Pending:
+    def _append_batch(self, records: list[MetadataRecord]) -> _PendingBatch:
         assert records
         now_wall_ms = self._turn.now_wall_ms
         builder = BatchBuilder()
@@ -185,7 +185,7 @@ class EmbeddedStore(MetadataStore):
         data = builder.build()
         base_offset = self.log.append_bytes(data, _LEADER_EPOCH, now_wall_ms)
         self._bytes_since_snapshot += len(data)
-        batch = _Pending(base_offset, self.log.log_end_offset, records)
+        batch = _PendingBatch(base_offset, self.log.log_end_offset, records)
         self._pending.append(batch)
         return batch
 

@@ -11,7 +11,7 @@ from tarry.base.setting import shown
 from tarry.cluster.records import PartitionRow, PartitionsAdded
 from tarry.cluster.replica_choice import Refusal, check_replicas, spread_replicas
 from tarry.cluster.state import ClusterState, TopicState
-from tarry.cluster.topic_decisions import TopicDecision, TopicOutcome
+from tarry.cluster.topic_decisions import TopicDecision, TopicResult
 from tarry.cluster.topic_names import is_internal
 
 
@@ -36,7 +36,7 @@ def decide_create_partitions(view: ClusterState, wanted: list[GrowthWanted]) -> 
         by_name.setdefault(growth.name, []).append(growth)
     partitions_left = PARTITIONS_PER_REQUEST_MAX
     for name, (growth, *others) in by_name.items():
-        outcome = TopicOutcome(name)
+        outcome = TopicResult(name)
         decision.outcomes.append(outcome)
         if others:
             outcome.refuse(errors.INVALID_REQUEST, f"topic '{shown(name)}' is asked for twice")

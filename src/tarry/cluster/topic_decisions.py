@@ -53,7 +53,7 @@ class TopicWanted:
         self.configs = configs or []
 
 
-class TopicOutcome:
+class TopicResult:
     """Outcome for one topic of a request; `created` if it is to be created."""
 
     __slots__ = ("created", "error_code", "message", "name", "topic_id")
@@ -65,7 +65,7 @@ class TopicOutcome:
         self.message: str | None = None
         self.created: TopicCreated | None = None
 
-    def refuse(self, error_code: int, message: str) -> TopicOutcome:
+    def refuse(self, error_code: int, message: str) -> TopicResult:
         self.error_code = error_code
         self.message = message
         return self
@@ -78,17 +78,17 @@ class TopicDecision:
 
     def __init__(self) -> None:
         self.records: list[MetadataRecord] = []
-        self.outcomes: list[TopicOutcome] = []
+        self.outcomes: list[TopicResult] = []
 
 
-class TopicChange(ChangeOfMany[TopicOutcome]):
+class TopicChange(ChangeOfMany[TopicResult]):
     """Topics that one request creates, grows or deletes, each with an outcome of its own."""
 
     def __init__(self, decide: Callable[[ClusterState], TopicDecision]) -> None:
         super().__init__()
         self._decide = decide
         self._has_records = False
-        self.outcomes: list[TopicOutcome] = []
+        self.outcomes: list[TopicResult] = []
 
     def decide(self, view: ClusterState) -> list[MetadataRecord]:
         decision = self._decide(view)
@@ -139,7 +139,7 @@ def decide_create_topics(
     taken: dict[str, str] = {}
     partitions_left = PARTITIONS_PER_REQUEST_MAX
     for name, (topic, *others) in by_name.items():
-        outcome = TopicOutcome(name)
+        outcome = TopicResult(name)
         decision.outcomes.append(outcome)
         if others:
             outcome.refuse(errors.INVALID_REQUEST, f"topic '{shown(name)}' is asked for twice")
@@ -284,7 +284,7 @@ def decide_delete_topics(
         asked[each] = asked.get(each, 0) + 1
     meant = _meant_ids(view, list(asked))
     for (name, topic_id), times in asked.items():
-        outcome = TopicOutcome(name, topic_id)
+        outcome = TopicResult(name, topic_id)
         topic = view.topic(name) if name is not None else None
         if topic_id is not None:
             topic = view.topic_by_id(topic_id)

@@ -16,7 +16,7 @@ from tarry.group.appends import Append
 from tarry.group.notes import Note
 from tarry.group.records import GroupRecord
 from tarry.group.requests import Answer
-from tarry.group.round import Round
+from tarry.group.round import GroupRound
 
 # Kafka's constant: a new member cannot send heartbeats while its first join waits, and may be gone;
 # after so long it is told to ask again.
@@ -70,7 +70,7 @@ class Decision:
 
     def __init__(self, now_ms: int) -> None:
         self.now_ms = now_ms
-        self.round: Round | None = None
+        self.round: GroupRound | None = None
         self.append: Append | None = None
         # The append that this decision is about: it is on its way no more.
         self.settled: Append | None = None

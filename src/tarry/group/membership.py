@@ -30,7 +30,7 @@ from tarry.group.round import (
     EMPTY,
     PREPARING_REBALANCE,
     STABLE,
-    Round,
+    GroupRound,
 )
 from tarry.group.state import GroupState
 from tarry.group.transitions import Draft, Moment
@@ -45,7 +45,7 @@ HEARTBEAT_ANSWERS: Final[dict[int, int]] = {
 }
 
 
-def member_error(now: Round, member_id: str, instance_id: str | None) -> int:
+def member_error(now: GroupRound, member_id: str, instance_id: str | None) -> int:
     """Return what is wrong with a request that claims to come from a member: a code, or NONE."""
     if instance_id is not None:
         known_id = now.static_members.get(instance_id)

@@ -27,8 +27,8 @@ from tarry.group.round import (
     COMPLETING_REBALANCE,
     DEAD,
     STABLE,
+    GroupRound,
     Member,
-    Round,
 )
 from tarry.group.state import GroupState
 from tarry.group.transitions import Draft, Moment
@@ -145,7 +145,7 @@ def _become_stable(draft: Draft, append: AssignmentAppend) -> None:
     draft.decision.notes.append(BecameStable(now.generation_id, stood_ms))
 
 
-def _is_static_waiting(now: Round, append: StaticAppend) -> bool:
+def _is_static_waiting(now: GroupRound, append: StaticAppend) -> bool:
     """Return true if a member's join still waits for this record and not for the end of a join
     phase.
     """
@@ -241,7 +241,7 @@ def decide_load(group: GroupState, moment: Moment) -> Decision:
     assert not group.appends
     draft = Draft(group, moment)
     recorded = group.recorded
-    now = draft.decision.round = draft.round = Round()
+    now = draft.decision.round = draft.round = GroupRound()
     if recorded is None:
         return draft.finish()
     now.generation_id = recorded.generation_id
@@ -294,7 +294,7 @@ def decide_unload(group: GroupState, moment: Moment) -> Decision:
             decision.answers.append(replace(append.answer, error_code=code))
     for member_id in group.heartbeats:
         decision.heartbeats.append(HeartbeatWait(member_id, None, ends=True))
-    decision.round = Round()
+    decision.round = GroupRound()
     decision.round.phase = DEAD
     return decision
 

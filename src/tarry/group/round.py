@@ -62,7 +62,7 @@ class Member(msgspec.Struct, frozen=True):
         return b""
 
 
-class Round:
+class GroupRound:
     """The volatile part of a group; copied by a decision, and put in place by `take`.
 
     Invariants: `joins` and `syncs` (member id to ticket) and `unsynced` name members only; a
@@ -102,9 +102,9 @@ class Round:
         # Monotonic time since which nobody may work.
         self.stands_since_ms = 0
 
-    def copy(self) -> Round:
+    def copy(self) -> GroupRound:
         """Copy the round with its content."""
-        copied = Round.__new__(Round)
+        copied = GroupRound.__new__(GroupRound)
         copied.__dict__.update(self.__dict__)
         copied.members = self.members.copy()
         copied.static_members = self.static_members.copy()

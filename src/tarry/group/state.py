@@ -24,10 +24,10 @@ from tarry.group.records import (
     OffsetCommitted,
     OffsetTombstone,
 )
-from tarry.group.round import DEAD, EMPTY, Round
+from tarry.group.round import DEAD, EMPTY, GroupRound
 
 
-class Heartbeat:
+class MemberSession:
     """Session of a member: when it ends (None: not watched while it waits), and when it was
     heard.
     """
@@ -47,8 +47,8 @@ class GroupState:
         self.recorded: GroupMetadata | None = None
         # Topic to partition to what was committed.
         self.offsets: dict[str, dict[int, OffsetCommitted]] = {}
-        self.round = Round()
-        self.heartbeats: dict[str, Heartbeat] = {}
+        self.round = GroupRound()
+        self.heartbeats: dict[str, MemberSession] = {}
         # What is on its way to the log, in its order.
         self.appends: list[Append] = []
 
@@ -105,7 +105,7 @@ class GroupState:
             heard_ms = wait.heard_ms
             if heard_ms is None:
                 heard_ms = known.heard_ms if known is not None else decision.now_ms
-            self.heartbeats[wait.member_id] = Heartbeat(wait.deadline_ms, heard_ms)
+            self.heartbeats[wait.member_id] = MemberSession(wait.deadline_ms, heard_ms)
         if decision.settled is not None:
             self.appends.remove(decision.settled)
             decision.settled.has_failed = decision.has_failed

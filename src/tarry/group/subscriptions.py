@@ -6,14 +6,14 @@ later versions add.  That beginning is the same in every version.
 
 from __future__ import annotations
 
-from tarry.group.round import CONSUMER_PROTOCOL_TYPE, Round
+from tarry.group.round import CONSUMER_PROTOCOL_TYPE, GroupRound
 from tarry.wire.reader import MalformedData, Reader
 
 # A topic takes at least its length.
 _TOPIC_BYTES_MIN = 2
 
 
-def subscribed_topics(now: Round) -> dict[str, None] | None:
+def subscribed_topics(now: GroupRound) -> dict[str, None] | None:
     """Return the topics of all members, as keys; None if they cannot be known."""
     if now.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return None
@@ -42,7 +42,7 @@ def topics_of_subscription(metadata: bytes) -> list[str] | None:
         return None
 
 
-def is_subscribed(now: Round, topic: str) -> bool:
+def is_subscribed(now: GroupRound, topic: str) -> bool:
     """Return true if the group works on this topic; consumers that cannot be understood may."""
     topics = subscribed_topics(now)
     if topics is None:

@@ -60,7 +60,7 @@ def described(group: GroupState) -> DescribedGroup:
     )
 
 
-class ListedGroup(msgspec.Struct, frozen=True):
+class GroupListing(msgspec.Struct, frozen=True):
     """A group in a list."""
 
     group_id: str
@@ -68,7 +68,7 @@ class ListedGroup(msgspec.Struct, frozen=True):
     state: str
 
 
-def listed(groups: Groups, states: list[str], types: list[str]) -> list[ListedGroup]:
+def listed(groups: Groups, states: list[str], types: list[str]) -> list[GroupListing]:
     """List the groups in one of these states and of one of these types, by id; none named: all.
 
     Names are compared without regard to case, as Kafka does; unknown ones match nothing.
@@ -76,10 +76,10 @@ def listed(groups: Groups, states: list[str], types: list[str]) -> list[ListedGr
     wanted_states = [each.lower() for each in states]
     if types and GROUP_TYPE not in [each.lower() for each in types]:
         return []
-    found: list[ListedGroup] = []
+    found: list[GroupListing] = []
     for group_id in sorted(groups.by_id):
         now = groups.by_id[group_id].round
         state = PHASE_NAMES[now.phase]
         if not wanted_states or state.lower() in wanted_states:
-            found.append(ListedGroup(group_id, now.protocol_type or "", state))
+            found.append(GroupListing(group_id, now.protocol_type or "", state))
     return found

@@ -20,7 +20,7 @@ _PREFIX: Final = b"version: 0\ntopic_id: "
 _TEXT_CHARACTERS: Final = 22
 
 
-class Identity:
+class LogIdentity:
     """A topic id as text ("": no topic's log) and what its file still lacks."""
 
     def __init__(self, directory: str, topic_id: bytes) -> None:

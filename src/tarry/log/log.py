@@ -20,7 +20,7 @@ from tarry.base.errors import StorageError
 from tarry.log import time_search
 from tarry.log.batch_walk import Flaw
 from tarry.log.config import LogConfig
-from tarry.log.identity import Identity
+from tarry.log.identity import LogIdentity
 from tarry.log.index.epoch_index import EpochIndex
 from tarry.log.open_files import OpenFiles
 from tarry.log.segment import Segment, SegmentRow
@@ -45,7 +45,7 @@ class Log:
         listener: LogListener,
         files: OpenFiles,
         segments: list[Segment],
-        identity: Identity,
+        identity: LogIdentity,
     ) -> None:
         self.directory = directory
         self.config = config
@@ -402,15 +402,19 @@ class Log:
         """Number of segments below the log start whose files are still there."""
         return len(self._segments.condemned)
 
-    def release_below(self, offset: i64, condemned: int) -> list[Segment]:
+    def release_below(self, offset: i64, named_from: int, condemned: int) -> list[Segment]:
         """Return the segments whose files may go: a recovery point has the log start `offset`.
 
         They are the first `condemned` ones, all that there were when the recovery point was taken,
-        and those that this advance condemns.
+        and those that end at or below `named_from`, where the first segment that it names begins.
+        A start expects every file that is named: a named segment waits for the next recovery
+        point, even if all of it lies below the log start.
         """
         before = self.condemned
+        self.advance_log_start_offset(named_from)
+        released = self._segments.release(condemned, before)
         self.advance_log_start_offset(offset)
-        return self._segments.release(condemned, before)
+        return released
 
     # --- Changes of the segments from elsewhere in this package.
 

@@ -14,7 +14,7 @@ from tarry.base.disk_trouble import DiskTrouble
 from tarry.base.doors import Disk
 from tarry.base.errors import FlushFailed, StorageError
 from tarry.log.config import LogConfig
-from tarry.log.identity import IDENTITY_FILE, Identity
+from tarry.log.identity import IDENTITY_FILE, LogIdentity
 from tarry.log.log import Log
 from tarry.log.open_files import OPEN_FILES_MAX, OpenFiles
 from tarry.log.recovery.listing import Listing
@@ -82,7 +82,7 @@ class Logs:
         A directory that says it belongs to another topic is moved out of the way.
         `topic_id` b"": no topic's log, any directory of that name will do.
         """
-        identity = Identity(directory, topic_id)
+        identity = LogIdentity(directory, topic_id)
         point = self._point_of(directory, identity.text)
         listing = Listing(self.disk, directory)
         identity.is_missing = bool(topic_id) and not listing.has(IDENTITY_FILE)
@@ -96,7 +96,7 @@ class Logs:
             identity.is_missing = found == ""
             if found not in ("", identity.text):
                 self._move_away(directory, found)
-                identity = Identity(directory, topic_id)
+                identity = LogIdentity(directory, topic_id)
                 listing = Listing(self.disk, directory)
         log = recover_log(
             self.files, listing, config, listener, point, self.was_clean, identity=identity

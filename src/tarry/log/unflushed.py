@@ -10,7 +10,7 @@ from __future__ import annotations
 from mypy_extensions import i64
 
 from tarry.base.doors import Disk, LogFile
-from tarry.log.identity import Identity
+from tarry.log.identity import LogIdentity
 from tarry.log.segment import Segment
 from tarry.log.segments import LogPosition
 
@@ -30,7 +30,7 @@ class FlushMark:
 class Unflushed:
     """The segments and names of one log that need a flush."""
 
-    def __init__(self, directory: str, identity: Identity) -> None:
+    def __init__(self, directory: str, identity: LogIdentity) -> None:
         self.directory = directory
         self.segments: list[Segment] = []
         # Names made or removed in the directory, counted; and how many of them are durable.

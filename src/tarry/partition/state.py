@@ -27,7 +27,7 @@ from tarry.records.batch import BatchHeader
 PartitionKey = tuple[str, int, bytes]
 
 
-class Reader:
+class ReaderKind:
     """Kind of reader: how far a partition may be read, and what an answer must hold for it.
 
     A consumer reads to the high watermark, a committed consumer to the last stable offset.  A
@@ -41,8 +41,8 @@ class Reader:
         self.is_committed = is_committed
 
 
-CONSUMER: Final = Reader(is_committed=False)
-COMMITTED_CONSUMER: Final = Reader(is_committed=True)
+CONSUMER: Final = ReaderKind(is_committed=False)
+COMMITTED_CONSUMER: Final = ReaderKind(is_committed=True)
 
 
 class ProducerListener(LogListener):
@@ -137,7 +137,7 @@ class Partition(LogOwner):
             return errors.FENCED_LEADER_EPOCH
         return errors.UNKNOWN_LEADER_EPOCH
 
-    def readable_end(self, reader: Reader) -> LogPosition:
+    def readable_end(self, reader: ReaderKind) -> LogPosition:
         """Return where the records end that this kind of reader may see."""
         if reader.is_committed:
             return self.last_stable_end()

@@ -12,7 +12,7 @@ import socket
 from typing import Final, Protocol
 
 from tarry.base.doors import Event
-from tarry.base.listeners import Listener, host_and_port
+from tarry.base.listeners import BrokerListener, host_and_port
 from tarry.base.settings import Settings
 from tarry.runtime import clock
 from tarry.runtime.poller import READABLE
@@ -124,7 +124,7 @@ def tune(one: socket.socket, settings: Settings) -> None:
         one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.socket_receive_buffer_bytes)
 
 
-def bind_listener(listener: Listener, settings: Settings) -> list[socket.socket]:
+def bind_listener(listener: BrokerListener, settings: Settings) -> list[socket.socket]:
     """Bind the sockets of a listener: one, or one an address if its host name has several.
 
     Clients that are told "localhost" may try either of its addresses.
@@ -148,7 +148,7 @@ def bind_listener(listener: Listener, settings: Settings) -> list[socket.socket]
     return bound
 
 
-def _addresses(listener: Listener) -> list[tuple[int, str]]:
+def _addresses(listener: BrokerListener) -> list[tuple[int, str]]:
     if listener.host in ("", "::"):
         if listener.host == "::" or _has_ipv6():
             return [(socket.AF_INET6, "::")]

@@ -24,8 +24,8 @@ from tarry.group.records import (
     OffsetTombstone,
 )
 from tarry.group.requests import CommitRequest
-from tarry.group.round import Round
-from tarry.group.state import GroupState, Heartbeat
+from tarry.group.round import GroupRound
+from tarry.group.state import GroupState, MemberSession
 from tarry.group.transitions import Draft, Moment
 from tarry.log.compaction.batch import KeepRules
 from tarry.log.compaction.key_map import KeyMap
@@ -52,7 +52,7 @@ def leave_static_fencing_out() -> None:
 
 
 def tell_a_fenced_member_that_it_is_unknown() -> None:
-    def member_error(now: Round, member_id: str, instance_id: str | None) -> int:
+    def member_error(now: GroupRound, member_id: str, instance_id: str | None) -> int:
         code = honest(now, member_id, instance_id)
         return errors.UNKNOWN_MEMBER_ID if code == errors.FENCED_INSTANCE_ID else code
 
@@ -106,7 +106,7 @@ def keep_a_stale_heartbeat_operation() -> None:
     def expired(group: GroupState, member_id: str, moment: Moment) -> Decision:
         heartbeat = group.heartbeats.get(member_id)
         if heartbeat is not None and heartbeat.deadline_ms is not None:
-            group.heartbeats[member_id] = Heartbeat(moment.now_ms, heartbeat.heard_ms)
+            group.heartbeats[member_id] = MemberSession(moment.now_ms, heartbeat.heard_ms)
         return honest_expired(group, member_id, moment)
 
     honest = Sessions.follow
@@ -116,7 +116,7 @@ def keep_a_stale_heartbeat_operation() -> None:
 
 
 def forget_pending_members() -> None:
-    Round.has_everyone_joined = lambda self: len(self.joins) == len(self.members)
+    GroupRound.has_everyone_joined = lambda self: len(self.joins) == len(self.members)
 
 
 def let_pending_ids_expire_never() -> None:
@@ -199,10 +199,10 @@ def forget_sessions_in_a_restart() -> None:
 
 
 def end_a_join_phase_with_the_first_who_rejoins() -> None:
-    def has_everyone_joined(self: Round) -> bool:
+    def has_everyone_joined(self: GroupRound) -> bool:
         return len(self.joins) > 0 and not self.pending_members
 
-    Round.has_everyone_joined = has_everyone_joined
+    GroupRound.has_everyone_joined = has_everyone_joined
 
 
 def serve_the_groups_of_a_damaged_log() -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.listeners import Listener
+from tarry.base.listeners import BrokerListener
 from tarry.base.settings import Settings
 
 
-def listeners(**texts: str) -> list[Listener]:
+def listeners(**texts: str) -> list[BrokerListener]:
     return Settings({key.replace("_", "."): text for key, text in texts.items()}).open_listeners
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from tarry.cli.input import Shape, read_pieces
 from tarry.cli.patience import Patience
-from tarry.cli.sending import Sending, SendingFailed, Target
+from tarry.cli.sending import RecordTarget, Sending, SendingFailed
 from tarry.client.errors import BufferFull, DeliveryTimedOut
 from tarry.client.settings import ProducerSettings
 
@@ -117,7 +117,7 @@ def test_a_broker_that_takes_nothing_is_told_and_ends_the_command(
         clock.now += 0.5
 
     producer = StuckProducer(tick)
-    sending = Sending(producer, Target("t"), None, Patience(10, clock))  # type: ignore[arg-type]
+    sending = Sending(producer, RecordTarget("t"), None, Patience(10, clock))  # type: ignore[arg-type]
 
     def send_all() -> None:
         if is_sending:

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from tarry.cli.formats import BadFormat, compile_format
-from tarry.cli.input import BadInput, InputRecord, Source
+from tarry.cli.input import BadInput, InputRecord, InputSource
 from tarry.cli.record_input import RecordReader, csv_reader, json_reader, template_reader
 from tarry.cli.records_csv import CsvWriter
 from tarry.cli.records_json import record_of_json
@@ -15,7 +15,7 @@ from tarry.records.record import Record
 
 
 def read(reader: RecordReader, data: bytes) -> list[InputRecord]:
-    source = Source("in.txt")
+    source = InputSource("in.txt")
     source._stream = io.BytesIO(data)
     return list(reader(source, lambda: None))
 

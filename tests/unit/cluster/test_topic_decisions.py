@@ -13,7 +13,7 @@ from tarry.cluster.state import ClusterState
 from tarry.cluster.topic_decisions import (
     TopicDecision,
     TopicIds,
-    TopicOutcome,
+    TopicResult,
     TopicWanted,
     decide_create_topics,
     decide_delete_topics,
@@ -37,7 +37,7 @@ def create(
     )
 
 
-def only(decision: TopicDecision) -> TopicOutcome:
+def only(decision: TopicDecision) -> TopicResult:
     assert len(decision.outcomes) == 1
     return decision.outcomes[0]
 

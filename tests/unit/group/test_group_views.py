@@ -7,7 +7,7 @@ from tests.support.group_scene import BOTH, Scene
 
 from tarry.group.records import OffsetCommitted
 from tarry.group.state import Groups
-from tarry.group.views import DescribedGroup, DescribedMember, ListedGroup, described, listed
+from tarry.group.views import DescribedGroup, DescribedMember, GroupListing, described, listed
 
 
 def working() -> tuple[Scene, str]:
@@ -75,5 +75,5 @@ def test_groups_are_listed_by_state_and_type(
 def test_a_listed_group_says_its_protocol_type_and_state() -> None:
     scene, _ = working()
 
-    assert listed(scene.groups, [], []) == [ListedGroup("g", "consumer", "Stable")]
+    assert listed(scene.groups, [], []) == [GroupListing("g", "consumer", "Stable")]
     assert listed(Groups(), [], []) == []

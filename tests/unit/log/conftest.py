@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tarry.log.config import LogConfig
-from tarry.log.identity import Identity
+from tarry.log.identity import LogIdentity
 from tarry.log.log import Log
 from tarry.log.logs import Logs
 from tarry.log.open_files import OpenFiles
@@ -71,7 +71,7 @@ class LogWorld:
             self.listener,
             self.recovery_point,
             was_clean,
-            identity=Identity(DIRECTORY, b""),
+            identity=LogIdentity(DIRECTORY, b""),
         )
         settle_logs(self.disk, [log])
         return log

@@ -199,6 +199,41 @@ def test_the_log_start_may_lie_inside_a_segment(world):
     assert world.offsets(log) == list(range(4, 10))
 
 
+def emptied_and_rolled_in_a_round(world):
+    """A recovery point ends in segment 0, all of which it deletes; segment 1 begins meanwhile."""
+    log = world.open_logs()
+    world.fill(log, 1)
+    log.ask_for_start(1)
+    points = world.logs.recovery_points
+    flush_id = points.begin(0)
+    log.roll()
+    world.fill(log, 1)
+    while flush_id >= 0:
+        world.disk.complete_flush(flush_id)
+        flush_id = points.on_flushed(flush_id)
+    assert log.log_start_offset == 1
+    return log
+
+
+def test_a_segment_that_the_recovery_point_names_stays(world):
+    emptied_and_rolled_in_a_round(world)
+    world.disk.kill()
+
+    log = world.open_logs()
+
+    assert log.flaw_offset == -1
+    assert log.log_start_offset == 1
+    assert world.offsets(log) == [1]
+
+
+def test_a_segment_that_only_an_older_recovery_point_named_goes(world):
+    emptied_and_rolled_in_a_round(world)
+
+    world.recovery_point_round(1)
+
+    assert world.names(".log") == ["00000000000000000001.log"]
+
+
 def test_the_log_start_does_not_go_back(world):
     log = filled(world, 1000, 2000, 3000)
 

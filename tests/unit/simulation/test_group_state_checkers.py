@@ -9,7 +9,7 @@ from tarry.group.appends import TombstonesAppend
 from tarry.group.decision import Decision
 from tarry.group.records import GroupTombstone, OffsetTombstone
 from tarry.group.round import COMPLETING_REBALANCE, STABLE, Member
-from tarry.group.state import GroupState, Heartbeat
+from tarry.group.state import GroupState, MemberSession
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_topics import CreatableTopic, CreateTopicsRequest
 from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
@@ -154,7 +154,7 @@ def a_round(phase: int) -> GroupState:
     now.members = {"a": Member("a", None, "c", "h", 1_000, 1_000, (("range", b""),))}
     now.leader_id = "a"
     now.protocol_name = "range"
-    group.heartbeats = {"a": Heartbeat(5_000, 0)}
+    group.heartbeats = {"a": MemberSession(5_000, 0)}
     return group
 
 
@@ -166,7 +166,7 @@ def test_a_member_that_nobody_watches_and_that_waits_for_nothing_is_found() -> N
     unwatched = a_round(COMPLETING_REBALANCE)
     unwatched.heartbeats = {}
     forgotten = a_round(COMPLETING_REBALANCE)
-    forgotten.heartbeats = {"a": Heartbeat(None, 0)}
+    forgotten.heartbeats = {"a": MemberSession(None, 0)}
 
     assert wrong_with_round(unwatched) == "sessions of [], and there are ['a']"
     assert wrong_with_round(forgotten) == "member a is kept for ever"
@@ -174,7 +174,7 @@ def test_a_member_that_nobody_watches_and_that_waits_for_nothing_is_found() -> N
 
 def test_a_session_of_nobody_is_found() -> None:
     group = a_round(COMPLETING_REBALANCE)
-    group.heartbeats["b"] = Heartbeat(5_000, 0)
+    group.heartbeats["b"] = MemberSession(5_000, 0)
 
     assert wrong_with_round(group) == "sessions of ['a', 'b'], and there are ['a']"
 

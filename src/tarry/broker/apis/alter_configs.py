@@ -7,7 +7,7 @@ IncrementalAlterConfigs.
 from __future__ import annotations
 
 from tarry.broker.metadata.changes import MetadataChanges
-from tarry.broker.metadata.config_changes import ConfigChange, ConfigOutcome, change_configs
+from tarry.broker.metadata.config_changes import ConfigAlteration, ConfigOutcome, change_configs
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import SET
 from tarry.protocol.message import Message
@@ -30,7 +30,7 @@ def handle(
         )
         for resource in request.resources
     ]
-    change = ConfigChange(outcomes, changes.settings, is_whole=True)
+    change = ConfigAlteration(outcomes, changes.settings, is_whole=True)
     return change_configs(changes, context, change, _response, validate_only=request.validate_only)
 
 

@@ -7,7 +7,7 @@ from functools import partial
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
 from tarry.cluster.partition_decisions import GrowthWanted, decide_create_partitions
-from tarry.cluster.topic_decisions import TopicChange, TopicOutcome
+from tarry.cluster.topic_decisions import TopicChange, TopicResult
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -34,7 +34,7 @@ def _wanted(topic: CreatePartitionsTopic) -> GrowthWanted:
     return GrowthWanted(topic.name, topic.count, [each.broker_ids for each in topic.assignments])
 
 
-def _response(outcomes: list[TopicOutcome]) -> CreatePartitionsResponse:
+def _response(outcomes: list[TopicResult]) -> CreatePartitionsResponse:
     return CreatePartitionsResponse(
         results=[
             CreatePartitionsTopicResult(

@@ -13,7 +13,7 @@ from tarry.base.settings import Settings
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
 from tarry.cluster.config_entries import topic_entries
-from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted
+from tarry.cluster.topic_decisions import TopicResult, TopicWanted
 from tarry.protocol.message import Message
 from tarry.protocol.messages.create_topics import (
     CreatableTopic,
@@ -51,7 +51,7 @@ def _wanted(topic: CreatableTopic) -> TopicWanted:
 
 
 def _response(
-    settings: Settings, context: RequestContext, outcomes: list[TopicOutcome]
+    settings: Settings, context: RequestContext, outcomes: list[TopicResult]
 ) -> CreateTopicsResponse:
     for outcome in outcomes:
         if outcome.error_code == errors.INVALID_TOPIC_EXCEPTION:
@@ -62,7 +62,7 @@ def _response(
 
 
 def _result(
-    settings: Settings, context: RequestContext, outcome: TopicOutcome
+    settings: Settings, context: RequestContext, outcome: TopicResult
 ) -> CreatableTopicResult:
     result = CreatableTopicResult(name=outcome.name or "", error_message=outcome.message)
     result.error_code = outcome.error_code

@@ -16,7 +16,7 @@ from tarry.protocol.messages.delete_groups import (
 )
 
 
-class Deletion:
+class GroupDeletion:
     """The request: answered when the last of its groups is."""
 
     def __init__(self, context: RequestContext, group_ids: list[str]) -> None:
@@ -35,7 +35,7 @@ class Deletion:
 class AskedDeletion(Asked[Answer]):
     """Deletion of one group of the request."""
 
-    def __init__(self, context: RequestContext, deletion: Deletion, index: int) -> None:
+    def __init__(self, context: RequestContext, deletion: GroupDeletion, index: int) -> None:
         super().__init__(context)
         self.deletion = deletion
         self.index = index
@@ -54,7 +54,7 @@ def handle(
     group_ids = list(dict.fromkeys(request.groups_names))
     if not group_ids:
         return DeleteGroupsResponse()
-    deletion = Deletion(context, group_ids)
+    deletion = GroupDeletion(context, group_ids)
     for index, group_id in enumerate(group_ids):
         # The empty id is good here, as in Kafka: its oldest clients commit under it.
         shard, error_code = coordinator.find(group_id)

@@ -12,7 +12,7 @@ from typing import Final
 from tarry.base import errors
 from tarry.broker.metadata.changes import MetadataChanges
 from tarry.broker.request import RequestContext
-from tarry.cluster.topic_decisions import TopicChange, TopicOutcome, decide_delete_topics
+from tarry.cluster.topic_decisions import TopicChange, TopicResult, decide_delete_topics
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.delete_topics import (
     DeletableTopicResult,
@@ -58,13 +58,13 @@ def _disabled(
     code = errors.TOPIC_DELETION_DISABLED
     if api_version < VERSION_OF_DELETION_DISABLED:
         code = errors.INVALID_REQUEST
-    outcomes = [TopicOutcome(name, topic_id) for name, topic_id in wanted]
+    outcomes = [TopicResult(name, topic_id) for name, topic_id in wanted]
     for outcome in outcomes:
         outcome.refuse(code, "delete.topic.enable=false on this broker")
     return _response(outcomes)
 
 
-def _response(outcomes: list[TopicOutcome]) -> DeleteTopicsResponse:
+def _response(outcomes: list[TopicResult]) -> DeleteTopicsResponse:
     return DeleteTopicsResponse(
         responses=[
             DeletableTopicResult(

@@ -20,7 +20,7 @@ from tarry.broker.request import RequestContext
 from tarry.cluster.config_changes import ConfigRefusal
 from tarry.cluster.config_decisions import broker_named
 from tarry.cluster.config_entries import (
-    ConfigEntry,
+    DescribedConfig,
     broker_entries,
     client_metrics_entries,
     cluster_entries,
@@ -75,7 +75,7 @@ def handle(
 
 def _entries(
     state: ClusterState, settings: Settings, resource: DescribeConfigsResource
-) -> list[ConfigEntry]:
+) -> list[DescribedConfig]:
     """Return all settings of the resource; `ConfigRefusal` if there is none."""
     resource_type, name = resource.resource_type, resource.resource_name
     if resource_type == RESOURCE_TOPIC:
@@ -94,13 +94,13 @@ def _entries(
     raise ConfigRefusal(errors.INVALID_REQUEST, f"there is no resource type {resource_type}")
 
 
-def _group(groups: GroupCoordinator, name: str) -> list[ConfigEntry]:
+def _group(groups: GroupCoordinator, name: str) -> list[DescribedConfig]:
     if not name:
         raise ConfigRefusal(errors.INVALID_REQUEST, "a group must be named")
     return group_entries(note_entries(groups, name))
 
 
-def _topic(state: ClusterState, settings: Settings, name: str) -> list[ConfigEntry]:
+def _topic(state: ClusterState, settings: Settings, name: str) -> list[DescribedConfig]:
     fault = name_fault(name)
     if fault:
         raise ConfigRefusal(errors.INVALID_TOPIC_EXCEPTION, fault)
@@ -111,7 +111,9 @@ def _topic(state: ClusterState, settings: Settings, name: str) -> list[ConfigEnt
 
 
 def _asked(
-    entries: list[ConfigEntry], resource: DescribeConfigsResource, request: DescribeConfigsRequest
+    entries: list[DescribedConfig],
+    resource: DescribeConfigsResource,
+    request: DescribeConfigsRequest,
 ) -> list[DescribeConfigsResourceResult]:
     """Return the entries that were asked for; no keys, null or an empty list, ask for all of
     them.
@@ -120,7 +122,9 @@ def _asked(
     return [_config(entry, request) for entry in entries if not keys or entry.key in keys]
 
 
-def _config(entry: ConfigEntry, request: DescribeConfigsRequest) -> DescribeConfigsResourceResult:
+def _config(
+    entry: DescribedConfig, request: DescribeConfigsRequest
+) -> DescribeConfigsResourceResult:
     result = DescribeConfigsResourceResult(
         name=entry.key,
         value=entry.value,

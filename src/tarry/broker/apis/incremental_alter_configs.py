@@ -6,7 +6,7 @@ Every resource is changed as a whole or not at all, and has an answer of its own
 from __future__ import annotations
 
 from tarry.broker.metadata.changes import MetadataChanges
-from tarry.broker.metadata.config_changes import ConfigChange, ConfigOutcome, change_configs
+from tarry.broker.metadata.config_changes import ConfigAlteration, ConfigOutcome, change_configs
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (
@@ -28,7 +28,7 @@ def handle(
         )
         for resource in request.resources
     ]
-    change = ConfigChange(outcomes, changes.settings, is_whole=False)
+    change = ConfigAlteration(outcomes, changes.settings, is_whole=False)
     return change_configs(changes, context, change, _response, validate_only=request.validate_only)
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
-from tarry.broker.metadata.changes import Asked, MetadataChanges
+from tarry.broker.metadata.changes import ChangeRequest, MetadataChanges
 from tarry.broker.request import RequestContext
 from tarry.cluster.producer_ids import NONE_LEFT, ProducerIds
 from tarry.protocol.message import Message
@@ -59,7 +59,7 @@ def _take(
             return _refusal(errors.COORDINATOR_LOAD_IN_PROGRESS)
         return _take(ids, changes, context, deadline_ms)
 
-    changes.wait(Asked(context, ids.reserve(), answer), deadline_ms)
+    changes.wait(ChangeRequest(context, ids.reserve(), answer), deadline_ms)
     return None
 
 

@@ -14,7 +14,7 @@ from tarry.base.errors import CorruptData, StorageError
 from tarry.broker.reads import reader_of
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
-from tarry.partition.state import Partition, Reader
+from tarry.partition.state import Partition, ReaderKind
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
@@ -68,7 +68,7 @@ def _look_up(
     partition: Partition,
     asked: ListOffsetsPartition,
     answer: ListOffsetsPartitionResponse,
-    reader: Reader,
+    reader: ReaderKind,
     api_version: int,
 ) -> None:
     answer.error_code = partition.epoch_error(asked.current_leader_epoch)

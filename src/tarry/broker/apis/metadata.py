@@ -14,7 +14,7 @@ from tarry.broker.metadata.cluster_view import CLUSTER_OPERATIONS, TOPIC_OPERATI
 from tarry.broker.request import RequestContext
 from tarry.cluster.records import PartitionRow
 from tarry.cluster.state import ClusterState, TopicState
-from tarry.cluster.topic_decisions import TopicOutcome, TopicWanted
+from tarry.cluster.topic_decisions import TopicResult, TopicWanted
 from tarry.cluster.topic_names import is_internal, name_fault
 from tarry.protocol.message import ZERO_UUID, Message
 from tarry.protocol.messages.metadata import (
@@ -53,7 +53,7 @@ def handle(
     return None
 
 
-def _refused(outcomes: list[TopicOutcome]) -> dict[str, int]:
+def _refused(outcomes: list[TopicResult]) -> dict[str, int]:
     """Return the topics that cannot be made, and why.
 
     One that is there already for decisions is about to be: it is waited for.

@@ -62,7 +62,7 @@ class ClientChange(Change):
         changes_told.tell(self._lines, self._asker, error_code)
 
 
-class Asked:
+class ChangeRequest:
     """A request that waits for a change: `until` is what must hold besides, and `keys` wake it."""
 
     __slots__ = ("answer", "change", "context", "keys", "until")
@@ -81,20 +81,20 @@ class Asked:
         self.keys: list[Hashable] = [change] if until is None else [change, REMOVALS]
 
 
-class ChangeOperation(PayloadOperation[Asked]):
+class ChangeOperation(PayloadOperation[ChangeRequest]):
     """Waits until a change has ended, and answers.
 
     The error code is NONE, KAFKA_STORAGE_ERROR (nothing was kept), or REQUEST_TIMED_OUT: then the
     change may still be applied later.
     """
 
-    def is_ready(self, payload: Asked) -> bool:
+    def is_ready(self, payload: ChangeRequest) -> bool:
         change = payload.change
         if not change.is_ended:
             return False
         return bool(change.refusal) or payload.until is None or payload.until()
 
-    def complete_with(self, payload: Asked) -> None:
+    def complete_with(self, payload: ChangeRequest) -> None:
         error_code, sentence = errors.NONE, ""
         change = payload.change
         if change.refusal:
@@ -153,7 +153,9 @@ class MetadataChanges:
         if asked.is_ended:
             # Nothing was changed, so nothing follows from it.
             until = None
-        self.wait(Asked(context, asked, answer, until), self._turn.now_ms + max(timeout_ms, 0))
+        self.wait(
+            ChangeRequest(context, asked, answer, until), self._turn.now_ms + max(timeout_ms, 0)
+        )
 
     def ask_for_many(
         self,
@@ -178,7 +180,7 @@ class MetadataChanges:
         self.ask(context, change, answer, timeout_ms, until=until)
         return None
 
-    def wait(self, asked: Asked, deadline_ms: int) -> None:
+    def wait(self, asked: ChangeRequest, deadline_ms: int) -> None:
         """Answer when a change has ended that the store was asked for already."""
         operation = ChangeOperation(deadline_ms, asked)
         asked.context.operation = operation

@@ -57,7 +57,7 @@ class ConfigOutcome:
         self.record = None
 
 
-class ConfigChange(ChangeOfMany[ConfigOutcome]):
+class ConfigAlteration(ChangeOfMany[ConfigOutcome]):
     """The settings of one request's resources; what does not rest on metadata is checked before."""
 
     def __init__(
@@ -95,7 +95,7 @@ class ConfigChange(ChangeOfMany[ConfigOutcome]):
 def change_configs(
     changes: MetadataChanges,
     context: RequestContext,
-    change: ConfigChange,
+    change: ConfigAlteration,
     respond: Callable[[list[ConfigOutcome]], Message],
     *,
     validate_only: bool,

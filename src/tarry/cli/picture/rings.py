@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.cli.picture.steps import Move, Step, span_of
+from tarry.cli.picture.steps import EntryMove, Step, span_of
 from tarry.cli.picture.svg import (
     Point,
     Sector,
@@ -113,7 +113,7 @@ class Rings:
             + text("ms", Point(at.x, at.y + size * 0.2 + 13), "small", "middle"),
         )
 
-    def _arrow(self, move: Move) -> str:
+    def _arrow(self, move: EntryMove) -> str:
         """Draw an arrow from where the entries lay to where they lie now, or into the hub if
         due.
         """
@@ -131,7 +131,7 @@ class Rings:
         return element("g", hint(words) + ghost + arrow(start, end, is_bent=move.after is not None))
 
 
-def falls_drawn(step: Step) -> list[Move]:
+def falls_drawn(step: Step) -> list[EntryMove]:
     """Return the moves that get an arrow."""
     falls = [move for move in step.moves if move.before is not None]
     return falls if len(falls) <= ARROWS_MAX else []

@@ -24,7 +24,7 @@ TICK_MS_MAX: Final = 3_600_000
 
 
 @dataclass(frozen=True)
-class Move:
+class EntryMove:
     """Entries that went from one bucket to another; None stands for outside of the wheel."""
 
     before: BucketView | None
@@ -42,7 +42,7 @@ class Step:
 
     now_ms: int
     view: WheelView
-    moves: tuple[Move, ...]
+    moves: tuple[EntryMove, ...]
     is_first: bool
 
     @property
@@ -115,7 +115,7 @@ def _due_times(wheel: TimingWheel) -> Iterable[int]:
 
 def _moves(
     before: WheelView | None, after: WheelView, due: Sequence[TimerEntry]
-) -> tuple[Move, ...]:
+) -> tuple[EntryMove, ...]:
     """Return what lies elsewhere now, grouped by where it came from and where it went."""
     was = _places(before)
     groups: dict[tuple[int, int, int, int], tuple[BucketView | None, BucketView | None]] = {}
@@ -128,7 +128,7 @@ def _moves(
             continue
         groups[key] = (source, target)
         deadlines.setdefault(key, []).append(entry.deadline_ms)
-    return tuple(Move(*groups[key], tuple(sorted(deadlines[key]))) for key in sorted(groups))
+    return tuple(EntryMove(*groups[key], tuple(sorted(deadlines[key]))) for key in sorted(groups))
 
 
 def _places(view: WheelView | None) -> dict[TimerEntry, BucketView]:
@@ -146,13 +146,13 @@ def _key(bucket: BucketView | None) -> tuple[int, int]:
     return (-1, -1) if bucket is None else (bucket.level, bucket.slot)
 
 
-def _kind(move: Move) -> str:
+def _kind(move: EntryMove) -> str:
     if move.after is None:
         return "due"
     return "added" if move.before is None else "fell"
 
 
-def _sentences_of_one(move: Move, *, is_first: bool) -> list[str]:
+def _sentences_of_one(move: EntryMove, *, is_first: bool) -> list[str]:
     """Tell the whole story of one move, which has room for it."""
     is_one = move.count == 1
     what = f"the entry due at {move.deadlines_ms[0]} ms" if is_one else f"{move.count} entries"

@@ -270,15 +270,17 @@ class RecoveryPointWriter:
             log.recovery_point.is_under_way = False
             if log.is_closed or not saved.is_written:
                 continue
-            self.rows[log.directory] = saved.row.encode()
-            log.recovery_point.take_over(saved.row, saved.written_bytes, saved.epochs_version)
+            row = saved.row
+            self.rows[log.directory] = row.encode()
+            log.recovery_point.take_over(row, saved.written_bytes, saved.epochs_version)
             log.recovery_point.swaps = saved.swaps
-            for segment in log.release_below(saved.row.log_start_offset, saved.condemned):
+            named_from = row.segments[0].base_offset
+            for segment in log.release_below(row.log_start_offset, named_from, saved.condemned):
                 for path in segment.file_paths():
                     if self.disk.exists(path):
                         self.disk.begin_remove(path)
-            if saved.row.snapshot_offset >= 0:
-                self._remove_old_snapshots(log, saved.row.snapshot_offset)
+            if row.snapshot_offset >= 0:
+                self._remove_old_snapshots(log, row.snapshot_offset)
         self._saved = []
         self._step = _IDLE
         self._flush_id = _NO_FLUSH

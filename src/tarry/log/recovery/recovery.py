@@ -17,7 +17,7 @@ from tarry.base.errors import StorageError
 from tarry.log.batch_walk import BatchWalk, Flaw
 from tarry.log.compaction.checkpoint import COMPACTION_FILE, FoundCompaction, finish_swap
 from tarry.log.config import INT64_MAX, LogConfig
-from tarry.log.identity import Identity
+from tarry.log.identity import LogIdentity
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.index.segment_indexes import OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX
 from tarry.log.log import Log
@@ -47,7 +47,7 @@ def recover_log(
     point: RecoveryPoint | None,
     was_clean: bool,
     *,
-    identity: Identity,
+    identity: LogIdentity,
 ) -> Log:
     """Open or make a log; `settle_logs` makes durable what was kept, once for many logs.
 
@@ -98,7 +98,7 @@ class _Recovery:
         self.base_offsets = listing.base_offsets
         self.config = config
         self.listener = listener
-        self.identity = Identity(listing.directory, b"")
+        self.identity = LogIdentity(listing.directory, b"")
         self.compaction = FoundCompaction()
         # Segments that begin below it may have gaps.
         self.gaps_end_offset = 0

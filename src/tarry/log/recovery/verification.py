@@ -21,7 +21,7 @@ from tarry.log.compaction.checkpoint import (
     cleaned_name,
     decode_compaction,
 )
-from tarry.log.identity import IDENTITY_FILE, Identity
+from tarry.log.identity import IDENTITY_FILE, LogIdentity
 from tarry.log.index.epoch_index import EPOCH_FILE, EpochIndex, decode_epochs
 from tarry.log.index.index_check import IndexCheck
 from tarry.log.recovery.listing import Listing
@@ -174,7 +174,7 @@ class _Verification:
     def _check_identity(self) -> None:
         if not self.listing.has(IDENTITY_FILE):
             return
-        identity = Identity(self.directory, b"")
+        identity = LogIdentity(self.directory, b"")
         if identity.read(self.disk) == "":
             # Durable with the log's first bytes, which a recovery point then covers.
             is_damage = self.was_clean or self.sure_offset > 0

@@ -92,7 +92,7 @@ class Struct:
 
 
 @dataclass
-class Api:
+class ApiSchema:
     """Api of the protocol: its request and response are `structs["<name>Request"]` and
     `...Response`.
     """
@@ -138,7 +138,7 @@ def parse_number(text: str) -> int:
         raise InvalidSchema(f"{text!r} is no number") from None
 
 
-def parse(text: str) -> Api:
+def parse(text: str) -> ApiSchema:
     """Parse the text of one schema file into the API that it describes."""
     lines = [line.split("#")[0].rstrip() for line in text.splitlines()]
     lines = [line for line in lines if line]
@@ -162,7 +162,7 @@ def parse(text: str) -> Api:
     return api
 
 
-def _parse_line(api: Api, line: str, around: list[tuple[Struct, Versions]]) -> None:
+def _parse_line(api: ApiSchema, line: str, around: list[tuple[Struct, Versions]]) -> None:
     depth, rest = divmod(len(line) - len(line.lstrip()), _STEP)
     if rest != 0 or depth > len(around):
         raise InvalidSchema("wrong indentation")
@@ -181,7 +181,7 @@ def _parse_line(api: Api, line: str, around: list[tuple[Struct, Versions]]) -> N
         raise InvalidSchema(f"{parsed.type_name} was first named by a field of fewer versions")
 
 
-def load_all() -> list[Api]:
+def load_all() -> list[ApiSchema]:
     """Load every API of this folder, by key."""
     apis = []
     for path in sorted(Path(__file__).parent.glob("*.schema")):
@@ -195,16 +195,16 @@ def load_all() -> list[Api]:
     return sorted(apis, key=lambda api: api.key)
 
 
-def _parse_head(line: str) -> Api:
+def _parse_head(line: str) -> ApiSchema:
     words = line.split()
     if words[0] != "api" or len(words) not in (4, 6) or words[4:5] not in ([], ["flexible"]):
         raise InvalidSchema("wanted: api KEY Name VERSIONS [flexible N+]")
     versions = parse_versions(words[3])
     flexible = parse_versions(words[5]).within(versions) if len(words) == 6 else None
-    return Api(parse_number(words[1]), words[2], versions, flexible)
+    return ApiSchema(parse_number(words[1]), words[2], versions, flexible)
 
 
-def _block_name(api: Api, line: str) -> str:
+def _block_name(api: ApiSchema, line: str) -> str:
     if line == "request":
         return f"{api.name}Request"
     if line == "response":
@@ -215,7 +215,7 @@ def _block_name(api: Api, line: str) -> str:
     return words[1]
 
 
-def _open_struct(api: Api, name: str, versions: Versions) -> Struct:
+def _open_struct(api: ApiSchema, name: str, versions: Versions) -> Struct:
     if name in api.structs:
         raise InvalidSchema(f"{name} is described twice")
     struct = Struct(name, versions)

@@ -16,7 +16,7 @@ from tarry.group.round import (
     COMPLETING_REBALANCE,
     PREPARING_REBALANCE,
     STABLE,
-    Round,
+    GroupRound,
 )
 from tarry.group.state import GroupState
 
@@ -25,7 +25,7 @@ class RoundChecker:
     """Checker that remembers each group's round of the turn before."""
 
     def __init__(self) -> None:
-        self._before: dict[str, Round] = {}
+        self._before: dict[str, GroupRound] = {}
         self._was_stopped = False
 
     def on_stall(self) -> None:
@@ -159,7 +159,7 @@ def _wrong_with_sessions(group: GroupState, now_ms: int) -> str:
     return ""
 
 
-def _wrong_with_end_of_join_phase(before: Round, now: Round, now_ms: int) -> str:
+def _wrong_with_end_of_join_phase(before: GroupRound, now: GroupRound, now_ms: int) -> str:
     if before.phase != PREPARING_REBALANCE or now.generation_id != before.generation_id + 1:
         return ""
     assert before.join_deadline_ms is not None
