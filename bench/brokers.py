@@ -35,7 +35,7 @@ TOUCH_BYTES = 2 << 30
 
 
 class Work(NamedTuple):
-    """One row: wireload's arguments and which figure of its output counts."""
+    """Row of the table: wireload's arguments and which figure of its output counts."""
 
     name: str
     arguments: tuple[str, ...]
@@ -68,7 +68,7 @@ WORKS = (
 
 
 class Broker(NamedTuple):
-    """A running broker under measurement."""
+    """Running broker under measurement."""
 
     name: str
     address: str
@@ -86,7 +86,7 @@ def build_wireload(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def tarry(directory: Path, policy: str) -> Iterator[Broker]:
-    """Our broker on a free port with the given flush policy."""
+    """Start our broker on a free port with the given flush policy."""
     port = free_port()
     process = subprocess.Popen(
         [
@@ -107,7 +107,7 @@ def tarry(directory: Path, policy: str) -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def kafka(directory: Path) -> Iterator[Broker]:
-    """Apache Kafka, one KRaft node."""
+    """Start Apache Kafka, one KRaft node."""
     server = KafkaServer(directory, free_port(), heap_megabytes=1024)
     server.start()
     try:
@@ -175,7 +175,7 @@ def main() -> None:
 def run(
     wireload: Path, brokers: list[Broker], rounds: int, seconds: float
 ) -> dict[str, dict[str, list[float]]]:
-    """All rows on all brokers, in turn, `rounds` times."""
+    """Run all rows on all brokers, in turn, `rounds` times."""
     results: dict[str, dict[str, list[float]]] = {}
     for number, work in enumerate(WORKS):
         topic = f"bench-{number}"
@@ -195,7 +195,7 @@ def run(
 
 
 def print_table(results: dict[str, dict[str, list[float]]], brokers: list[Broker]) -> None:
-    """A Markdown table with medians, and the ratio to Apache Kafka where it ran."""
+    """Print a Markdown table with medians, and the ratio to Apache Kafka where it ran."""
     form = subprocess.run(
         [str(TARRY), "version"], capture_output=True, text=True, check=True
     ).stdout.strip()

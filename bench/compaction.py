@@ -42,7 +42,7 @@ TIMESTAMP = 1_700_000_000_000
 
 
 class Pacer:
-    """Runs the broker's turns as the loop does and remembers how long they took."""
+    """Driver that runs the broker's turns like the loop and remembers how long they took."""
 
     def __init__(self, machine: Machine, broker: Broker) -> None:
         self.machine = machine
@@ -72,7 +72,7 @@ class Pacer:
 
 
 def make_topic(pacer: Pacer, name: str, configs: dict[str, str]) -> Partition:
-    """A topic of one partition, without a client."""
+    """Make a topic of one partition, without a client."""
     broker = pacer.broker
     decide = partial(
         decide_create_topics,

@@ -48,7 +48,7 @@ RECORD_EVERY_SECONDS: Final = 0.01
 
 
 class Broker(NamedTuple):
-    """A running broker under measurement."""
+    """Running broker under measurement."""
 
     name: str
     address: str
@@ -56,7 +56,7 @@ class Broker(NamedTuple):
 
 
 class Size(NamedTuple):
-    """How much is run."""
+    """Size of the run."""
 
     rounds: int
     members: int
@@ -110,7 +110,7 @@ def build_groupload(directory: Path) -> Path:
 
 @contextlib.contextmanager
 def tarry(directory: Path, policy: str) -> Iterator[Broker]:
-    """Our broker on a free port with the given flush policy."""
+    """Start our broker on a free port with the given flush policy."""
     settings = {
         **SETTINGS,
         "listeners": "PLAINTEXT://127.0.0.1:0",
@@ -134,7 +134,7 @@ def tarry(directory: Path, policy: str) -> Iterator[Broker]:
 
 @contextlib.contextmanager
 def kafka(directory: Path) -> Iterator[Broker]:
-    """Apache Kafka, one KRaft node."""
+    """Start Apache Kafka, one KRaft node."""
     server = KafkaServer(directory, free_port(), heap_megabytes=1024, properties=SETTINGS)
     server.start()
     try:
@@ -145,7 +145,7 @@ def kafka(directory: Path) -> Iterator[Broker]:
 
 
 class Runner:
-    """Runs the load generator, never twice with the same groups."""
+    """Runner of the load generator, which never runs twice with the same groups."""
 
     def __init__(self, groupload: Path, size: Size) -> None:
         self.groupload = groupload
@@ -178,7 +178,9 @@ class Runner:
         return self.run(broker, "commits", "-d", str(self.size.seconds / 3))
 
     def kill(self, broker: Broker) -> Figures:
-        """From the kill of a member until another reads its partitions, without the session."""
+        """Measure from the kill of a member until another reads its partitions, less the
+        session.
+        """
         self.runs += 1
         name = f"killed-{self.runs}"
         scene = Scene(broker.address, name, name, partitions=2)
@@ -244,7 +246,7 @@ def table(title: str, results: Results, rows: Rows) -> list[str]:
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """Describe the machine on which the figures were measured."""
     form = subprocess.run([str(TARRY), "version"], capture_output=True, text=True, check=True)
     load_average = os.getloadavg()[0]
     return (
@@ -254,7 +256,7 @@ def machine() -> str:
 
 
 def run(runner: Runner, brokers: list[Broker]) -> list[str]:
-    """All tables, every round of each over all brokers in turn."""
+    """Run all tables, every round of each over all brokers in turn."""
     size = runner.size
     # A member that beats or joins waits for no disk of its own.
     without_disk = [broker for broker in brokers if broker.name != "Tarry (commit)"]

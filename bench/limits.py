@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What partitions and idle connections cost a broker: memory, file descriptors, time to start.
+"""Cost of partitions and idle connections in a broker: memory, file descriptors, time to start.
 
 For each number of partitions a broker begins with an empty directory, makes them in one topic per
 thousand, takes one record in each, and is measured; then it is stopped and started, killed and
@@ -41,7 +41,7 @@ DESCRIPTORS_SPARE = 100
 
 
 class Broker:
-    """A broker on a directory; `seconds` is the time from its start to its ready line."""
+    """Broker on a directory; `seconds` is the time from its start to its ready line."""
 
     def __init__(self, directory: str) -> None:
         self.directory = directory
@@ -65,14 +65,14 @@ class Broker:
         return f"127.0.0.1:{self.port}"
 
     def end(self, number: signal.Signals) -> float:
-        """Seconds until it was gone."""
+        """Stop the broker; return the seconds until its process was gone."""
         begun = time.perf_counter()
         self.process.send_signal(number)
         self.process.communicate()
         return time.perf_counter() - begun
 
     def memory_bytes(self) -> int:
-        """By ps, which Linux and macOS have."""
+        """Return the resident memory in bytes, from `ps`, which Linux and macOS have."""
         command = ["ps", "-o", "rss=", "-p", str(self.process.pid)]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
         return int(done.stdout) * 1024
@@ -150,7 +150,7 @@ def measure_connections(count: int) -> None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """What the process has used; 0 where there is no /proc."""
+    """Return the CPU time of the process in seconds; 0 where there is no /proc."""
     try:
         fields = Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
     except FileNotFoundError:

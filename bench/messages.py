@@ -1,4 +1,4 @@
-"""How long headers, produce and fetch messages take to decode and to encode.
+"""Time to decode and to encode headers, produce and fetch messages.
 
     python bench/messages.py        the compiled form if it is built; TARRY_PURE=1: interpreted
 

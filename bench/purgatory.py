@@ -43,7 +43,7 @@ Figures = dict[str, float | str | None]
 
 
 class Form(NamedTuple):
-    """How much is run."""
+    """Form of the run: its loads, rounds and sizes."""
 
     loads: tuple[Load, ...]
     rounds: int
@@ -136,7 +136,7 @@ class Runner:
         self.sides = [side for side in SIDES if side.name not in self.missing]
 
     def load(self, side: Side, samples: Path, load: Load, is_bare: bool) -> Figures:
-        """One run of a load on a side."""
+        """Run a load on a side, once."""
         how = "keys" if load.by_key else "force"
         seconds_max = load.num / load.rate + load.timeout_ms / 1000 + SPARE_SECONDS_MAX
         if side.form is None:
@@ -146,7 +146,7 @@ class Runner:
         return self._python(side, "purgatory_load.py", seconds_max, *arguments)
 
     def micro(self, side: Side, operations: int, repeats: int) -> Figures:
-        """The single calls of a side."""
+        """Measure the single calls of a side."""
         if side.form is None:
             # Java's compiler comes in only after some of the repeats.
             sizes = (str(operations), str(repeats * 2))
@@ -190,12 +190,12 @@ class Runner:
 
 
 def environment(side: Side) -> dict[str, str]:
-    """Which form of the hot modules is chosen at import."""
+    """Return the environment that chooses the form of the hot modules at import."""
     return os.environ | {"TARRY_PURE": "1" if side.form == "interpreted" else "0"}
 
 
 def figures_of(command: list[str], variables: dict[str, str] | None, seconds_max: float) -> Figures:
-    """What a side printed in its last line."""
+    """Return the figures that a side printed in its last line."""
     try:
         done = subprocess.run(
             command,
@@ -214,7 +214,7 @@ def figures_of(command: list[str], variables: dict[str, str] | None, seconds_max
 
 
 def run_load(runner: Runner, load: Load, rounds: int, with_bare: bool) -> dict[str, list[Figures]]:
-    """The rounds of each side, interleaved."""
+    """Run the rounds of each side, interleaved."""
     samples = runner.directory / "samples"
     write(draw(load), samples)
     results: dict[str, list[Figures]] = {side.name: [] for side in runner.sides}
@@ -231,7 +231,7 @@ def run_load(runner: Runner, load: Load, rounds: int, with_bare: bool) -> dict[s
 
 
 def run_micro(runner: Runner, form: Form) -> dict[str, list[Figures]]:
-    """The single calls, interleaved like the loads."""
+    """Measure the single calls, interleaved like the loads."""
     results: dict[str, list[Figures]] = {side.name: [] for side in runner.sides}
     for _ in range(form.rounds):
         for side in runner.sides:
@@ -248,7 +248,7 @@ def tell_progress() -> None:
 def best_of(
     rounds: list[Figures], field: str, best: Callable[[list[float]], float]
 ) -> float | None:
-    """The best of the rounds; None where no round has the figure."""
+    """Return the best of the rounds; None where no round has the figure."""
     found = [figure for each in rounds if isinstance(figure := each.get(field), int | float)]
     return best(found) if found else None
 
@@ -270,7 +270,7 @@ def shown(figure: float | None) -> str:
 
 
 def machine() -> str:
-    """What the figures were measured on."""
+    """Describe the machine on which the figures were measured."""
     commit = subprocess.run(
         ["git", "rev-parse", "--short", "HEAD"],
         cwd=HERE,
@@ -306,7 +306,7 @@ def parse() -> argparse.Namespace:
 
 
 def chosen(arguments: argparse.Namespace, form: Form) -> tuple[Load, ...]:
-    """The loads of the form, or the one that was asked for, by force and by key."""
+    """Return the loads of the form, or the one that was asked for, by force and by key."""
     options = {
         "num": arguments.num,
         "rate": arguments.rate,

@@ -35,7 +35,7 @@ ARRIVALS_PER_TURN: Final = 64
 
 
 class Collections:
-    """Counts what the collector does, and for how long."""
+    """Counter of the garbage collector's runs and their time."""
 
     def __init__(self) -> None:
         self.count = 0
@@ -43,7 +43,7 @@ class Collections:
         self._started_ns = 0
 
     def note(self, phase: str, info: dict[str, int]) -> None:
-        """What `gc.callbacks` calls."""
+        """Count a collection; `gc.callbacks` calls this."""
         if phase == "start":
             self._started_ns = time.perf_counter_ns()
         else:
@@ -52,7 +52,7 @@ class Collections:
 
 
 class Run:
-    """One load in the making: who is born and ends when."""
+    """Load in the making: when each request is made and ends."""
 
     def __init__(self, samples: Samples, by_key: bool) -> None:
         self.samples = samples
@@ -71,7 +71,7 @@ class Run:
         self.is_over = threading.Event()
 
     def end(self, number: int) -> None:
-        """A request has completed or expired; from any thread."""
+        """Note that a request has completed or expired; from any thread."""
         self.ended_ns[number] = time.monotonic_ns()
         self.ended.append(number)
         if len(self.ended) == self.count:
@@ -79,7 +79,7 @@ class Run:
 
 
 class Request(DelayedOperation):
-    """Completes when it is told that it may."""
+    """Operation that completes when it is told that it may."""
 
     __slots__ = ("is_ready", "number", "run")
 
@@ -100,7 +100,7 @@ class Request(DelayedOperation):
 
 
 def complete(request: Request, purgatory: Purgatory | ThreadedPurgatory | None) -> None:
-    """The drawn latency is over."""
+    """Complete a request, because its drawn latency is over."""
     run = request.run
     if run.by_key and purgatory is not None:
         request.is_ready = True
@@ -110,7 +110,7 @@ def complete(request: Request, purgatory: Purgatory | ThreadedPurgatory | None) 
 
 
 def run_in_loop(run: Run, is_bare: bool) -> int:
-    """One thread does everything; returns when the last request was made, in ns."""
+    """Run the load in one thread; return when the last request was made, in ns."""
     samples = run.samples
     start_ns = made_ns = time.monotonic_ns()
     timer = TimingWheel(start_ns // MS)
@@ -145,7 +145,7 @@ def run_in_loop(run: Run, is_bare: bool) -> int:
 def make_request(
     run: Run, number: int, purgatory: Purgatory | None, queue: list[tuple[int, int, Request]]
 ) -> None:
-    """Born, watched, and queued for its completion unless it will expire."""
+    """Make a request, watch it, and queue its completion unless it will expire."""
     samples = run.samples
     latency_ms = samples.latency_ms[number]
     born_ns = run.born_ns[number] = time.monotonic_ns()
@@ -160,7 +160,7 @@ def make_request(
 
 
 class CompletionQueue:
-    """A thread that completes each request when its time has come."""
+    """Thread that completes each request when its time has come."""
 
     def __init__(self, purgatory: ThreadedPurgatory | None) -> None:
         self._purgatory = purgatory
@@ -202,7 +202,7 @@ class CompletionQueue:
 
 
 def run_in_threads(run: Run, is_bare: bool) -> int:
-    """As Kafka's test does; returns when the last request was made, in ns."""
+    """Run the load in threads, like Kafka's test; return when the last request was made, in ns."""
     from tarry.purgatory import ThreadedPurgatory
     from tarry.timer import SystemTimer
 
@@ -246,7 +246,7 @@ def lateness(prefix: str, late_ns: list[int]) -> dict[str, float | None]:
 
 
 def measure(samples: Samples, driver: str, by_key: bool, is_bare: bool) -> dict[str, object]:
-    """One run, from the first request to the end of the last."""
+    """Measure one run, from the first request to the end of the last."""
     run = Run(samples, by_key)
     gc.collect()
     gc.freeze()

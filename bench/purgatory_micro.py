@@ -1,4 +1,4 @@
-"""What one call to Tarry's purgatories costs, in ns of CPU; one line of JSON.
+"""Cost of one call to Tarry's purgatories, in ns of CPU; one line of JSON.
 
     purgatory_micro.py OPERATIONS REPEATS loop|threads
 
@@ -29,7 +29,7 @@ TIMEOUT_MS: Final = 600_000
 
 
 class Waiting(DelayedOperation):
-    """Completes when it is told that it may."""
+    """Operation that completes when it is told that it may."""
 
     __slots__ = ("is_ready",)
 
@@ -41,7 +41,7 @@ class Waiting(DelayedOperation):
         return self.is_ready and self.force_complete()
 
     def on_complete(self) -> None:
-        """Nobody waits for an answer."""
+        """Do nothing: no client waits for an answer."""
 
 
 class Micro:
@@ -55,7 +55,7 @@ class Micro:
         self._started_ns = 0
 
     def measure(self, keys: int) -> None:
-        """Every row once, with so many keys an operation."""
+        """Measure each row once, with so many keys an operation."""
         suffix = ", 1 key" if keys == 1 else f", {keys} keys"
         lists = [
             [self.space[(number + following) % KEYS] for following in range(keys)]

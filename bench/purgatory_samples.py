@@ -20,7 +20,7 @@ WARM_UP_REQUESTS: Final = 20_000
 
 
 class Load(NamedTuple):
-    """What is drawn.  `by_key`: completed by a check of the first key instead of by force."""
+    """Load to draw.  `by_key`: completed by a check of the first key instead of by force."""
 
     num: int
     rate: float
@@ -34,7 +34,7 @@ class Load(NamedTuple):
 
     @property
     def name(self) -> str:
-        """One line for tables."""
+        """Name of the load in tables."""
         how = "completed by a check of a key" if self.by_key else "completed by force"
         return (
             f"{self.num:,} requests at {self.rate:,.0f}/s, {how}, latency p50 {self.pct50_ms:g} ms "
@@ -63,7 +63,7 @@ class Samples(NamedTuple):
 
 
 def draw(load: Load) -> Samples:
-    """The same samples for the same load."""
+    """Draw the samples of a load, equal ones in every call."""
     chance = random.Random(load.seed)
     mean = math.log(load.pct50_ms)
     deviation = (math.log(load.pct75_ms) - mean) / NORMAL_PCT75
@@ -85,7 +85,7 @@ def draw(load: Load) -> Samples:
 
 
 def write(samples: Samples, path: Path) -> None:
-    """A line with time-out and key space, then a line a request: arrival, latency, keys."""
+    """Write a line with time-out and key space, then a line a request: arrival, latency, keys."""
     with path.open("w") as file:
         file.write(f"{samples.timeout_ms} {samples.key_space_size}\n")
         for arrival, latency, keys in zip(
@@ -95,7 +95,7 @@ def write(samples: Samples, path: Path) -> None:
 
 
 def read(path: Path) -> Samples:
-    """What `write` wrote."""
+    """Read a file that `write` wrote."""
     head, *lines = path.read_text().splitlines()
     timeout_ms, key_space_size = map(int, head.split())
     rows = [tuple(map(int, line.split())) for line in lines]

@@ -1,4 +1,4 @@
-"""How long a broker takes from nothing to its ready line, and what memory it then holds.
+"""Time of a broker from its start to its ready line, and the memory it then holds.
 
 `make bench` runs it: an empty directory each time, the best of five, wall time from the start of
 the command, memory as the kernel's resident set half a second after the ready line.
@@ -24,7 +24,7 @@ def free_port() -> int:
 
 
 def resident_megabytes(pid: int) -> float:
-    """By ps, which Linux and macOS have."""
+    """Return the resident memory in MiB, from `ps`, which Linux and macOS have."""
     done = subprocess.run(
         ["ps", "-o", "rss=", "-p", str(pid)], capture_output=True, text=True, check=True
     )

@@ -41,7 +41,7 @@ class JavaUnavailable(Exception):
 
 
 def java_classes(part: str) -> str:
-    """The class path of the sources in `java/PART`, compiled, and of all jars they need."""
+    """Return the class path of the sources in `java/PART`, compiled, and of all jars they need."""
     if shutil.which("javac") is None:
         raise JavaUnavailable("javac is not installed; Debian has it in default-jdk-headless")
     try:
@@ -70,12 +70,12 @@ def java_classes(part: str) -> str:
 
 
 def java_command(subject: str, options: tuple[str, ...]) -> list[str]:
-    """What starts the measuring program for one Java timer."""
+    """Return the command that starts the measuring program for one Java timer."""
     return ["java", *HEAP, *options, "-cp", java_classes("timer"), "TimerBench", subject]
 
 
 def java_version() -> str:
-    """The first line of `java -version`."""
+    """Return the first line of `java -version`."""
     if shutil.which("java") is None:
         return "no Java"
     done = subprocess.run(["java", "-version"], capture_output=True, text=True, check=False)

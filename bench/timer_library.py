@@ -25,7 +25,7 @@ GROWTH: Final = 13.0
 
 
 class Library(NamedTuple):
-    """One column.  `form`: that of Tarry's hot modules, or empty; `options`: those of its JVM."""
+    """Column.  `form`: that of Tarry's hot modules, or empty; `options`: those of its JVM."""
 
     key: str
     title: str
@@ -79,7 +79,7 @@ def is_tarry(library: Library) -> bool:
 
 
 def command_of(library: Library) -> list[str]:
-    """What starts the process that measures this library."""
+    """Return the command of the process that measures this library."""
     if library.options:
         try:
             return java_command(library.subject, library.options)
@@ -100,7 +100,7 @@ def environment_of(library: Library) -> dict[str, str]:
 
 
 def check_form(library: Library) -> None:
-    """The form is chosen at import, and a compiler may not have been there."""
+    """Check the form, which is chosen at import: a compiler may not have been there."""
     code = "import tarry; print(tarry.FORM, tarry.FORM_REASON, sep='|')"
     done = subprocess.run(
         [sys.executable, "-c", code],
@@ -134,7 +134,7 @@ class Worker:
         self._selector.register(self._process.stdout, selectors.EVENT_READ)
 
     def ask(self, *words: object) -> dict[str, Any]:
-        """One request and its answer, with the seconds by the clock beside it."""
+        """Send a request; return its answer, with the seconds by the clock beside it."""
         process = self._process
         assert process.stdin is not None
         assert process.stdout is not None

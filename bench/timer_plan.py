@@ -1,4 +1,4 @@
-"""What is measured, in which order: the headline in interleaved rounds, then every cell.
+"""Plan of the measurement: the headline in interleaved rounds, then every cell.
 
 A library whose rounds would take over two minutes is measured at the largest size that it can do
 in that time; the cells of one size have 18 s of CPU, and those that do not fit are left out.
@@ -97,7 +97,7 @@ def figures_of(answer: dict[str, Any], pending: int) -> Figures:
 
 
 def seconds_of(answer: dict[str, Any]) -> float:
-    """What a pass takes when nobody else uses the machine: its CPU, half as much to set it up."""
+    """Return the seconds of a pass on an idle machine: its CPU, half as much to set it up."""
     named = ("make_s", "add_s", "cancel_s", "advance_s", "worker_s", "run_s")
     return 1.5 * sum(float(answer.get(name, 0.0)) for name in named)
 
@@ -119,7 +119,7 @@ def touch_memory() -> None:
 
 @contextmanager
 def worker_of(library: Library, warm_seconds: float) -> Iterator[Worker]:
-    """A process of its own that has done small passes before it is measured."""
+    """Start a process for the library and let it do small passes before it is measured."""
     worker = Worker(library)
     try:
         worker.ask("warm", 20_000 if library.options else 10_000, LONG_MS, warm_seconds)
@@ -139,7 +139,7 @@ class Headline:
         self.is_given_up = False
 
     def find_size(self) -> None:
-        """From ten thousand up, while the rounds at ten times as much fit into their time."""
+        """Find the largest size, ten thousand or more, whose rounds fit into their time."""
         if self.worker.library.options:  # what runs in a JVM has no trouble with either
             self.pending = self.plan.pending
             return
@@ -197,7 +197,7 @@ class Headline:
 
 
 def measure_headline(plan: Plan, libraries: list[Library], missing: dict[str, str]) -> Any:
-    """Every library in a process of its own, all alive, one round after the other."""
+    """Measure every library in a process of its own, all alive, one round after the other."""
     lines: dict[str, Headline] = {}
     try:
         for library in libraries:
@@ -225,7 +225,7 @@ def measure_headline(plan: Plan, libraries: list[Library], missing: dict[str, st
 
 
 def memory_of(library: Library, pending: int) -> float:
-    """In a process that has done nothing else."""
+    """Measure the memory in a process that has done nothing else."""
     worker = Worker(library)
     try:
         return float(worker.ask("memory", pending, LONG_MS)["bytes"])
@@ -234,7 +234,7 @@ def memory_of(library: Library, pending: int) -> float:
 
 
 def measure_collector(plan: Plan, keys: list[str]) -> Any:
-    """The garbage collector of Python with all pending."""
+    """Measure Python's garbage collector with all entries pending."""
     found = {}
     for library in LIBRARIES:
         if library.key in keys:
@@ -244,7 +244,7 @@ def measure_collector(plan: Plan, keys: list[str]) -> Any:
 
 
 def measure_cells(plan: Plan, keys: list[str]) -> Any:
-    """Every size, span and share of one library after the other: `{key: {cell: figures}}`."""
+    """Measure every size, span and share, library by library: `{key: {cell: figures}}`."""
     found: dict[str, dict[str, Figures]] = {}
     for library in LIBRARIES:
         if library.key in keys and library.key not in HEADLINE_ONLY:
@@ -263,7 +263,7 @@ def cell_name(pending: int, span: str, percent: int) -> str:
 
 
 def cells_of(worker: Worker, plan: Plan) -> dict[str, Figures]:
-    """The cells of one library; a size has its time, and what does not fit into it is left out."""
+    """Measure the cells of one library that fit into the time of their size."""
     found: dict[str, Figures] = {}
     took_s: dict[tuple[str, int], float] = {}
     for pending in plan.sizes:

@@ -81,7 +81,7 @@ def draw(cells: dict[str, dict[str, dict[str, float]]], path: Path) -> None:
 def draw_panel(
     panel: Any, cells: dict[str, dict[str, dict[str, float]]], name: str, percent: int, title: str
 ) -> None:
-    """One kind of work; each line is named at its right end."""
+    """Draw one kind of work; each line is named at its right end."""
     ends: list[tuple[float, float, str, str]] = []
     for key, (label, colour, width, dashes) in STYLES.items():
         points = [
@@ -132,13 +132,13 @@ def set_axes(panel: Any, title: str) -> None:
 
 
 def height_of(figure: float) -> float:
-    """Where a time lies on its axis, from 0 to 1."""
+    """Return the height of a time on its axis, from 0 to 1."""
     height = math.log(figure / LOWEST) / math.log(HIGHEST / LOWEST)
     return min(max(height, 0.0), 1.0)
 
 
 def label_heights(ends: list[tuple[float, float, str, str]]) -> list[float]:
-    """Where the labels go, from the lowest up: beside their lines, groups pushed apart evenly."""
+    """Return the labels' heights, the lowest first: beside their lines, groups spread evenly."""
     groups: list[list[float]] = []
     for own, *_ in ends:
         groups.append([own])
@@ -149,7 +149,7 @@ def label_heights(ends: list[tuple[float, float, str, str]]) -> list[float]:
 
 
 def bottom_of(group: list[float]) -> float:
-    """The lowest label of labels that stand together around the middle of their lines."""
+    """Return the lowest label of a group that stands around the middle of its lines."""
     half = (len(group) - 1) * LABEL_GAP / 2
     return max(sum(group) / len(group) - half, 0.0)
 

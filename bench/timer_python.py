@@ -39,7 +39,7 @@ class AsyncioSubject(Subject):
         each(type(self.handles[0]).cancel, self.chosen)
 
     def advance(self) -> None:
-        """One turn of the loop, which runs all that is due before it stops."""
+        """Run one turn of the loop, which runs all that is due before it stops."""
         self.now_s = self.end_s
         self.loop.call_soon(self.loop.stop)
         self.loop.run_forever()
@@ -80,7 +80,7 @@ class UvloopSubject(AsyncioSubject):
         time.sleep(last_s + 0.002)
 
     def advance(self) -> None:
-        """One turn of the loop; what stops it is the last that is due."""
+        """Run one turn of the loop; the last entry that is due stops it."""
         self.loop.run_forever()
 
 
@@ -128,7 +128,7 @@ class ApschedulerSubject(Subject):
 
         class ByHand(BaseScheduler):  # type: ignore[misc]
             def wakeup(self) -> None:
-                """Nobody sleeps."""
+                """Do nothing: no thread sleeps."""
 
             def shutdown(self, wait: bool = True) -> None:
                 super().shutdown(wait)

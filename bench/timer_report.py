@@ -1,4 +1,4 @@
-"""What was measured, as text: the headline, the issue's figures, every cell, the collector."""
+"""Report of the measurement as text: headline, target figures, every cell, the collector."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ Netty's wheel, 512 buckets of 100 ms."""
 
 
 class Check(NamedTuple):
-    """One figure of the issue."""
+    """Target figure and whether it is met."""
 
     text: str
     keys: tuple[str, ...]
@@ -210,7 +210,7 @@ def times(figure: str, ours: dict[str, float], theirs: dict[str, float]) -> str:
 
 
 def checks(headline: dict[str, dict[str, float]]) -> Iterator[str]:
-    """The issue's figures, met or not."""
+    """Tell for each target figure if it is met."""
     yield "The figures that are to be met:"
     for check in CHECKS:
         figures = [headline.get(key) for key in check.keys]
@@ -222,7 +222,7 @@ def checks(headline: dict[str, dict[str, float]]) -> Iterator[str]:
 
 
 def cell_tables(cells: dict[str, dict[str, dict[str, float]]], plan: Plan) -> Iterator[str]:
-    """For each span: add and cancel by size; the whole life by size and share."""
+    """Write for each span add and cancel by size, and the whole life by size and share."""
     yield f"A library has {plan.size_seconds_max:.0f} s for all that is measured of one size, the"
     yield f"compiled wheel and Kafka {plan.main_seconds_max:.0f} s; the rest is left out (-)."
     yield ""
@@ -233,7 +233,7 @@ def cell_tables(cells: dict[str, dict[str, dict[str, float]]], plan: Plan) -> It
 def span_tables(
     cells: dict[str, dict[str, dict[str, float]]], plan: Plan, span: str
 ) -> Iterator[str]:
-    """One span's."""
+    """Write the tables of one span."""
     limit = f"{SPANS[span] // 1000:,} s"
     shares = plan.percents
     yield f"Due within {limit}, ns an operation, by entries pending; -: takes too long, see above"
@@ -260,7 +260,7 @@ def rows(
     width: int,
     gap: str = "",
 ) -> Iterator[str]:
-    """A line for each library that was measured."""
+    """Write a line for each library that was measured."""
     for library in LIBRARIES:
         if library.key not in cells:
             continue

@@ -1,4 +1,4 @@
-"""What a timer library has to offer to be measured: begin, add, cancel, advance, end.
+"""Interface of a timer library under measurement: begin, add, cancel, advance, end.
 
 `timer_worker.py` calls and times these, one kind of work at a time over all entries, so that a
 figure has no more of the measurement in it than one turn of a loop.
@@ -22,11 +22,11 @@ def each(act: Callable[[Any], object], items: Iterable[Any]) -> None:
 
 
 def nothing() -> None:
-    """What is due does."""
+    """Do nothing: the task of each entry."""
 
 
 class Subject(ABC):
-    """One library.  A pass is begin, add, choose, cancel, await_due, advance, run, end."""
+    """Library.  A pass is begin, add, choose, cancel, await_due, advance, run, end."""
 
     # What the library's heaviest cancel allows in a pass that cancels all; None: all of them.
     cancels_max: int | None = None
@@ -40,7 +40,7 @@ class Subject(ABC):
 
     @abstractmethod
     def begin(self, delays_ms: Sequence[int], span_ms: int, is_to_advance: bool) -> None:
-        """A new timer, and what there is before something is added: entries, or bare delays."""
+        """Make a new timer, and before entries are added the entries themselves, or bare delays."""
 
     @abstractmethod
     def add(self) -> None:

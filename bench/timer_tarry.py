@@ -69,7 +69,7 @@ def heap() -> PureSubject:
 
 
 def rounds() -> PureSubject:
-    """The shape is Netty's default: 512 buckets of 100 ms."""
+    """Make a timer of Netty's default shape: 512 buckets of 100 ms."""
     return PureSubject(lambda: RoundsTimer(0, 100, 512))
 
 
@@ -127,7 +127,7 @@ class AsyncioTimerSubject(AsyncioSubject):
         self.inside(super().cancel)
 
     def inside(self, act: Callable[[], None]) -> None:
-        """The face belongs to its loop: call it from there."""
+        """Call from the loop to which the face belongs."""
 
         async def call() -> None:
             act()
@@ -144,7 +144,7 @@ class AsyncioTimerSubject(AsyncioSubject):
         self.loop.run_until_complete(drain())
 
     def pauses(self) -> list[float]:
-        """The turns of the loop."""
+        """Return the CPU of each turn of the loop, in seconds."""
         spent: list[float] = []
         self.now_s = self.end_s
 

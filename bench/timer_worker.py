@@ -50,7 +50,7 @@ def delays_of(pending: int, span_ms: int) -> list[int]:
 
 
 def victims_of(pending: int, percent: int, order: str) -> Sequence[int]:
-    """Who is cancelled: all for 100, else each with that chance; in order of adding, or not."""
+    """Choose the entries to cancel: all for 100, else each with that chance; in order or not."""
     chance = random.Random(percent)
     if percent == 100:
         victims = list(range(pending))
@@ -69,7 +69,7 @@ def cpu_of(act: Callable[[], object]) -> float:
 
 
 def resident_bytes() -> int:
-    """By ps, which Linux and macOS have."""
+    """Return the resident memory in bytes, from `ps`, which Linux and macOS have."""
     done = subprocess.run(
         ["ps", "-o", "rss=", "-p", str(os.getpid())], capture_output=True, text=True, check=True
     )
@@ -77,7 +77,7 @@ def resident_bytes() -> int:
 
 
 class CollectorWatch:
-    """What the garbage collector did, told by its own callbacks."""
+    """Figures of the garbage collector, told by its own callbacks."""
 
     def __init__(self) -> None:
         self.longest_s = 0.0
@@ -145,7 +145,7 @@ class Worker:
         return {"worst_s": max(spent), "calls": len(spent), "total_s": sum(spent)}
 
     def measure_memory(self, pending: int, span_ms: int) -> dict[str, Any]:
-        """The resident set before there is anything, and with all pending."""
+        """Measure the resident memory before there is an entry, and with all pending."""
         subject = self.subject
         before = resident_bytes()
         subject.begin(delays_of(pending, span_ms), span_ms, False)
@@ -156,7 +156,7 @@ class Worker:
         return {"bytes": spent / pending}
 
     def measure_collector(self, pending: int, span_ms: int) -> dict[str, Any]:
-        """What a full collection costs with all pending, and work beside it in every setting."""
+        """Measure a full collection with all pending, and work beside it in every setting."""
         subject = self.subject
         delays_ms = delays_of(pending, span_ms)
         figures: dict[str, Any] = {"empty_s": min(cpu_of(gc.collect) for _ in range(3))}
@@ -173,7 +173,7 @@ class Worker:
         return figures
 
     def _beside(self, delays_ms: list[int], span_ms: int, setting: str) -> dict[str, float]:
-        """As many more, made, added and cancelled in a timer of their own."""
+        """Measure as many more entries, made, added and cancelled in a timer of their own."""
         other = subject_named(self.name)
         thresholds = gc.get_threshold()
         gc.collect()
@@ -200,7 +200,7 @@ class Worker:
         }
 
     def warm(self, pending: int, span_ms: int) -> dict[str, Any]:
-        """One small pass, which also tells whether all that is due runs."""
+        """Run one small pass, and check that all that is due runs."""
         subject = self.subject
         ran: list[None] = []
         subject.task = lambda: ran.append(None)

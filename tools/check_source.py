@@ -59,7 +59,7 @@ MUTABLE_CALLS: Final = ("list", "dict", "set", "defaultdict", "deque", "bytearra
 
 
 def findings(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and sentence of everything that is wrong in a module."""
+    """Yield line and sentence of each violation in a module."""
     name = relative_name(path)
     text = path.read_text(encoding="utf-8")
     tree = ast.parse(text, str(path))
@@ -107,14 +107,14 @@ def forbidden_import(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[int, s
 
 @cache
 def banned_imports() -> list[str]:
-    """The modules that ruff bans, by pyproject.toml."""
+    """Return the modules that ruff bans, from pyproject.toml."""
     with open(ROOT / "pyproject.toml", "rb") as file:
         lint = tomllib.load(file)["tool"]["ruff"]["lint"]
     return list(lint["flake8-tidy-imports"]["banned-api"])
 
 
 def module_state(statement: ast.stmt) -> Iterator[tuple[int, str]]:
-    """A list, dict or set bound to a name of the module must at least be Final: a table."""
+    """Yield a list, dict or set bound to a name of the module that is not Final: a table is."""
     if isinstance(statement, ast.Assign):
         names = [target.id for target in statement.targets if isinstance(target, ast.Name)]
         value: ast.expr | None = statement.value
@@ -131,7 +131,7 @@ def module_state(statement: ast.stmt) -> Iterator[tuple[int, str]]:
 
 
 def relative_name(path: Path) -> str:
-    """The path below the project; a file elsewhere (a planted offence) counts from its `src`."""
+    """Return the path below the project; that of a planted offence counts from its `src`."""
     parts = path.resolve().parts
     if path.resolve().is_relative_to(ROOT):
         return path.resolve().relative_to(ROOT).as_posix()

@@ -101,7 +101,7 @@ PACKAGES: Final = {
 
 
 def first_lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Line and sentence of each docstring whose first word is neither a verb nor a noun."""
+    """Yield line and sentence of each docstring whose first word is neither a verb nor a noun."""
     tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
     for node in ast.walk(tree):
         if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -128,7 +128,7 @@ def is_action(node: ast.AST) -> bool:
 
 
 def class_names(paths: list[Path]) -> Iterator[tuple[Path, int, str]]:
-    """Place and sentence of each class whose name another module's class has as well."""
+    """Yield place and sentence of each class whose name another module's class has as well."""
     seen: dict[str, Path] = {}
     for path in paths:
         for node in ast.parse(path.read_text(encoding="utf-8"), str(path)).body:
@@ -140,7 +140,7 @@ def class_names(paths: list[Path]) -> Iterator[tuple[Path, int, str]]:
 
 
 def package_sizes() -> Iterator[tuple[Path, int, str]]:
-    """Place and sentence of each package with too few or too many modules."""
+    """Yield place and sentence of each package with too few or too many modules."""
     for init in sorted(PACKAGE.rglob("__init__.py")):
         folder = init.parent
         name = folder.relative_to(ROOT).as_posix()

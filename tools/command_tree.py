@@ -34,14 +34,14 @@ VARIABLES: Final = (
 
 
 class Block(NamedTuple):
-    """A part of an epilog: lines below a title, as they are to be shown."""
+    """Part of an epilog: lines below a title, as they are to be shown."""
 
     title: str
     lines: list[str]
 
 
 class Entry(NamedTuple):
-    """One command with what its help says."""
+    """Command with the texts of its help."""
 
     path: str
     command: click.Command
@@ -63,7 +63,7 @@ class Entry(NamedTuple):
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """How each option is written, and what it does."""
+        """Options: how each is written, and what it does."""
         found = []
         for parameter in self.command.get_params(self.context):
             record = parameter.get_help_record(self.context)
@@ -87,7 +87,7 @@ class Entry(NamedTuple):
 
 
 def entries() -> Iterator[Entry]:
-    """`tarry` and all commands below it, in the order of its help."""
+    """Return `tarry` and all commands below it, in the order of its help."""
     # The width of the terminal must not change what is written.
     width = {"terminal_width": 100, "max_content_width": 100}
     settings: dict[str, Any] = {**main.tarry.context_settings, **width}

@@ -55,7 +55,7 @@ def settings() -> dict[str, Any]:
 
 
 def hot_modules(patterns: list[str]) -> list[Path]:
-    """The files that the list names, sorted; an entry that names none is a mistake."""
+    """Return the files that the list names, sorted; an entry that names none is a mistake."""
     modules: dict[Path, None] = {}
     for pattern in patterns:
         found = sorted(PACKAGE.glob(pattern))
@@ -66,7 +66,7 @@ def hot_modules(patterns: list[str]) -> list[Path]:
 
 
 def with_imported(modules: list[Path]) -> list[Path]:
-    """The modules and all of Tarry that they import: mypyc takes constants over from there."""
+    """Return the modules and all of Tarry that they import: mypyc takes over their constants."""
     seen: dict[Path, None] = {}
     waiting = list(modules)
     while waiting:
@@ -103,7 +103,7 @@ def record_lines(headline: str, unit_digest: str, sources: list[Path]) -> list[s
 
 
 def digest_of_unit(sources: list[Path], modules: list[Path], opt_level: str) -> str:
-    """Everything that the build depends on."""
+    """Return a digest of everything on which the build depends."""
     digest = hashlib.sha256()
     versions = [sys.version, opt_level, SUFFIX]
     versions += [importlib.metadata.version(name) for name in ("mypy", "librt")]
@@ -116,7 +116,7 @@ def digest_of_unit(sources: list[Path], modules: list[Path], opt_level: str) -> 
 
 
 def built_files() -> list[Path]:
-    """The compiled modules of this interpreter that lie in the source tree."""
+    """Return the compiled modules of this interpreter that lie in the source tree."""
     return sorted(SOURCE.rglob("*" + SUFFIX))
 
 
@@ -131,7 +131,7 @@ def is_up_to_date(unit_digest: str, modules: list[Path]) -> bool:
 
 
 def what_is_missing() -> str | None:
-    """What a build needs and this machine has not, as a sentence; None if it can begin."""
+    """Return what a build needs and this machine has not, as a sentence; None if it can begin."""
     command = (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(command) is None:
         return f"there is no C compiler ({command}); on Debian `apt install gcc` brings one"
@@ -142,7 +142,7 @@ def what_is_missing() -> str | None:
 
 
 def remove_build() -> None:
-    """The record goes first: compiled modules without one are never used."""
+    """Remove the record first: compiled modules without one are never used."""
     RECORD.unlink(missing_ok=True)
     for path in built_files():
         path.unlink()
@@ -195,7 +195,7 @@ def compile_unit(modules: list[Path], opt_level: str) -> list[tuple[Path, Path]]
 
 
 def object_path(source: str, extension: Any, headers: str) -> Path:
-    """Named by everything that the object depends on, so that an equal one is used again."""
+    """Return a path named by all that the object depends on, so that an equal one is used again."""
     digest = hashlib.sha256(headers.encode())
     digest.update(" ".join(extension.extra_compile_args).encode())
     digest.update(Path(source).read_bytes())
@@ -255,7 +255,7 @@ def write_record(place: Path, lines: list[str]) -> None:
 
 @contextmanager
 def alone() -> Iterator[None]:
-    """One build at a time in a source tree."""
+    """Hold the lock of a source tree: one build at a time."""
     BUILD.mkdir(parents=True, exist_ok=True)
     with open(BUILD / "lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

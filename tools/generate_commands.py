@@ -35,7 +35,7 @@ NOTICE: Final = (
 
 
 def pages(found: list[Entry]) -> dict[Path, str]:
-    """Every generated file with its text."""
+    """Return each generated file with its text."""
     texts = {REFERENCE / "command-line.md": reference(found)}
     for entry in found:
         # One page for each command of the first level, with its own commands on it.
@@ -48,7 +48,7 @@ def pages(found: list[Entry]) -> dict[Path, str]:
 
 
 def reference(found: list[Entry]) -> str:
-    """docs/reference/command-line.md."""
+    """Write the text of docs/reference/command-line.md."""
     lines = [
         "# Command line",
         "",
@@ -76,7 +76,7 @@ def anchor(path: str) -> str:
 
 
 def section(entry: Entry) -> list[str]:
-    """One command."""
+    """Write the section about one command."""
     depth = "#" * (entry.path.count(" ") + 1)
     lines = [f"{depth} {entry.path}", "", "```text", entry.usage, "```", ""]
     for paragraph in entry.paragraphs:
@@ -99,7 +99,7 @@ def cell(text: str) -> str:
 
 
 def man_page(entry: Entry, found: list[Entry]) -> str:
-    """One page: a command, and the commands below it."""
+    """Write the page of a command and the commands below it."""
     page = Page(entry.path.replace(" ", "-"), "Tarry")
     page.section("NAME")
     page.line(f"{entry.path.replace(' ', '-')} \\- {page.escaped(entry.sentence.rstrip('.'))}")
@@ -131,7 +131,7 @@ def man_page(entry: Entry, found: list[Entry]) -> str:
 
 
 def described(page: Page, entry: Entry) -> None:
-    """Help, options, examples."""
+    """Write help, options and examples."""
     for paragraph in entry.paragraphs:
         page.text(paragraph)
     page.subsection("Options")

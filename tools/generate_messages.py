@@ -113,7 +113,7 @@ def registry_module(apis: list[ApiSchema]) -> str:
 
 
 def formatted(source: str) -> str:
-    """As `ruff format` leaves it, so that the generated files pass the same check as others."""
+    """Format a source with `ruff format`, so that generated files pass the check of all others."""
     name = str(PROTOCOL / "messages.py")
     command = [sys.executable, "-m", "ruff", "format", "--stdin-filename", name, "-"]
     done = subprocess.run(command, input=source, capture_output=True, text=True, check=True)

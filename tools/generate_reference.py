@@ -31,7 +31,7 @@ SIGNATURE_MAX: Final = 88
 
 @dataclass(frozen=True)
 class Page:
-    """A page: title, the package it is of, and what stands under which heading."""
+    """Page: title, the package it is of, and what stands under which heading."""
 
     file: str
     package: str
@@ -100,12 +100,12 @@ Method = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 class Unwritable(Exception):
-    """The source does not say what its page needs."""
+    """Refusal of a source that does not say what its page needs."""
 
 
 @dataclass
 class Library:
-    """The definitions of all packages that have a page, by name, and where each stands."""
+    """Definitions of all packages that have a page, by name, and where each stands."""
 
     definitions: dict[str, Definition] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
@@ -126,7 +126,7 @@ class Library:
         return introduction
 
     def ancestors(self, name: str) -> Iterator[ast.ClassDef]:
-        """The base classes of a class, as far as they are in the libraries."""
+        """Yield the base classes of a class, as far as they are in the libraries."""
         node = self.definitions.get(name)
         if isinstance(node, ast.ClassDef):
             for base in node.bases:
@@ -137,7 +137,7 @@ class Library:
 
 
 def exports(tree: ast.Module) -> list[str]:
-    """The names in a module's `__all__`."""
+    """Return the names in a module's `__all__`."""
     for node in tree.body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [str(name) for name in ast.literal_eval(node.value)]
@@ -172,12 +172,12 @@ def page_text(page: Page, library: Library, introduction: str, exported: list[st
 
 
 def first_sentence(text: str) -> str:
-    """Up to the first full stop that ends one, or the first colon or semicolon."""
+    """Return the text up to the first colon, semicolon or end of a sentence."""
     return re.split(r"[.;:]\s", text.replace("\n", " ") + " ", maxsplit=1)[0]
 
 
 def entry(name: str, page: Page, library: Library) -> list[str]:
-    """A class or a function."""
+    """Write the entry of a class or a function."""
     node = library.definitions[name]
     module = library.modules[name]
     dotted = module.removesuffix(".py").replace("/", ".")
@@ -195,7 +195,7 @@ def entry(name: str, page: Page, library: Library) -> list[str]:
 
 
 def class_facts(node: ast.ClassDef, library: Library) -> list[str]:
-    """Bases, attributes and what else the signature does not show."""
+    """Write bases, attributes and what else the signature does not show."""
     facts = []
     bases = [base for base in map(ast.unparse, node.bases) if base in library.exported]
     if bases:
@@ -215,7 +215,7 @@ def class_facts(node: ast.ClassDef, library: Library) -> list[str]:
 
 
 def page_of(name: str) -> str:
-    """The page on which a name stands."""
+    """Return the page on which a name stands."""
     for page in PAGES:
         if any(name in names for names in page.sections.values()):
             return page.file
@@ -223,7 +223,7 @@ def page_of(name: str) -> str:
 
 
 def all_attributes(node: ast.ClassDef, library: Library) -> list[tuple[str, str]]:
-    """Public attributes, those first that come from bases that are not exported."""
+    """Return public attributes, first those from bases that are not exported."""
     found: dict[str, str] = {}
     for base in map(ast.unparse, node.bases):
         definition = library.definitions.get(base)
@@ -234,7 +234,7 @@ def all_attributes(node: ast.ClassDef, library: Library) -> list[tuple[str, str]
 
 
 def attributes_of(node: ast.ClassDef) -> list[tuple[str, str]]:
-    """Public attributes that the class gives itself, with their types."""
+    """Return public attributes that the class gives itself, with their types."""
     if any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list):
         return [
             (ast.unparse(one.target), ast.unparse(one.annotation))
@@ -256,7 +256,7 @@ def attributes_of(node: ast.ClassDef) -> list[tuple[str, str]]:
 
 
 def assigned(statement: ast.AST, types: dict[str, str]) -> Iterator[tuple[str, str]]:
-    """The attribute that a statement of `__init__` sets, if one can say of which type."""
+    """Yield the attribute that a statement of `__init__` sets, if its type can be told."""
     target: ast.expr
     if isinstance(statement, ast.AnnAssign):
         target, kind = statement.target, ast.unparse(statement.annotation)
@@ -277,7 +277,7 @@ def method_names(node: ast.ClassDef) -> set[str]:
 
 
 def public_methods(name: str, library: Library) -> dict[str, Method]:
-    """What one can call on a class, its own and what comes from bases that are not exported.
+    """Return the public methods of a class, its own and those of bases that are not exported.
 
     An exported base tells of what it has, and of what it inherits.
     """
@@ -294,7 +294,7 @@ def public_methods(name: str, library: Library) -> dict[str, Method]:
 
 
 def methods(node: ast.ClassDef, page: Page, library: Library) -> Iterator[Method]:
-    """What of a class is for its users; in the order of the source, inherited ones first."""
+    """Yield the methods that are for users, in the order of the source, inherited ones first."""
     told: set[str] = set()
     for base in library.ancestors(node.name):
         if base.name in library.exported:
@@ -320,7 +320,7 @@ def documented(node: Definition, name: str) -> str:
 
 
 def fenced(*lines: str) -> list[str]:
-    """`py` and not `python`: an example runs, a signature does not."""
+    """Fence lines as `py` and not `python`: an example runs, a signature does not."""
     return ["```py", *lines, "```"]
 
 
@@ -328,7 +328,7 @@ def fenced(*lines: str) -> list[str]:
 
 
 def headline(node: Definition) -> list[str]:
-    """The signature; of a class that of its making."""
+    """Return the signature; for a class that of its construction."""
     if isinstance(node, ast.ClassDef):
         return class_headline(node)
     decorators = [ast.unparse(one) for one in node.decorator_list]
@@ -356,7 +356,7 @@ def call(name: str, parts: list[str], arrow: str) -> list[str]:
 
 
 def parameters(arguments: ast.arguments, skip: int) -> list[str]:
-    """Each parameter as it stands in the source."""
+    """Return each parameter as it stands in the source."""
     positional = [*arguments.posonlyargs, *arguments.args]
     defaults: list[ast.expr | None] = [None] * (len(positional) - len(arguments.defaults))
     defaults += arguments.defaults
@@ -381,7 +381,7 @@ def parameter(one: ast.arg, default: ast.expr | None) -> str:
 
 
 def written(node: ast.expr) -> str:
-    """An expression as one writes it: names of classes without their module, double quotes."""
+    """Return an expression as people write it: classes without their module, double quotes."""
     return re.sub(r"\b[a-z_]+\.(?=[A-Z])", "", ast.unparse(node)).replace("'", '"')
 
 

@@ -192,7 +192,7 @@ def without_effect() -> list[str]:
 
 
 def facts(row: Setting) -> list[str]:
-    """Key, type, default and values."""
+    """Write key, type, default and values."""
     if row.default_text is None:
         default = "-"
     elif row.default_text == "":
@@ -203,7 +203,7 @@ def facts(row: Setting) -> list[str]:
 
 
 def values_text(check: str) -> str:
-    """The check of a row in words."""
+    """Write the check of a row in words."""
     parts = []
     for alternative in check.split("|") if check else ():
         low, dots, high = alternative.partition("..")

@@ -23,10 +23,10 @@ VARIABLE: Final = "TARRY_COMPILE"
 
 
 class CompiledWheel(BuildHookInterface[Any]):
-    """Adds the compiled unit to a wheel."""
+    """Build hook that adds the compiled unit to a wheel."""
 
     def is_wanted(self) -> bool:
-        """Whether to compile: if it is asked for, or not forbidden and possible."""
+        """Return true if compiling is asked for, or not forbidden and possible."""
         if self.target_name != "wheel":
             return False
         asked = os.environ.get(VARIABLE, "")
@@ -35,14 +35,14 @@ class CompiledWheel(BuildHookInterface[Any]):
         return asked == "1" or (not asked and self.what_is_missing() is None)
 
     def what_is_missing(self) -> str | None:
-        """What the machine lacks for compiling, as a sentence."""
+        """Return what the machine lacks for compiling, as a sentence, or None."""
         sys.path.insert(0, str(Path(self.root, "tools")))
         import compile_hot
 
         return compile_hot.what_is_missing()
 
     def dependencies(self) -> list[str]:
-        """What compiling needs; a pure wheel needs none of it."""
+        """Return the packages that compiling needs; a pure wheel needs none of them."""
         if not self.is_wanted():
             return []
         # The compiler reads the types of all that the hot modules import.

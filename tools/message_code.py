@@ -49,7 +49,7 @@ class Code:
 
 
 def read_name(item: Field, *, compact: bool) -> str:
-    """The reader's or writer's method for one value that is no struct."""
+    """Return the reader's or writer's method for one value that is no struct."""
     name = {"bool": "boolean", "bytes": "bytes_"}.get(item.type_name, item.type_name)
     if item.type_name not in ("string", "bytes", "records"):
         return name
@@ -124,7 +124,7 @@ def local_declaration(item: Field) -> str:
 
 
 def is_declared_first(api: ApiSchema, struct: Struct, item: Field) -> bool:
-    """Whether a field's local needs its default before it is read."""
+    """Return true if a field's local needs its default before it is read."""
     optional = item.versions.within(struct_versions(api, struct)) != struct_versions(api, struct)
     nullable_struct = item.is_struct and is_nullable(item)
     return optional or item.is_array or nullable_struct or item.tag is not None
@@ -271,7 +271,7 @@ def write_array(code: Code, api: ApiSchema, item: Field, versions: Versions, wri
 
 
 def add_refusals(code: Code, run: list[Field]) -> None:
-    """A value that this version cannot carry is a mistake, unless the field is ignorable."""
+    """Add the refusal of values that this version cannot carry, except of ignorable fields."""
     for item in run:
         if item.is_ignorable:
             continue

@@ -1,4 +1,4 @@
-"""What the code of a message follows from: Python types, defaults, sizes and version conditions."""
+"""Facts from which the code of a message follows: types, defaults, sizes, version conditions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DECODER_NAMES: Final = ("count", "end", "flexible", "reader", "tag", "version")
 
 
 def local_name(item: Field) -> str:
-    """A field's local variable in its decoder."""
+    """Return the name of a field's local variable in its decoder."""
     return f"{item.name}_" if item.name in DECODER_NAMES else item.name
 
 
@@ -51,12 +51,12 @@ def attribute_type(item: Field) -> str:
 
 
 def is_absent_when_none(item: Field) -> bool:
-    """A tagged struct is None when it is not sent: cheaper than one with its defaults."""
+    """Return true for a tagged struct, None when it is not sent: cheaper than one with defaults."""
     return item.tag is not None and item.is_struct and not item.is_array
 
 
 def default_value(item: Field) -> str:
-    """What the attribute holds when nothing is given, as an expression."""
+    """Return the default of the attribute, as an expression."""
     if item.default == "null" or is_absent_when_none(item):
         return "None"
     if item.is_array:
@@ -77,7 +77,7 @@ def default_value(item: Field) -> str:
 
 
 def differs_from_default(item: Field) -> str:
-    """An expression that is true if the attribute does not hold its default."""
+    """Return an expression that is true if the attribute does not hold its default."""
     value, default = f"self.{item.name}", default_value(item)
     if default == "None":
         return f"{value} is not None"
@@ -91,7 +91,7 @@ def differs_from_default(item: Field) -> str:
 def element_size_min(
     api: ApiSchema, item: Field, *, flexible: bool, seen: tuple[str, ...] = ()
 ) -> int:
-    """The fewest bytes that one element of an array, or one value, takes in any version."""
+    """Return the fewest bytes of one element of an array, or one value, in any version."""
     if item.is_struct:
         struct = api.structs[item.type_name]
         sizes = [
@@ -127,7 +127,7 @@ def is_flexible(api: ApiSchema, version: int) -> bool:
 
 
 def condition(versions: Versions, around: Versions) -> str:
-    """When a version of `around` is in `versions`; empty if always."""
+    """Return a condition for a version of `around` to be in `versions`; empty if it always is."""
     if versions.first <= around.first and versions.last >= around.last:
         return ""
     if versions.last >= around.last:
@@ -140,14 +140,14 @@ def condition(versions: Versions, around: Versions) -> str:
 
 
 def within_flexible(api: ApiSchema, versions: Versions) -> str:
-    """Whether these versions are flexible: "always", "never" or "mixed"."""
+    """Return whether these versions are flexible: "always", "never" or "mixed"."""
     if api.flexible is None or versions.last < api.flexible.first:
         return "never"
     return "always" if versions.first >= api.flexible.first else "mixed"
 
 
 def by_flexible(api: ApiSchema, versions: Versions, compact: str, plain: str) -> str:
-    """An expression for a field that these versions have."""
+    """Return an expression for a field that these versions have."""
     if compact == plain:
         return compact
     kind = within_flexible(api, versions)
@@ -168,7 +168,7 @@ def runs(fields: list[Field]) -> list[list[Field]]:
 
 
 def struct_versions(api: ApiSchema, struct: Struct) -> Versions:
-    """The versions in which a struct can be on the wire."""
+    """Return the versions in which a struct can be on the wire."""
     found = [
         item.versions
         for other in api.structs.values()

@@ -1,11 +1,10 @@
-"""Roff of man pages: sections, paragraphs, items and literal text, with all that is special in
-roff escaped."""
+"""Roff of man pages: sections, paragraphs, items and literal text, all escaped."""
 
 from __future__ import annotations
 
 
 class Page:
-    """One page of section 1 as it grows."""
+    """Page of section 1 as it grows."""
 
     def __init__(self, title: str, source: str) -> None:
         self._lines = [
@@ -15,13 +14,13 @@ class Page:
 
     @staticmethod
     def escaped(text: str) -> str:
-        """The text as roff shows it: backslashes and dashes as they are, no line a request."""
+        """Escape the text: roff shows backslashes and dashes, and takes no line for a request."""
         found = text.replace("\\", "\\e").replace("-", "\\-").replace("'", "\\(aq")
         found = found.replace("`", "\\(ga").replace("~", "\\(ti").replace("^", "\\(ha")
         return f"\\&{found}" if found.startswith(".") else found
 
     def line(self, raw: str) -> None:
-        """A line of roff."""
+        """Add a line of roff."""
         self._lines.append(raw)
 
     def section(self, title: str) -> None:
@@ -34,11 +33,11 @@ class Page:
         self._lines += [".PP", self.escaped(paragraph)]
 
     def item(self, term: str, meaning: str) -> None:
-        """A term, and what it is."""
+        """Add a term with its meaning."""
         self._lines += [".TP", f"\\fB{self.escaped(term)}\\fR", self.escaped(meaning)]
 
     def literal(self, lines: list[str]) -> None:
-        """Lines as they are."""
+        """Add lines as they are."""
         self._lines += [".PP", ".nf", *(self.escaped(line) for line in lines), ".fi"]
 
     def done(self) -> str:

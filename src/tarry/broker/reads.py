@@ -187,6 +187,14 @@ class Fetch:
                     return True
         return False
 
+    def holds_zstd(self) -> bool:
+        """Return whether an old client is refused batches that are there, so waits in vain."""
+        for topic in self.read().responses:
+            for answer in topic.partitions:
+                if answer.error_code == errors.UNSUPPORTED_COMPRESSION_TYPE:
+                    return True
+        return False
+
     def read(self) -> FetchResponse:
         """Read every partition within the limits; the first batch even if it is too large."""
         response = FetchResponse()

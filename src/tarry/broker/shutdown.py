@@ -68,7 +68,7 @@ class Shutdown:
 
     def maybe_finish(self) -> None:
         """Mark the clean end once everything is durable and answered, or time is up."""
-        if not self.is_begun:
+        if not self.is_begun or self.is_over:
             return
         is_late = self._answers.turn.now_ms >= self._deadline_ms
         if not is_late and not self._is_at_rest():

@@ -113,7 +113,7 @@ class ClientCoordinator:
         return answer
 
     def describe(self, name: str, request: Any) -> str:
-        """What stands in a request, as far as a transcript is about it."""
+        """Describe a request by the fields that matter to a transcript."""
         if name == "JoinGroup":
             protocol = request.protocols[0]
             said = decode_subscription(protocol.metadata)

@@ -22,7 +22,7 @@ def consumer(cluster: ScriptedCluster, **arguments: Any) -> ConsumerCore:
 
 
 def reading(cluster: ScriptedCluster, offset: int = 0, **settings: Any) -> ConsumerCore:
-    """A consumer of partition 0 of topic t."""
+    """Make a consumer of partition 0 of topic t."""
     core = consumer(cluster, **settings)
     core.assign([T0])
     core.seek(T0, offset)
@@ -30,7 +30,7 @@ def reading(cluster: ScriptedCluster, offset: int = 0, **settings: Any) -> Consu
 
 
 def poll(cluster: ScriptedCluster, limit_ms: int = 5_000) -> list[bytes | None]:
-    """The values of the next poll; none if nothing came in time."""
+    """Return the values of the next poll; none if no record came in time."""
     core = cluster.core
     cluster.run_until(lambda: core.has_records(cluster.now_ms), limit_ms, must=False)
     values = [record.value for group in core.take(500, cluster.now_ms) for record in group.records]
@@ -40,7 +40,7 @@ def poll(cluster: ScriptedCluster, limit_ms: int = 5_000) -> list[bytes | None]:
 
 
 def poll_all(cluster: ScriptedCluster, count: int) -> list[bytes | None]:
-    """The values of as many polls as bring `count` of them."""
+    """Return the values of as many polls as bring `count` of them."""
     values: list[bytes | None] = []
     empty_polls = 0
     while empty_polls < 3:
@@ -53,7 +53,7 @@ def poll_all(cluster: ScriptedCluster, count: int) -> list[bytes | None]:
 
 
 def fetched(cluster: ScriptedCluster, seen: Seen) -> Any:
-    """The broker's answer to a fetch, without its wait."""
+    """Make the broker's answer to a fetch, without its wait."""
     response = cluster.fetch(seen)
     return response[1] if isinstance(response, tuple) else response
 

@@ -75,7 +75,7 @@ class GroupScene:
         assert self.core.membership.owned == [PLACE]
 
     def poll(self, duration_ms: int) -> None:
-        """As long as that; what is told and raised is kept."""
+        """Poll for that many milliseconds; keep the events told and the error raised."""
         core, cluster = self.core, self.cluster
         end_ms = cluster.now_ms + duration_ms
         poll = core.begin_poll(500, duration_ms, cluster.now_ms)

@@ -78,7 +78,7 @@ class HandDriver:
         self.cluster.run_for(0)
 
     def ask_to_leave(self) -> None:
-        """Nobody else drives."""
+        """Do nothing: no other thread drives."""
 
     def close(self) -> None:
         self.is_closed = True

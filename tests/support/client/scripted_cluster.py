@@ -74,7 +74,7 @@ class Seen:
 
 
 class Log:
-    """One partition: its batches as they were sent, with their offsets."""
+    """Log of one partition: its batches in the bytes that were sent, with their offsets."""
 
     def __init__(self, leader_id: int) -> None:
         self.leader_id = leader_id
@@ -189,11 +189,11 @@ class ScriptedCluster:
         return made
 
     def script(self, api_key: int, *answers: Script) -> None:
-        """The next requests of this API are answered so, one each."""
+        """Give these answers to the next requests of this API, one each."""
         self._scripts.setdefault(api_key, deque()).extend(answers)
 
     def rule(self, api_key: int, answer: Script | None) -> None:
-        """All requests of this API are answered so, until it is None."""
+        """Give this answer to all requests of this API, until it is None."""
         if answer is None:
             self._rules.pop(api_key, None)
         else:

@@ -16,7 +16,7 @@ from tarry.client.sync.consumer import Consumer
 def consumer_of(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, **arguments: Any
 ) -> Consumer:
-    """A consumer of this cluster, whose bootstrap server is its broker 1."""
+    """Make a consumer of this cluster, whose bootstrap server is its broker 1."""
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
     consumer = Consumer({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()

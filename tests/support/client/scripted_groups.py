@@ -79,7 +79,7 @@ GROUP = 32
 
 
 class Group:
-    """One group as its coordinator has it."""
+    """Group in the form that its coordinator keeps."""
 
     def __init__(self, coordinator_id: int) -> None:
         self.coordinator_id = coordinator_id
@@ -93,7 +93,7 @@ class Group:
     def join(
         self, member_id: str, *places: TopicPartition, instance_id: str | None = None
     ) -> DescribedGroupMember:
-        """A member that has these partitions."""
+        """Join a member that has these partitions."""
         member = DescribedGroupMember(
             member_id, instance_id, "app", "/10.1.1.1", b"", encode_assignment(places)
         )
@@ -301,8 +301,8 @@ class GroupCluster(ScriptedCluster):
             ]
         return DescribeConfigsResponse(results=[result])
 
-    def _values(self, kind: int, name: str) -> dict[str, TopicPartition]:
-        """The settings with their values and sources: two defaults, and what was set."""
+    def _values(self, kind: int, name: str) -> dict[str, tuple[str, int]]:
+        """Return the settings with their values and sources: two defaults, and what was set."""
         values = {"cleanup.policy": ("delete", 5), "retention.ms": ("604800000", 5)}
         source = 1 if kind == TOPIC else 2 if name else 3
         for key, value in self.settings.get((kind, name), {}).items():
@@ -366,7 +366,8 @@ class GroupCluster(ScriptedCluster):
     # --- Topics
 
     def _describe_log_dirs(self, seen: Seen) -> DescribeLogDirsResponse:
-        """A record counts 100 bytes; the disk has a gigabyte, and `free_bytes` of it left."""
+        """Describe log directories: a record counts 100 bytes; the disk has 1 GB, and `free_bytes`
+        of it left."""
         result = DescribeLogDirsResult(self.disk_error, "/data")
         if seen.version >= 4:
             result.total_bytes, result.usable_bytes = 10**9, self.free_bytes

@@ -348,3 +348,13 @@ def test_a_fetch_during_a_flush_ends_where_the_flush_does(hand: BrokerByHand, us
 
     assert (first.high_watermark, values_in(first)) == (2, [b"old", b"flushed"])
     assert values_in(user.fetch(0)) == [b"old", b"flushed", b"written"]
+
+
+def test_an_old_client_is_told_of_zstd_at_once_though_there_are_few_bytes(
+    hand: BrokerByHand,
+) -> None:
+    user = User(hand)
+    user.produce(a_batch(b"a", codec=ZSTD))
+    user.send_fetch(0, version=9, max_wait_ms=60_000, min_bytes=1_000_000)
+    (answer,) = user.answers()
+    assert fetched(answer)[0].error_code == errors.UNSUPPORTED_COMPRESSION_TYPE

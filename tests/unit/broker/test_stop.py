@@ -185,3 +185,14 @@ def test_a_flush_that_fails_while_it_stops_is_said_and_nothing_is_acknowledged(
     assert "a flush failed" in hand.broker.stop_reason
     assert user.answers() == []
     assert [r for r in caplog.records if r.levelno >= logging.CRITICAL] != []
+
+
+def test_a_failure_between_the_steps_of_a_turn_is_no_clean_stop(hand: BrokerByHand) -> None:
+    User(hand).produce(a_batch(b"a"))
+    hand.broker.hosting.retries.later(lambda: hand.broker.shutdown.fail("a flush failed"))
+
+    hand.turn(after_ms=1_000)
+
+    assert (hand.broker.is_stopped, hand.broker.stop_reason) == (True, "a flush failed")
+    hand.start()
+    assert not hand.broker.logs.was_clean

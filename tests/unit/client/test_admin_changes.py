@@ -184,7 +184,7 @@ def test_each_partition_has_its_own_outcome(admin: Admin, cluster: GroupCluster)
     ("code", "sentence"),
     [
         (errors.POLICY_VIOLATION, "t [0] is compacted"),
-        (errors.INVALID_TOPIC_EXCEPTION, "t [0] is the broker's own"),
+        (errors.INVALID_TOPIC_EXCEPTION, "t [0] is internal"),
         (errors.TOPIC_AUTHORIZATION_FAILED, "the records of t [0] were not deleted"),
     ],
 )

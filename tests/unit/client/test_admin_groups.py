@@ -295,7 +295,7 @@ def test_a_group_of_a_newer_kind_is_told_from_one_that_is_not_there(
 
     cluster.script(api_keys.DESCRIBE_GROUPS, newer)
 
-    assert "only newer requests can show" in str(admin.describe_groups(["new"])["new"])
+    assert "whose members this client cannot show" in str(admin.describe_groups(["new"])["new"])
 
 
 # --- Offsets

@@ -516,7 +516,7 @@ def test_a_partition_that_nobody_sought_is_raised_without_a_reset() -> None:
     core.assign([T0])
     cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
-    with pytest.raises(OffsetOutOfRange, match="nobody said where to begin"):
+    with pytest.raises(OffsetOutOfRange, match="there is no offset to begin at"):
         core.take(1, cluster.now_ms)
 
 

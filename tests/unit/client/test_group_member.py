@@ -102,7 +102,7 @@ def test_a_broker_older_than_static_members_is_told_of_and_not_fooled() -> None:
     scene.poll(1_000)
 
     assert [type(error) for error in scene.raised] == [UnsupportedVersion]
-    assert "leave group.instance.id away" in str(scene.raised[0])
+    assert "remove group.instance.id" in str(scene.raised[0])
 
 
 # --- Commits

@@ -10,7 +10,14 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.broker.delayed.fetch import DelayedFetch, Fetches
-from tarry.broker.reads import Fetch, FetchLimits, FetchStatus, FetchTopic, reader_of
+from tarry.broker.reads import (
+    FETCH_VERSION_OF_ZSTD,
+    Fetch,
+    FetchLimits,
+    FetchStatus,
+    FetchTopic,
+    reader_of,
+)
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.partition.state import PartitionKey
@@ -42,7 +49,7 @@ def handle(
     if request.max_wait_ms <= 0 or fetch.is_enough():
         return fetch.read()
     keys = fetch.keys()
-    if not keys:
+    if not keys or (context.api_version < FETCH_VERSION_OF_ZSTD and fetch.holds_zstd()):
         return fetch.read()
     operation = DelayedFetch(context.now_ms + request.max_wait_ms, fetch)
     context.operation = operation

@@ -151,7 +151,7 @@ class CreateTopics(Call[CreateTopicsResponse, list[TopicOutcome]]):
     def interpret(self, response: CreateTopicsResponse) -> list[TopicOutcome]:
         outcomes: list[TopicOutcome] = []
         for topic in response.topics:
-            sentence = topic.error_message or f"topic {topic.name} was not made"
+            sentence = topic.error_message or f"topic {topic.name} was not created"
             error = topic_error(topic.error_code, sentence)
             outcomes.append(
                 TopicOutcome(topic.name, error, topic.num_partitions, topic.replication_factor)
@@ -265,7 +265,7 @@ class DescribeConfigs(Call[DescribeConfigsResponse, list[ConfigEntry] | ClientEr
             if result.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 return unknown_topic(self.name)
             if result.error_code != NONE:
-                sentence = result.error_message or f"the settings of {self.name} are not told"
+                sentence = result.error_message or f"the settings of {self.name} cannot be read"
                 raise BrokerError(result.error_code, sentence)
             entries.extend(_config_entry(entry) for entry in result.configs)
         return sorted(entries)
@@ -304,7 +304,7 @@ class DescribeCluster(Call[DescribeClusterResponse, ClusterDescription]):
 
     def interpret(self, response: DescribeClusterResponse) -> ClusterDescription:
         if response.error_code != NONE:
-            sentence = response.error_message or "the cluster is not described"
+            sentence = response.error_message or "the cluster cannot be described"
             raise BrokerError(response.error_code, sentence)
         brokers = [
             BrokerMetadata(one.broker_id, Address(one.host, one.port), one.rack)

@@ -64,6 +64,6 @@ class ChangeConfigs(Call[IncrementalAlterConfigsResponse, ClientError | None]):
             if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 return unknown_topic(self.name)
             if answer.error_code != NONE:
-                sentence = answer.error_message or f"the settings of {self.name} stay as they are"
+                sentence = answer.error_message or f"the settings of {self.name} were not changed"
                 raise BrokerError(answer.error_code, sentence.rstrip("."))
         return None

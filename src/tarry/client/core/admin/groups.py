@@ -155,7 +155,7 @@ class DescribeGroups(GroupsCall[DescribeGroupsResponse, GroupDescription]):
         if answer.error_code == GROUP_ID_NOT_FOUND:
             return not_found(answer.group_id, answer.error_message)
         if answer.error_code != NONE:
-            sentence = answer.error_message or f"group {answer.group_id} is not described"
+            sentence = answer.error_message or f"group {answer.group_id} cannot be described"
             return BrokerError(answer.error_code, sentence)
         if answer.group_state == DEAD:
             return not_found(answer.group_id, None)
@@ -198,7 +198,7 @@ def not_found(group_id: str, sentence: str | None) -> BrokerError:
     """Make the error of a group that is not there; brokers of newer kinds of groups (KIP-848) give
     the same answer for a group of such a kind."""
     if sentence and "not a classic group" in sentence:
-        sentence = f"group {group_id} is of a kind whose members only newer requests can show"
+        sentence = f"group {group_id} is of a newer kind, whose members this client cannot show"
     else:
         sentence = f"group {group_id} does not exist"
     return BrokerError(GROUP_ID_NOT_FOUND, sentence)

@@ -73,7 +73,7 @@ class RecallGroup(GroupsCall[DescribeConfigsResponse, GroupMemory | None]):
         if error_code == GROUP_ID_NOT_FOUND:
             return {self.group_id: not_found(self.group_id, None)}
         if error_code != NONE:
-            sentence = result.error_message or f"group {self.group_id} is not remembered"
+            sentence = result.error_message or f"the memory of group {self.group_id} cannot be read"
             return {self.group_id: BrokerError(error_code, sentence)}
         since = told.get(SINCE)
         if since is None:

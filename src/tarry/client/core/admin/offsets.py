@@ -64,12 +64,12 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[TopicPartition, Committe
     ) -> dict[str, dict[TopicPartition, CommittedOffset] | ClientError]:
         told = told_offsets(response)
         if told.error_code != NONE:
-            sentence = f"the offsets of group {self.group_id} are not told"
+            sentence = f"the offsets of group {self.group_id} cannot be read"
             return {self.group_id: BrokerError(told.error_code, sentence)}
         found: dict[TopicPartition, CommittedOffset] = {}
         for (topic, index), (error_code, committed) in told.places.items():
             if error_code != NONE:
-                sentence = f"the offset of {topic} [{index}] is not told"
+                sentence = f"the offset of {topic} [{index}] cannot be read"
                 return {self.group_id: BrokerError(error_code, sentence)}
             if committed.offset != NO_OFFSET:
                 found[topic, index] = committed

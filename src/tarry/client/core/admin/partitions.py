@@ -114,7 +114,7 @@ class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
         elif code == POLICY_VIOLATION:
             sentence = f"{where} is compacted; its cleanup.policy must hold delete as well"
         elif code == INVALID_TOPIC_EXCEPTION:
-            sentence = f"{where} is the broker's own, and only it deletes there"
+            sentence = f"{where} is internal, and only the broker deletes its records"
         else:
             sentence = f"the records of {where} were not deleted"
         return BrokerError(code, sentence)

@@ -183,7 +183,7 @@ class ConsumerCore(ClientCore):
         if reset == RESET_NONE:
             position.fail(
                 OffsetOutOfRange(
-                    f"nobody said where to begin to read {position}, and auto.offset.reset is none"
+                    f"there is no offset to begin at for {position}, and auto.offset.reset is none"
                 )
             )
         else:
@@ -361,5 +361,5 @@ class ReadOffsets(OffsetQuery[dict[TopicPartition, int]]):
                 return core.metadata.error_of(topic, now_ms, partition)
             failure = core.connections.failure_of(leader.leader_id)
             if (topic, partition) not in self.answers and failure is not None:
-                return timed_out("the leader told no offset", waited_ms, failure)
-        return timed_out("the leaders did not tell their offsets", waited_ms, None)
+                return timed_out("the leader gave no offset", waited_ms, failure)
+        return timed_out("the leaders did not give their offsets", waited_ms, None)

@@ -163,7 +163,7 @@ class Fetcher:
                 self._ask_about_gap(position, fetched.gap, now_ms)
                 return
             # A broker goes by the offset that a damaged batch claims, and leaves it out.
-            flaw = f"what came first was damaged, then it was left out up to offset {behind}"
+            flaw = f"a batch was damaged, then records up to offset {behind} were left out"
             fetched.sound_from = behind
         self._on_corrupt(position, flaw, fetched.sound_from, now_ms)
 

@@ -122,12 +122,12 @@ class GroupConsumerCore(ConsumerCore):
                 "subscribing needs a group.id; to read without a group, use assign()"
             )
         if self.fetcher.positions and not self.topics.is_subscribed and not self.membership.owned:
-            raise NotSubscribed("this consumer reads partitions by assign; take one or the other")
+            raise NotSubscribed("this consumer has assigned partitions; use subscribe or assign")
 
     def assign(self, places: Iterable[TopicPartition]) -> None:
         wanted = places_of("assign", places)
         if self.topics.is_subscribed:
-            raise NotSubscribed("this consumer is subscribed, its group assigns; unsubscribe first")
+            raise NotSubscribed("this consumer is subscribed to topics; unsubscribe first")
         super().assign(wanted)
 
     def _read_only(self, places: list[TopicPartition]) -> None:

@@ -13,7 +13,7 @@ def refusal_text(
     """Write one sentence about a refusal; the code stands behind it."""
     group_id = settings.group_id
     offered = f"{PROTOCOL_TYPE} ({assignor_names})"
-    has = f"the group has {others_have}" if others_have else "what the group has is not told"
+    has = f"the group has {others_have}" if others_have else "what the group has is not known"
     return {
         errors.GROUP_AUTHORIZATION_FAILED: (
             f"client {settings.client_id} may not use group {group_id}; its principal needs READ"

@@ -57,7 +57,7 @@ def join_request(
 ) -> Message:
     if who.instance_id is not None and version < JOIN_VERSION_WITH_INSTANCE:
         raise UnsupportedVersion(
-            "this broker is older than static members; leave group.instance.id away"
+            "this broker does not support static members; remove group.instance.id"
         )
     return JoinGroupRequest(
         group_id=who.group_id,
@@ -134,7 +134,7 @@ def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
         try:
             said = decode_subscription(answer.metadata)
         except MalformedData as error:
-            log.warning("member %s says what is no subscription: %s", answer.member_id, error)
+            log.warning("the subscription of member %s cannot be read: %s", answer.member_id, error)
             said = Subscription([])
         members.append(SubscribedMember(answer.member_id, answer.group_instance_id, said))
     return members

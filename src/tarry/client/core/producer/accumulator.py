@@ -152,10 +152,11 @@ class Accumulator:
         """Say why a record of more than `record_bytes_max` is not taken."""
         if size + HEADER_SIZE > self.settings.request_bytes_max:
             raise RecordTooLarge(
-                f"a record of {size} bytes; max.request.size is {self.settings.request_bytes_max}"
+                f"a record of {size} bytes is too large; "
+                f"max.request.size is {self.settings.request_bytes_max}"
             )
         raise RecordTooLarge(
-            f"a record of {size} bytes; buffer.memory is {self.settings.buffer_bytes}"
+            f"a record of {size} bytes is too large; buffer.memory is {self.settings.buffer_bytes}"
         )
 
     # --- The end of batches

@@ -209,11 +209,13 @@ class ProducerCore(ClientCore):
         count, first = self.accumulator.take_failures()
         if count == 0:
             return None
-        return DeliveryFailed(count, first or ClientError("the reason was forgotten"))
+        return DeliveryFailed(count, first or ClientError("the reason is not known any more"))
 
     def close(self, now_ms: int) -> None:
         """Close the core, and fail the records that are not done; flush first."""
-        self.sender.fail_for_good(ClientClosed("the producer was closed before it was sent"))
+        self.sender.fail_for_good(
+            ClientClosed("the producer was closed before the record was sent")
+        )
         super().close(now_ms)
 
 

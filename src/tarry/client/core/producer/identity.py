@@ -92,6 +92,6 @@ class _InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
         if response.error_code != NONE:
             raise BrokerError(
                 response.error_code,
-                "the broker gives no producer id; enable.idempotence=false does without",
+                "the broker gives no producer id; enable.idempotence=false needs none",
             )
         return response.producer_id, response.producer_epoch

@@ -117,7 +117,7 @@ class CommittedOffsets:
             self._settle(question, committed, now_ms)
         elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
             topic, index = question.place
-            sentence = f"the committed offset of {topic} [{index}] is not told"
+            sentence = f"the committed offset of {topic} [{index}] cannot be read"
             self._settle(question, BrokerError(code, sentence), now_ms)
 
     def _on_refused(self, code: int, asked: list[OffsetQuestion], now_ms: int) -> None:
@@ -128,7 +128,7 @@ class CommittedOffsets:
         elif reaction == reactions.RETRY:
             self._pauses.begin(now_ms)
         else:
-            sentence = f"the committed offsets of group {self.coordinator.group_id} are not told"
+            sentence = f"the offsets of group {self.coordinator.group_id} cannot be read"
             self._settle_all(asked, BrokerError(code, sentence), now_ms)
 
     def _settle_all(

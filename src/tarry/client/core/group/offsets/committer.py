@@ -188,14 +188,14 @@ class Committer:
                 return self._in_rebalance()
             if self.membership.is_wanted:
                 return CommitFailed(
-                    f"the group has given {topic} [{index}] to another member, because this one "
-                    "was not heard of in time; records since the last commit will be read again "
-                    f"({error_name(code)})",
+                    f"the group has given {topic} [{index}] to another member, because the "
+                    "coordinator did not hear from this member in time; records since the last "
+                    f"commit will be read again ({error_name(code)})",
                     is_retriable=False,
                 )
             return CommitFailed(
-                f"group {self.membership.settings.group_id} has members of its own, so only "
-                f"they commit for it ({error_name(code)})",
+                f"group {self.membership.settings.group_id} has members of its own, and only "
+                f"they may commit for it ({error_name(code)})",
                 is_retriable=False,
             )
         if code == errors.REBALANCE_IN_PROGRESS:
