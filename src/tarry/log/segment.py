@@ -26,14 +26,13 @@ from tarry.log.index.segment_indexes import (
     SegmentIndexes,
 )
 from tarry.log.open_files import FileHolder, OpenFiles
-from tarry.records.batch import BatchHeader
+from tarry.records.batch import NO_TIMESTAMP, BatchHeader
 
 logger = logging.getLogger("tarry.log")
 
 LOG_SUFFIX: Final = ".log"
 
 UNKNOWN_TIMESTAMP: Final = -2
-NO_TIMESTAMP: Final = -1
 
 # Relative offsets and positions are 32-bit in the index files.
 INT32_MAX: Final = 0x7FFFFFFF

@@ -21,6 +21,7 @@ from tarry.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
     MAX_TIMESTAMP,
+    NO_TIMESTAMP,
     BatchCheck,
     BatchHeader,
     check_batch,
@@ -31,7 +32,6 @@ from tarry.records.record_limits import check_record_limits
 from tarry.wire.compression import ZSTD
 from tarry.wire.reader import Window, window_of
 
-NO_TIMESTAMP: Final = -1
 # A lower limit below every timestamp.
 ANY_TIME: Final = -INT64_MAX
 # KIP-110: zstd is a codec that older fetches and produces cannot name.

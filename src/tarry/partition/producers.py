@@ -41,6 +41,8 @@ OFFSET_MAX: Final = 2**63 - 1
 
 # Recovered in this life of the broker and not heard of since.
 NOT_SEEN: Final = -1
+# Of a producer without transactions, as Kafka tells it.
+NO_COORDINATOR_EPOCH: Final = -1
 
 # Kafka's `.snapshot` file: version, CRC32C of what follows it, count, rows.
 _SNAPSHOT_VERSION: Final = 1
@@ -48,7 +50,6 @@ _SNAPSHOT_CRC: Final = 2
 _SNAPSHOT_COUNT: Final = 6
 _SNAPSHOT_ROWS: Final = 10
 _SNAPSHOT_ROW_SIZE: Final = 46
-_NO_COORDINATOR_EPOCH: Final = -1
 _NO_TRANSACTION: Final = -1
 
 
@@ -388,7 +389,7 @@ def _write_row(rows: BytesWriter, producer_id: i64, batch: ProducedBatch) -> Non
     write_i64_be(rows, batch.last_offset)
     write_i32_be(rows, i32(batch.last_offset - batch.base_offset))
     write_i64_be(rows, batch.timestamp)
-    write_i32_be(rows, _NO_COORDINATOR_EPOCH)
+    write_i32_be(rows, NO_COORDINATOR_EPOCH)
     write_i64_be(rows, _NO_TRANSACTION)
 
 

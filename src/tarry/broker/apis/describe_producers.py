@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from tarry.base import errors
 from tarry.broker.request import RequestContext
 from tarry.broker.topics import Topics
 from tarry.cluster.topic_names import name_fault
+from tarry.partition.producers import NO_COORDINATOR_EPOCH
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_producers import (
     DescribeProducersRequest,
@@ -16,9 +15,6 @@ from tarry.protocol.messages.describe_producers import (
     ProducerState,
     TopicResponse,
 )
-
-# Of a producer without transactions, as Kafka tells it.
-NO_COORDINATOR_EPOCH: Final = -1
 
 
 def handle(

@@ -21,13 +21,13 @@ from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.points import RecoveryPoint
 from tarry.log.segment import (
     LOG_SUFFIX,
-    NO_TIMESTAMP,
     UNKNOWN_TIMESTAMP,
     SegmentRow,
     decode_segment_row,
     segment_path,
 )
 from tarry.log.small_files import decode_lines, encode_lines
+from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
 

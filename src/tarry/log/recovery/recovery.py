@@ -27,7 +27,6 @@ from tarry.log.recovery.points import EMPTY_SNAPSHOT, RecoveryPoint
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
 from tarry.log.segment import (
     LOG_SUFFIX,
-    NO_TIMESTAMP,
     UNKNOWN_TIMESTAMP,
     Segment,
     SegmentRow,
@@ -35,6 +34,7 @@ from tarry.log.segment import (
 )
 from tarry.log.small_files import read_file
 from tarry.log.state import LogListener
+from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
 

@@ -12,7 +12,8 @@ import logging
 from tarry.log.log import Log
 from tarry.log.recovery.listing import Listing
 from tarry.log.recovery.snapshot import read_snapshot, snapshot_path
-from tarry.log.segment import NO_TIMESTAMP, Segment, SegmentRow
+from tarry.log.segment import Segment, SegmentRow
+from tarry.records.batch import NO_TIMESTAMP
 
 logger = logging.getLogger("tarry.log")
 

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 from tarry.base.errors import NONE
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
+from tarry.client.core.consumer.lookup import CONSUMER_ID
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.refresh import Refresh
@@ -30,7 +31,6 @@ from tarry.protocol.messages.offset_for_leader_epoch import (
     decode_offset_for_leader_epoch_response,
 )
 
-CONSUMER_ID: Final = -1
 OFFSET_UNDEFINED: Final = -1
 
 

@@ -17,7 +17,7 @@ from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.consumer.epoch_check import EpochCheck
 from tarry.client.core.consumer.fetched import Fetched, Gaps
-from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.consumer.lookup import CONSUMER_ID, EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
 from tarry.client.core.refresh import Refresh
@@ -40,7 +40,6 @@ from tarry.wire.reader import Window
 
 log = logging.getLogger("tarry.client")
 
-CONSUMER_ID: Final = -1
 SESSIONLESS_EPOCH: Final = -1
 
 # From this version on topics are named by their ids only.

@@ -37,6 +37,7 @@ MAX_TIMESTAMP: Final = -3
 
 OFFSET_UNKNOWN: Final = -1
 
+# Instead of a broker that replicates.
 CONSUMER_ID: Final = -1
 
 
