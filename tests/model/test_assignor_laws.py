@@ -5,12 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.assignment.assignors import ASSIGNORS
-from tarry.client.core.group.assignment.consumer_protocol import (
-    Place,
-    SubscribedMember,
-    Subscription,
-)
+from tarry.client.core.group.assignment.consumer_protocol import SubscribedMember, Subscription
 
 NAMES = ["a", "b", "c", "d", "e", "f"]
 TOPICS = ["t0", "t1", "t2"]
@@ -25,7 +22,7 @@ ROUNDS_MAX = 3
 
 
 def group_of(
-    wanted: dict[str, set[str]], owned: dict[str, list[Place]], generation_id: int
+    wanted: dict[str, set[str]], owned: dict[str, list[TopicPartition]], generation_id: int
 ) -> list[SubscribedMember]:
     members = []
     for name in sorted(wanted):
@@ -63,7 +60,7 @@ def test_every_wanted_partition_has_one_reader_who_wants_it(
 def test_a_cooperative_group_never_owns_a_partition_twice_and_comes_to_rest(
     changes: list[dict[str, set[str]]], counts: dict[str, int]
 ) -> None:
-    owned: dict[str, list[Place]] = {}
+    owned: dict[str, list[TopicPartition]] = {}
     generation_id = 0
     for wanted in changes:
         known = topics_in(wanted, counts)

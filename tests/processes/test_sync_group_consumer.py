@@ -14,6 +14,7 @@ import pytest
 from tests.support.broker_process import BrokerProcess, wait_until
 from tests.support.patience import PATIENCE_S
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import NewTopic
 from tarry.client.core.consumer.handed_out import ConsumerRecord
 from tarry.client.errors import CommitFailed, ConcurrentUse, GroupFailed, NotSubscribed
@@ -26,7 +27,6 @@ from tarry.link.errors import TimedOut
 NOBODY = "127.0.0.1:1"
 KEEPER = "tarry-keeper"
 
-Place = tuple[str, int]
 
 BROKER_TEXTS = {
     "auto.create.topics.enable": "false",
@@ -83,7 +83,7 @@ def write(broker: BrokerProcess, topic: str, count: int) -> None:
                 producer.send(topic, value=b"%d" % number, partition=partition)
 
 
-def places(topic: str) -> list[Place]:
+def places(topic: str) -> list[TopicPartition]:
     return [(topic, 0), (topic, 1)]
 
 
@@ -95,23 +95,23 @@ class Teller(Listener):
     """Writes down what it is told, and does what the test says."""
 
     def __init__(self, action: Callable[[Consumer], None] | None = None) -> None:
-        self.told: list[tuple[str, list[Place]]] = []
+        self.told: list[tuple[str, list[TopicPartition]]] = []
         self.threads: list[str] = []
         self.action = action
 
-    def _hear(self, what: str, consumer: Consumer, places: list[Place]) -> None:
+    def _hear(self, what: str, consumer: Consumer, places: list[TopicPartition]) -> None:
         self.told.append((what, sorted(places)))
         self.threads.append(threading.current_thread().name)
         if self.action is not None:
             self.action(consumer)
 
-    def on_assigned(self, consumer: Consumer, places: list[Place]) -> None:
+    def on_assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._hear("assigned", consumer, places)
 
-    def on_revoked(self, consumer: Consumer, places: list[Place]) -> None:
+    def on_revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._hear("revoked", consumer, places)
 
-    def on_lost(self, consumer: Consumer, places: list[Place]) -> None:
+    def on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._hear("lost", consumer, places)
 
 

@@ -35,7 +35,8 @@ import pytest
 from tests.support.client.client_coordinator import ClientCoordinator, places_text
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
-from tarry.client.core.group.assignment.consumer_protocol import Place, Subscription
+from tarry.base.ids import TopicPartition
+from tarry.client.core.group.assignment.consumer_protocol import Subscription
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
@@ -246,12 +247,12 @@ class Player:
         self.say_why(closing.commit)
 
 
-def place_of(text: str) -> Place:
+def place_of(text: str) -> TopicPartition:
     topic, _, index = text.rpartition("-")
     return topic, int(index)
 
 
-def offsets_of(words: list[str]) -> dict[Place, int]:
+def offsets_of(words: list[str]) -> dict[TopicPartition, int]:
     pairs = [word.split("=") for word in words]
     return {place_of(place): int(offset) for place, offset in pairs}
 

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Iterable, Mapping
 
 from tarry.base.errors import TarryError
-
-At = tuple[str, int]
+from tarry.base.ids import TopicPartition
 
 # More is no file of offsets: a cluster of Kafka has 200,000 partitions.
 FILE_BYTES_MAX = 256 * 1024 * 1024
@@ -24,7 +23,7 @@ class BadOffsetsFile(TarryError):
     """A file of offsets that cannot be read; the text says where and why."""
 
 
-def offsets_csv(offsets: Mapping[str, Mapping[At, int]]) -> str:
+def offsets_csv(offsets: Mapping[str, Mapping[TopicPartition, int]]) -> str:
     """Lines of CSV, with the group's name in front if there are several."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -35,7 +34,7 @@ def offsets_csv(offsets: Mapping[str, Mapping[At, int]]) -> str:
     return text.getvalue()
 
 
-def read_offsets_file(path: str, group: str) -> dict[At, int]:
+def read_offsets_file(path: str, group: str) -> dict[TopicPartition, int]:
     """Read the offsets of one group from a file; `-` is stdin."""
     return parse_offsets(_content(path), path, group)
 
@@ -52,9 +51,9 @@ def _content(path: str) -> str:
         raise BadOffsetsFile(f"{path} is not text in UTF-8") from None
 
 
-def parse_offsets(content: str, path: str, group: str) -> dict[At, int]:
+def parse_offsets(content: str, path: str, group: str) -> dict[TopicPartition, int]:
     """Parse the offsets of a group in lines of CSV; a wrong line is refused with its number."""
-    found: dict[At, int] = {}
+    found: dict[TopicPartition, int] = {}
     others: dict[str, None] = {}
     for number, row in enumerate(csv.reader(content.splitlines()), 1):
         if not row:
@@ -73,7 +72,7 @@ def parse_offsets(content: str, path: str, group: str) -> dict[At, int]:
     return found
 
 
-def _parsed(row: list[str], path: str, number: int) -> tuple[At, int, str | None]:
+def _parsed(row: list[str], path: str, number: int) -> tuple[TopicPartition, int, str | None]:
     fields = [field.strip() for field in row]
     is_whole = len(fields) in (3, 4) and all(
         field.isascii() and field.isdigit() for field in fields[-2:]

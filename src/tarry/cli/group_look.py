@@ -8,13 +8,14 @@ from typing import Final, NamedTuple
 import click
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND
+from tarry.base.ids import TopicPartition
 from tarry.cli.guesses import unknown_group
 from tarry.cli.partitions import places_text
 from tarry.cli.tables import count_of, print_table
 from tarry.client import ClientError
 from tarry.client.core.admin.groups import GroupDescription, GroupMember
 from tarry.client.core.consumer.lookup import LATEST, FoundOffset
-from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE, Place
+from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.errors import BrokerError
@@ -28,7 +29,7 @@ class PartitionLook(NamedTuple):
     is not there, or was not told.
     """
 
-    place: Place
+    place: TopicPartition
     committed: CommittedOffset | None
     end_offset: int | None
     member: GroupMember | None
@@ -193,7 +194,7 @@ def look_at_groups(
     described = admin.describe_groups(group_ids, timeout)
     refused = {key: one for key, one in described.items() if isinstance(one, ClientError)}
     there = {key: one for key, one in described.items() if isinstance(one, GroupDescription)}
-    committed: dict[str, dict[Place, CommittedOffset]] = {}
+    committed: dict[str, dict[TopicPartition, CommittedOffset]] = {}
     for group_id, offsets in admin.group_offsets(there, timeout=timeout).items():
         if isinstance(offsets, ClientError):
             refused[group_id] = offsets
@@ -241,16 +242,20 @@ def explained_group(
     return error if name in names else UnknownGroup(unknown_group(name, names))
 
 
-def _readers(description: GroupDescription) -> dict[Place, GroupMember]:
+def _readers(description: GroupDescription) -> dict[TopicPartition, GroupMember]:
     return {place: member for member in description.members for place in member.places or ()}
 
 
-def end_offsets(admin: Admin, places: Sequence[Place], timeout: float) -> dict[Place, int]:
+def end_offsets(
+    admin: Admin, places: Sequence[TopicPartition], timeout: float
+) -> dict[TopicPartition, int]:
     """Return where partitions end; those that are gone, or have no leader, are left out at once."""
     return offsets_at(admin, dict.fromkeys(places, LATEST), timeout)
 
 
-def offsets_at(admin: Admin, wanted: dict[Place, int], timeout: float) -> dict[Place, int]:
+def offsets_at(
+    admin: Admin, wanted: dict[TopicPartition, int], timeout: float
+) -> dict[TopicPartition, int]:
     """Offsets at times, of the partitions whose leaders tell them."""
     return _offsets_at(
         admin, admin.find_topics([topic for topic, _ in wanted], timeout), wanted, timeout
@@ -259,15 +264,15 @@ def offsets_at(admin: Admin, wanted: dict[Place, int], timeout: float) -> dict[P
 
 def offsets_of_led(
     admin: Admin, topics: Sequence[Topic], time: int, timeout: float
-) -> dict[Place, int]:
+) -> dict[TopicPartition, int]:
     """Offsets at one time, of all partitions of these topics that have a leader."""
     wanted = {(topic.name, index): time for topic in topics for index in topic.partitions}
     return _offsets_at(admin, {topic.name: topic for topic in topics}, wanted, timeout)
 
 
 def _offsets_at(
-    admin: Admin, topics: dict[str, Topic], wanted: dict[Place, int], timeout: float
-) -> dict[Place, int]:
+    admin: Admin, topics: dict[str, Topic], wanted: dict[TopicPartition, int], timeout: float
+) -> dict[TopicPartition, int]:
     led = {
         (topic, index): time
         for (topic, index), time in wanted.items()

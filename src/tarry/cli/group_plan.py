@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from tarry.base.ids import TopicPartition
 from tarry.cli.guesses import unknown_topic
 from tarry.cli.places import OFFSET, TIME, Place
 from tarry.cli.running import fail
@@ -14,7 +15,6 @@ from tarry.cli.running import fail
 if TYPE_CHECKING:
     from tarry.client.sync.admin import Admin
 
-At = tuple[str, int]
 
 # Not places that can be written elsewhere: so many from what is committed, and just that.
 SHIFT: Final = "shift"
@@ -24,7 +24,7 @@ CURRENT: Final = "current"
 class OffsetMove(NamedTuple):
     """Move of one partition's committed offset (None: there is none) to another."""
 
-    place: At
+    place: TopicPartition
     before: int | None
     after: int
 
@@ -44,7 +44,7 @@ class Reset:
         return self._moves(committed, dict.fromkeys(places, target))
 
     def plan_offsets(
-        self, offsets: Mapping[At, int], wanted: dict[str, list[int] | None]
+        self, offsets: Mapping[TopicPartition, int], wanted: dict[str, list[int] | None]
     ) -> list[OffsetMove]:
         """Single offsets for single partitions, of the wanted topics (none: all)."""
         committed = committed_offsets(self.admin, self.name, self.timeout)
@@ -61,7 +61,9 @@ class Reset:
             fail(f"none of the given offsets is of {', '.join(wanted)}")
         return self._moves(committed, {at: Place(OFFSET, offsets[at]) for at in places})
 
-    def _moves(self, committed: dict[At, int], targets: Mapping[At, Place]) -> list[OffsetMove]:
+    def _moves(
+        self, committed: dict[TopicPartition, int], targets: Mapping[TopicPartition, Place]
+    ) -> list[OffsetMove]:
         from tarry.cli.group_look import offsets_at
         from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 
@@ -87,14 +89,16 @@ class Reset:
             moves.append(OffsetMove(at, before, after))
         return moves
 
-    def _places(self, wanted: dict[str, list[int] | None], committed: dict[At, int]) -> list[At]:
+    def _places(
+        self, wanted: dict[str, list[int] | None], committed: dict[TopicPartition, int]
+    ) -> list[TopicPartition]:
         if not wanted:
             if not committed:
                 fail(f"group {self.name!r} has committed nothing; name a topic with --topic")
             return sorted(committed)
         return chosen(wanted, self._check_there(wanted))
 
-    def _check_there(self, wanted: Mapping[str, list[int] | None]) -> list[At]:
+    def _check_there(self, wanted: Mapping[str, list[int] | None]) -> list[TopicPartition]:
         """Return the partitions of these topics; fails for one that is not there."""
         topics = self.admin.find_topics(wanted, self.timeout)
         for topic, partitions in wanted.items():
@@ -107,14 +111,14 @@ class Reset:
                     fail(f"topic {topic!r} has partitions 0 to {last}, not {index}")
         return [(name, index) for name, one in topics.items() for index in one.partitions]
 
-    def execute(self, moves: list[OffsetMove]) -> dict[At, str]:
+    def execute(self, moves: list[OffsetMove]) -> dict[TopicPartition, str]:
         """Commit; the sentences about those that were refused."""
         offsets = {move.place: move.after for move in moves}
         outcomes = self.admin.commit_group_offsets(self.name, offsets, self.timeout)
         return {place: str(error) for place, error in outcomes.items() if error is not None}
 
 
-def committed_offsets(admin: Admin, name: str, timeout: float) -> dict[At, int]:
+def committed_offsets(admin: Admin, name: str, timeout: float) -> dict[TopicPartition, int]:
     """Return what a group has committed; nothing for one that is not there."""
     from tarry.client import ClientError
 
@@ -124,11 +128,13 @@ def committed_offsets(admin: Admin, name: str, timeout: float) -> dict[At, int]:
     return {place: one.offset for place, one in sorted(answer.items())}
 
 
-def chosen(wanted: dict[str, list[int] | None], places: Sequence[At]) -> list[At]:
+def chosen(
+    wanted: dict[str, list[int] | None], places: Sequence[TopicPartition]
+) -> list[TopicPartition]:
     """Return those of the places that were asked for; single partitions even if they are not
     there.
     """
-    found: dict[At, None] = {}
+    found: dict[TopicPartition, None] = {}
     for topic, partitions in wanted.items():
         if partitions is None:
             found.update(dict.fromkeys(place for place in places if place[0] == topic))
@@ -137,7 +143,7 @@ def chosen(wanted: dict[str, list[int] | None], places: Sequence[At]) -> list[At
     return sorted(found)
 
 
-def _shifted(place: At, before: int | None, number: int) -> int:
+def _shifted(place: TopicPartition, before: int | None, number: int) -> int:
     if before is None:
         fail(
             f"nothing is committed for {place[0]} [{place[1]}], so it cannot be shifted; name "

@@ -14,6 +14,7 @@ from typing import Final, NamedTuple
 import click
 
 from tarry.base.errors import TarryError
+from tarry.base.ids import TopicPartition
 from tarry.cli.outlet import Outlet
 from tarry.cli.partitions import places_text
 from tarry.cli.reading import (
@@ -33,8 +34,6 @@ from tarry.client.sync.listener import Listener
 
 # Commits while records come; each is a request, and a record in the log of the broker.
 COMMIT_SECONDS: Final = 1.0
-
-At = tuple[str, int]
 
 
 class NoPlaceInGroup(TarryError):
@@ -68,13 +67,13 @@ class GroupReading(Listener):
         self.printed = 0
         self.seen = 0
         # Behind the last record that was written, of the partitions that are ours.
-        self._written: dict[At, int] = {}
+        self._written: dict[TopicPartition, int] = {}
         # Of which records were handed out: their positions may be ahead of what was written.
-        self._handed_out: dict[At, None] = {}
-        self._committed: dict[At, int] = {}
+        self._handed_out: dict[TopicPartition, None] = {}
+        self._committed: dict[TopicPartition, int] = {}
         self._commit_due = 0.0
         # Where a partition ended when it became ours; there is its end without `follow`.
-        self._bounds: dict[At, int] = {}
+        self._bounds: dict[TopicPartition, int] = {}
         # Between a revocation and what is assigned after it nobody knows what is ours.
         self._is_settled = False
         self._is_blocked = False
@@ -145,7 +144,7 @@ class GroupReading(Listener):
             return False
         return all(self._is_done(place) for place in self.consumer.assignment())
 
-    def _is_done(self, place: At) -> bool:
+    def _is_done(self, place: TopicPartition) -> bool:
         bound = self._bounds.get(place)
         return bound is not None and self.consumer.position(*place) >= bound
 
@@ -210,7 +209,7 @@ class GroupReading(Listener):
 
     # --- The group
 
-    def on_assigned(self, consumer: Consumer, places: list[At]) -> None:
+    def on_assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._is_settled = True
         self._progress.clear()
         if self._is_blocked:
@@ -222,11 +221,11 @@ class GroupReading(Listener):
             f"{view.group_id}: {reads} (generation {view.generation_id}, {view.protocol})", err=True
         )
 
-    def on_revoked(self, consumer: Consumer, places: list[At]) -> None:
+    def on_revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         self._commit(is_last=True)
         self._forget(places)
 
-    def on_lost(self, consumer: Consumer, places: list[At]) -> None:
+    def on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         click.echo(
             f"tarry: {places_text(places)} went to others, because this member was not heard of in "
             "time; what was read since the last commit is read again",
@@ -234,7 +233,7 @@ class GroupReading(Listener):
         )
         self._forget(places)
 
-    def _forget(self, places: list[At]) -> None:
+    def _forget(self, places: list[TopicPartition]) -> None:
         self._is_settled = False
         for place in places:
             self._written.pop(place, None)
@@ -242,7 +241,7 @@ class GroupReading(Listener):
             self._committed.pop(place, None)
             self._bounds.pop(place, None)
 
-    def _read_up_to(self) -> dict[At, int]:
+    def _read_up_to(self) -> dict[TopicPartition, int]:
         """Behind what was written; where nothing came yet, where reading began.  That counts as
         well: whoever began at the end goes on from there and not from a later end."""
         offsets = dict(self._written)

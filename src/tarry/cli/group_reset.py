@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import click
 
+from tarry.base.ids import TopicPartition
 from tarry.cli.group_plan import CURRENT, SHIFT, OffsetMove, Reset, committed_offsets
 from tarry.cli.guesses import unknown_group
 from tarry.cli.places import (
@@ -36,7 +37,6 @@ if TYPE_CHECKING:
     from tarry.client.core.admin.groups import GroupDescription
     from tarry.client.sync.admin import Admin
 
-At = tuple[str, int]
 
 EXAMPLES: Final = """
 \b
@@ -269,7 +269,12 @@ def _warn_of_members(group: GroupDescription, *, execute: bool) -> None:
 
 
 def _print(
-    name: str, moves: list[OffsetMove], errors: dict[At, str], *, execute: bool, layout: str
+    name: str,
+    moves: list[OffsetMove],
+    errors: dict[TopicPartition, str],
+    *,
+    execute: bool,
+    layout: str,
 ) -> None:
     for sentence in dict.fromkeys(errors.values()):
         click.echo(f"tarry: {sentence}", err=True)

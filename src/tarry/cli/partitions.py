@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tarry.base.ids import TopicPartition
 
-def places_text(places: Iterable[tuple[str, int]]) -> str:
+
+def places_text(places: Iterable[TopicPartition]) -> str:
     """`orders:0-2,5 refunds:0`; empty for none."""
     topics: dict[str, list[int]] = {}
     for topic, partition in sorted(places):

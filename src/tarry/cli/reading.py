@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import IO, Final, NamedTuple
 
 from tarry.base.errors import TarryError
+from tarry.base.ids import TopicPartition
 from tarry.cli.formats import PlainRenderer, Renderer
 from tarry.cli.places import OFFSET, TIME, Place
 from tarry.cli.ranges import Ranges
@@ -26,8 +27,6 @@ POLL_RECORDS_MAX: Final = 10_000
 
 # A command that is over sooner shows no progress.
 PROGRESS_SECONDS: Final = 1.0
-
-At = tuple[str, int]
 
 
 class NotThere(TarryError):
@@ -62,17 +61,17 @@ class Reading:
         self.topics = topics
         self.output = output
         self.timeout = timeout
-        self.places: list[At] = []
+        self.places: list[TopicPartition] = []
         self.printed = 0
         self.seen = 0
         self._trouble = Trouble()
         self._progress = ReadingProgress(output)
         # The offset at which a partition is done; without one it goes on for ever.
-        self._bounds: dict[At, int] = {}
-        self._begins: dict[At, int] = {}
-        self._ends: dict[At, int] = {}
+        self._bounds: dict[TopicPartition, int] = {}
+        self._begins: dict[TopicPartition, int] = {}
+        self._ends: dict[TopicPartition, int] = {}
         # Ends that the user gave.
-        self._own_ends: dict[At, int] = {}
+        self._own_ends: dict[TopicPartition, int] = {}
 
     # --- From where
 
@@ -112,7 +111,7 @@ class Reading:
             self.consumer.seek(*place, start)
         self._begins = starts
 
-    def _offsets(self, wanted: dict[At, Place]) -> dict[At, int]:
+    def _offsets(self, wanted: dict[TopicPartition, Place]) -> dict[TopicPartition, int]:
         times = {place: one.number for place, one in wanted.items() if one.kind == TIME}
         found = self.consumer.offsets_for_times(times, self.timeout) if times else {}
         return {
@@ -177,7 +176,7 @@ class Reading:
                 if offset >= 0:
                     self._bounds[place] = offset
 
-    def _close_done(self, places: list[At]) -> list[At]:
+    def _close_done(self, places: list[TopicPartition]) -> list[TopicPartition]:
         """Stop reading the partitions that are done; those that are left."""
         done = [
             place
@@ -187,7 +186,7 @@ class Reading:
         self.consumer.pause(done)
         return [place for place in places if place not in done]
 
-    def _stuck(self, places: list[At]) -> str:
+    def _stuck(self, places: list[TopicPartition]) -> str:
         topic, partition = places[0]
         position = self.consumer.position(topic, partition)
         bound = self._bounds.get(places[0], -1)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tarry.base.ids import TopicPartition
 from tarry.cli.guesses import unknown_topic
 from tarry.cli.outcomes import print_outcomes
 from tarry.cli.running import (
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tarry.client.core.metadata import Topic
     from tarry.client.sync.admin import Admin
 
-At = tuple[str, int]
 
 # --- alter
 
@@ -256,8 +256,8 @@ class _Deletion:
         self.admin = admin
         self.topic = topic
         self.timeout = timeout
-        self.begins: dict[At, int] = {}
-        self.outcomes: dict[At, int | ClientError] = {}
+        self.begins: dict[TopicPartition, int] = {}
+        self.outcomes: dict[TopicPartition, int | ClientError] = {}
 
     def run(self, wanted: dict[int, Place]) -> None:
         from tarry.cli.group_look import offsets_at

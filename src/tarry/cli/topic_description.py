@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Sequence
 
 import click
 
+from tarry.base.ids import id_text
 from tarry.cli.tables import bad, count_of, print_table, strong
 from tarry.cli.topic_sizes import TopicSizes, count_cell, size_cell, sizes_of, state_of
 from tarry.cli.units import size_text
@@ -117,11 +117,6 @@ def _told(number: int | None, layout: str, text: Callable[[int], str] | None = N
     if number is None:
         return ""
     return layout.format(number if text is None else text(number))
-
-
-def id_text(topic_id: bytes) -> str:
-    """Write an id as Kafka's tools print it: 22 characters of base64url."""
-    return base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
 
 
 def _ids(broker_ids: list[int]) -> str:

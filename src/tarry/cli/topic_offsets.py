@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from tarry.base.ids import TopicPartition
 from tarry.cli.running import EXIT_FAILED, Cluster, cluster_options, json_option, quietly
 from tarry.cli.tables import print_json, print_table
 from tarry.cli.topic_choice import check_patterns
@@ -62,7 +63,7 @@ def offsets_command(
         topics, failures = chosen_topics(
             admin.list_topics(cluster.timeout), list(wanted), internal=False
         )
-        places: list[tuple[str, int]] = []
+        places: list[TopicPartition] = []
         for topic in topics:
             for index in wanted.get(topic.name) or topic.partitions:
                 if index in topic.partitions:
@@ -103,7 +104,7 @@ def _time_ms(text: str) -> int:
 
 
 def _print(
-    found: dict[tuple[str, int], FoundOffset | ClientError], *, quiet: bool, as_json: bool
+    found: dict[TopicPartition, FoundOffset | ClientError], *, quiet: bool, as_json: bool
 ) -> None:
     rows = [
         (topic, index, one.offset, one.timestamp)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from tarry.base.ids import TopicPartition
 from tarry.cli.group_look import offsets_of_led
 from tarry.cli.tables import SizeCell
 from tarry.cli.units import size_text
@@ -12,18 +13,16 @@ from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.metadata import PartitionMetadata, Topic
 from tarry.client.sync.admin import Admin
 
-At = tuple[str, int]
-
 
 class TopicSizes:
     """Offsets and bytes of partitions; what nobody told is missing."""
 
     def __init__(self) -> None:
-        self.begins: dict[At, int] = {}
-        self.ends: dict[At, int] = {}
-        self.bytes: dict[At, int] = {}
+        self.begins: dict[TopicPartition, int] = {}
+        self.ends: dict[TopicPartition, int] = {}
+        self.bytes: dict[TopicPartition, int] = {}
 
-    def records(self, at: At) -> int | None:
+    def records(self, at: TopicPartition) -> int | None:
         """Offsets from the first to the end: compaction may have taken records out."""
         if at not in self.begins or at not in self.ends:
             return None
@@ -55,7 +54,7 @@ def sizes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> TopicSize
     return sizes
 
 
-def _bytes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> dict[At, int]:
+def _bytes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> dict[TopicPartition, int]:
     """Return the bytes of each partition: its leader's replica, or the largest one told of."""
     wanted = {topic.name: list(topic.partitions) for topic in topics}
     if not wanted:
@@ -70,8 +69,8 @@ def _bytes_of(admin: Admin, topics: Sequence[Topic], timeout: float) -> dict[At,
         for topic in topics
         for index, one in topic.partitions.items()
     }
-    found: dict[At, int] = {}
-    led: dict[At, int] = {}
+    found: dict[TopicPartition, int] = {}
+    led: dict[TopicPartition, int] = {}
     for directory in directories:
         for replica in directory.replicas:
             if replica.is_future:

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.base.doors import LogFile, Random
 from tarry.base.errors import CorruptData, InvalidSetting, StorageError
+from tarry.base.ids import id_text, random_id
 from tarry.base.turn import Turn
 from tarry.cluster.change import Change
-from tarry.cluster.ids import id_text, random_id
 from tarry.cluster.records import (
     BrokerRegistered,
     BrokerStartedUncleanly,

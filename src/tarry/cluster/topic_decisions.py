@@ -12,11 +12,11 @@ from typing import Final
 from tarry.base import errors
 from tarry.base.doors import Random
 from tarry.base.errors import InvalidSetting
+from tarry.base.ids import random_id
 from tarry.base.limits import PARTITIONS_PER_REQUEST_MAX
 from tarry.base.setting import shown
 from tarry.base.settings import Settings
 from tarry.cluster.change import Change, ChangeOfMany
-from tarry.cluster.ids import random_id
 from tarry.cluster.records import (
     MetadataRecord,
     PartitionRow,

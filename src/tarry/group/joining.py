@@ -20,6 +20,7 @@ from msgspec.structs import replace
 
 from tarry.base import errors
 from tarry.base.doors import Random
+from tarry.base.ids import random_uuid, uuid_text
 from tarry.group.appends import StaticAppend
 from tarry.group.decision import PENDING_MEMBERS_MAX, Decision, refused
 from tarry.group.membership import member_error
@@ -144,16 +145,7 @@ def _turn_away(group: GroupState, request: JoinRequest, moment: Moment) -> Decis
 
 def _new_member_id(request: JoinRequest, random: Random) -> str:
     name = request.client_id if request.instance_id is None else request.instance_id
-    return f"{name[:_NAME_CHARACTERS_MAX]}-{random_uuid(random)}"
-
-
-def random_uuid(random: Random) -> str:
-    """Draw a UUID (RFC 9562, version 4) as text."""
-    number = random.getrandbits(128)
-    number = number & ~(0xF << 76) | 4 << 76
-    number = number & ~(0x3 << 62) | 2 << 62
-    text = f"{number:032x}"
-    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
+    return f"{name[:_NAME_CHARACTERS_MAX]}-{uuid_text(random_uuid(random))}"
 
 
 def _give_id(draft: Draft, request: JoinRequest, member_id: str) -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.group.appends import OffsetsAppend, TombstonesAppend
 from tarry.group.decision import Decision, HeartbeatWait, refused
 from tarry.group.membership import member_error
@@ -241,7 +242,7 @@ def decide_forget_topics(
     `topic_ids` are the topics that there are, by name.  An offset that was committed for another
     topic of the same name is one of a deleted topic; one that knows no id belongs to the name.
     """
-    gone: dict[tuple[str, int], None] = {}
+    gone: dict[TopicPartition, None] = {}
     for topic, partitions in group.offsets.items():
         topic_id = topic_ids.get(topic)
         for record in partitions.values():
@@ -344,7 +345,7 @@ def _tombstone(record: OffsetCommitted) -> GroupRecord:
     return OffsetTombstone(record.group_id, topic=record.topic, partition=record.partition)
 
 
-def _on_their_way(group: GroupState) -> dict[tuple[str, int], None]:
+def _on_their_way(group: GroupState) -> dict[TopicPartition, None]:
     """Topic and partition of every offset that is on its way to the log."""
     return {
         (record.topic, record.partition): None

@@ -7,10 +7,10 @@ line, which Kafka does not read, holds the CRC: no flipped bit makes a directory
 
 from __future__ import annotations
 
-import base64
 from typing import Final
 
 from tarry.base.doors import Disk, LogFile
+from tarry.base.ids import id_text
 from tarry.log.small_files import read_file
 from tarry.wire.crc32c import crc32c
 
@@ -24,7 +24,7 @@ class LogIdentity:
     """A topic id as text ("": no topic's log) and what its file still lacks."""
 
     def __init__(self, directory: str, topic_id: bytes) -> None:
-        self.text = base64.urlsafe_b64encode(topic_id).decode().rstrip("=")
+        self.text = id_text(topic_id)
         self.path = f"{directory}/{IDENTITY_FILE}"
         # Not written yet.
         self.is_missing = bool(topic_id)

@@ -12,8 +12,8 @@ from typing import Any
 from tests.support.client.scripted_cluster import SILENCE, ScriptedCluster, Seen
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.assignment.consumer_protocol import (
-    Place,
     Subscription,
     decode_assignment,
     decode_subscription,
@@ -58,7 +58,7 @@ NAMES = {
 JOIN_VERSION_WITH_ID_REQUIRED = 4
 
 
-def places_text(places: list[Place]) -> str:
+def places_text(places: list[TopicPartition]) -> str:
     return ", ".join(f"{topic}-{index}" for topic, index in places) or "nothing"
 
 
@@ -75,8 +75,8 @@ class ClientCoordinator:
         # What other members want and own; they make the one under test lead them.
         self.others: dict[str, Subscription] = {}
         # What another leader gives the one under test; None: it leads itself.
-        self.given: list[Place] | None = None
-        self.committed: dict[Place, int] = {}
+        self.given: list[TopicPartition] | None = None
+        self.committed: dict[TopicPartition, int] = {}
         self.next_codes: dict[str, deque[str]] = {}
         self.held: list[tuple[int, bytes]] = []
         handlers = {

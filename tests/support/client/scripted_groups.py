@@ -12,6 +12,7 @@ from typing import Any
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.assignment.consumer_protocol import encode_assignment
 from tarry.protocol import api_keys
 from tarry.protocol.messages.create_partitions import (
@@ -72,8 +73,6 @@ from tarry.protocol.messages.offset_fetch import (
     OffsetFetchResponseTopics,
 )
 
-Place = tuple[str, int]
-
 TOPIC = 2
 BROKER = 4
 GROUP = 32
@@ -89,10 +88,10 @@ class Group:
         self.protocol_type = "consumer"
         self.protocol = "range"
         self.members: list[DescribedGroupMember] = []
-        self.offsets: dict[Place, int] = {}
+        self.offsets: dict[TopicPartition, int] = {}
 
     def join(
-        self, member_id: str, *places: Place, instance_id: str | None = None
+        self, member_id: str, *places: TopicPartition, instance_id: str | None = None
     ) -> DescribedGroupMember:
         """Join a member that has these partitions."""
         member = DescribedGroupMember(
@@ -310,9 +309,7 @@ class GroupCluster(ScriptedCluster):
             values[key] = (value, source)
         return values
 
-    def _config(
-        self, seen: Seen, key: str, value: tuple[str, int]
-    ) -> DescribeConfigsResourceResult:
+    def _config(self, seen: Seen, key: str, value: TopicPartition) -> DescribeConfigsResourceResult:
         answer = DescribeConfigsResourceResult(key, value[0], config_source=value[1])
         if seen.version >= 3:
             answer.config_type = 7 if key == "cleanup.policy" else 5

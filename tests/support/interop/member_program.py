@@ -20,6 +20,8 @@ import warnings
 from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
+from tarry.base.ids import TopicPartition
+
 # How long one poll waits: what a request to leave may have to wait too.
 POLL_MS: Final = 100
 
@@ -218,13 +220,13 @@ def run_tarry(membership: Membership, leaving: Leaving) -> None:
     from tarry.client.sync.listener import Listener
 
     class Teller(Listener):
-        def on_assigned(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+        def on_assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
             tell_places("assigned", places)
 
-        def on_revoked(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+        def on_revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
             tell_places("revoked", places)
 
-        def on_lost(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+        def on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> None:
             tell_places("lost", places)
 
     consumer = Consumer(
@@ -259,7 +261,7 @@ def run_tarry(membership: Membership, leaving: Leaving) -> None:
     consumer.close()
 
 
-def tell_places(what: str, places: list[tuple[str, int]]) -> None:
+def tell_places(what: str, places: list[TopicPartition]) -> None:
     if places:
         tell(what, sorted(partition for _, partition in places))
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tarry.base.errors import InvalidSetting
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.assignment.assignors import ASSIGNORS, parse_assignors
 from tarry.client.core.group.assignment.consumer_protocol import (
-    Place,
     SubscribedMember,
     Subscription,
     decode_assignment,
@@ -28,7 +28,7 @@ CASES = [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()]
 BYTES = [case for case in CASES if "bytes" in case]
 GIVEN = [case for case in CASES if "given" in case]
 
-OWNED: list[Place] = [("b", 1), ("a", 3), ("b", 0)]
+OWNED: list[TopicPartition] = [("b", 1), ("a", 3), ("b", 0)]
 SAID = Subscription(["b", "a"], b"\x00\x00\x00\x07", OWNED, 7, "r1")
 
 FOUR = {"t": 4}
@@ -38,7 +38,7 @@ def members(*names: str, topics: list[str] | None = None) -> list[SubscribedMemb
     return [SubscribedMember(name, None, Subscription(topics or ["t"])) for name in names]
 
 
-def places(*indexes: int) -> list[Place]:
+def places(*indexes: int) -> list[TopicPartition]:
     return [("t", index) for index in indexes]
 
 

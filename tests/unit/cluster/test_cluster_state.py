@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from tarry.cluster.ids import id_text, random_id
+from tarry.base.ids import id_text, random_id
 from tarry.cluster.records import (
     EVERY_BROKER,
     BrokerConfigChanged,

@@ -9,8 +9,8 @@ from msgspec.structs import replace
 from tests.support.group_scene import RANGE, Scene
 
 from tarry.base import errors
+from tarry.base.ids import random_uuid
 from tarry.group import decision
-from tarry.group.joining import random_uuid
 from tarry.group.notes import MemberRemoved
 from tarry.group.requests import JoinAnswer, LeavingMember
 from tarry.group.round import COMPLETING_REBALANCE, EMPTY, STABLE

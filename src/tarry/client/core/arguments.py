@@ -9,23 +9,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.outgoing import PARTITION_MAX, check_timestamp, check_topic
 from tarry.client.errors import NotSubscribed
 from tarry.client.settings import SettingValue
 
-Place = tuple[str, int]
-
 OFFSET_MAX: Final = 2**63 - 1
 
 
-def places_of(what: str, places: object) -> list[Place]:
+def places_of(what: str, places: object) -> list[TopicPartition]:
     """Return partitions, each once, in their order."""
     if isinstance(places, (str, bytes)) or not isinstance(places, Iterable):
         raise TypeError(f'{what} takes partitions such as [("orders", 0)], not {places!r:.60}')
     return list(dict.fromkeys(place_of(what, one) for one in places))
 
 
-def place_of(what: str, place: object) -> Place:
+def place_of(what: str, place: object) -> TopicPartition:
     if not isinstance(place, tuple) or len(place) != 2:
         raise TypeError(f'{what} takes partitions such as ("orders", 0), not {place!r:.60}')
     topic, partition = place
@@ -53,7 +52,7 @@ def check_offset(what: str, offset: object) -> None:
         )
 
 
-def offsets_of(what: str, offsets: object) -> dict[Place, int]:
+def offsets_of(what: str, offsets: object) -> dict[TopicPartition, int]:
     """Return offsets by partition."""
     if not isinstance(offsets, Mapping):
         raise TypeError(f'{what} takes offsets such as {{("orders", 0): 42}}, not {offsets!r:.60}')
@@ -62,7 +61,7 @@ def offsets_of(what: str, offsets: object) -> dict[Place, int]:
     return {place_of(what, place): offset for place, offset in offsets.items()}
 
 
-def times_of(what: str, times: object) -> dict[Place, int]:
+def times_of(what: str, times: object) -> dict[TopicPartition, int]:
     """Return timestamps by partition."""
     if not isinstance(times, Mapping):
         raise TypeError(f'{what} takes times such as {{("orders", 0): 0}}, not {times!r:.60}')

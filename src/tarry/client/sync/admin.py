@@ -12,6 +12,7 @@ from random import SystemRandom
 from types import TracebackType
 from typing import Self, Unpack
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import (
     ClusterDescription,
     ConfigEntry,
@@ -27,7 +28,6 @@ from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
-from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
@@ -107,7 +107,7 @@ class Admin:
         return self._ask(steps, timeout)
 
     def delete_records(
-        self, offsets: Mapping[Place, int], timeout: float | None = None
+        self, offsets: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> DeletedRecords:
         """Delete what lies before these offsets (TO_THE_END: everything); the new first offset of
         each partition, or its error."""
@@ -188,21 +188,21 @@ class Admin:
     def group_offsets(
         self,
         group_ids: Iterable[str],
-        places: Iterable[Place] | None = None,
+        places: Iterable[TopicPartition] | None = None,
         timeout: float | None = None,
-    ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
+    ) -> dict[str, dict[TopicPartition, CommittedOffset] | ClientError]:
         """Return what groups committed, for these partitions or for all.  Partitions without a
         commit are left out, and a group that is not there has none."""
         return self._ask(self._requests.group_offsets(group_ids, places), timeout)
 
     def commit_group_offsets(
-        self, group_id: str, offsets: Mapping[Place, int], timeout: float | None = None
+        self, group_id: str, offsets: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> PartitionErrors:
         """Commit in the place of a group that has no members; a group that is not there is made."""
         return self._ask(self._requests.commit_group_offsets(group_id, offsets), timeout)
 
     def delete_group_offsets(
-        self, group_id: str, places: Iterable[Place], timeout: float | None = None
+        self, group_id: str, places: Iterable[TopicPartition], timeout: float | None = None
     ) -> PartitionErrors:
         """Forget what a group committed for these partitions, of topics that it does not read."""
         return self._ask(self._requests.delete_group_offsets(group_id, places), timeout)
@@ -228,8 +228,8 @@ class Admin:
     # --- Offsets
 
     def offsets(
-        self, wanted: Mapping[Place, int], timeout: float | None = None
-    ) -> dict[Place, FoundOffset | ClientError]:
+        self, wanted: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, FoundOffset | ClientError]:
         """Look up offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an
         offset where the leader refused.  Partitions for which no broker answered are TimedOut."""
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)

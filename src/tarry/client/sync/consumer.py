@@ -28,6 +28,7 @@ from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self, Unpack
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
@@ -42,7 +43,7 @@ from tarry.client.sync.background import Background
 from tarry.client.sync.clock import monotonic_ms
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
-from tarry.client.sync.listener import Listener, Place
+from tarry.client.sync.listener import Listener
 
 log = logging.getLogger("tarry.client")
 
@@ -109,7 +110,7 @@ class Consumer:
         """Return the topics that are subscribed; for a pattern, those that match by now."""
         return list(self._core.topics.subscribed)
 
-    def assignment(self) -> list[Place]:
+    def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read."""
         return list(self._core.fetcher.positions)
 
@@ -121,7 +122,7 @@ class Consumer:
 
     def commit(
         self,
-        what: ConsumerRecord | RecordGroup | Mapping[Place, int] | None = None,
+        what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int] | None = None,
         timeout: float | None = None,
     ) -> None:
         """Commit behind this record, behind these records, at these offsets, or behind everything
@@ -129,7 +130,9 @@ class Consumer:
         `is_retriable`, when that is being decided."""
         self._wait_for(partial(self._core.begin_commit, what), timeout)
 
-    def committed(self, places: Iterable[Place], timeout: float | None = None) -> dict[Place, int]:
+    def committed(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
         """Return the offset that the group committed in each partition; -1 where it never
         committed."""
         return self._wait_for(partial(self._core.begin_committed, places), timeout)
@@ -194,7 +197,7 @@ class Consumer:
         """Return the partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
 
-    def assign(self, places: Iterable[Place]) -> None:
+    def assign(self, places: Iterable[TopicPartition]) -> None:
         """Read these partitions, and no others: those that were read already go on, others begin
         where seek says, or as `auto.offset.reset` does."""
         with self._told() as core:
@@ -205,27 +208,27 @@ class Consumer:
         with self._told() as core:
             core.seek((topic, partition), offset)
 
-    def seek_to_beginning(self, places: Iterable[Place] | None = None) -> None:
+    def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
         with self._told() as core:
             core.seek_all(places, EARLIEST)
 
-    def seek_to_end(self, places: Iterable[Place] | None = None) -> None:
+    def seek_to_end(self, places: Iterable[TopicPartition] | None = None) -> None:
         with self._told() as core:
             core.seek_all(places, LATEST)
 
-    def seek_to_time(self, timestamp: int, places: Iterable[Place] | None = None) -> None:
+    def seek_to_time(self, timestamp: int, places: Iterable[TopicPartition] | None = None) -> None:
         """Seek to the first record that is not older than `timestamp` (milliseconds), else the
         end."""
         check_timestamp(timestamp)
         with self._told() as core:
             core.seek_all(places, timestamp)
 
-    def pause(self, places: Iterable[Place]) -> None:
+    def pause(self, places: Iterable[TopicPartition]) -> None:
         """Read nothing of these partitions; what was read ahead is dropped."""
         with self._told() as core:
             core.pause(places)
 
-    def resume(self, places: Iterable[Place]) -> None:
+    def resume(self, places: Iterable[TopicPartition]) -> None:
         """Read paused partitions again."""
         with self._told() as core:
             core.resume(places)
@@ -253,20 +256,20 @@ class Consumer:
     # --- Offsets
 
     def beginning_offsets(
-        self, places: Iterable[Place], timeout: float | None = None
-    ) -> dict[Place, int]:
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
         wanted = dict.fromkeys(places_of("beginning_offsets", places), EARLIEST)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     def end_offsets(
-        self, places: Iterable[Place], timeout: float | None = None
-    ) -> dict[Place, int]:
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
         wanted = dict.fromkeys(places_of("end_offsets", places), LATEST)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     def offsets_for_times(
-        self, times: Mapping[Place, int], timeout: float | None = None
-    ) -> dict[Place, int]:
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
         """Return the first offset at or after each time; -1 where no record is that young."""
         wanted = times_of("offsets_for_times", times)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)

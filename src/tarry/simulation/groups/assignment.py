@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from tarry.base.ids import TopicPartition
 from tarry.wire.writer import Writer
 
 _SEPARATOR: Final = "|"
-
-Partition = tuple[str, int]
 
 
 def subscription(topics: list[str], number: int) -> bytes:
@@ -26,27 +25,29 @@ def subscription(topics: list[str], number: int) -> bytes:
     return writer.finish()
 
 
-def encode_assignment(token: str, partitions: list[Partition]) -> bytes:
+def encode_assignment(token: str, partitions: list[TopicPartition]) -> bytes:
     """Encode the partitions that one member is given."""
     parts = [token, *(f"{topic}:{index}" for topic, index in partitions)]
     return _SEPARATOR.join(parts).encode()
 
 
-def decode_assignment(data: bytes) -> tuple[str, list[Partition]]:
+def decode_assignment(data: bytes) -> tuple[str, list[TopicPartition]]:
     """Decode an assignment: token and partitions, empty if the leader forgot this member."""
     if not data:
         return "", []
     token, *parts = data.decode().split(_SEPARATOR)
-    partitions: list[Partition] = []
+    partitions: list[TopicPartition] = []
     for part in parts:
         topic, _, index = part.rpartition(":")
         partitions.append((topic, int(index)))
     return token, partitions
 
 
-def share_out(partitions: list[Partition], member_ids: list[str]) -> dict[str, list[Partition]]:
+def share_out(
+    partitions: list[TopicPartition], member_ids: list[str]
+) -> dict[str, list[TopicPartition]]:
     """Assign the partitions to the members in turns."""
-    shares: dict[str, list[Partition]] = {member_id: [] for member_id in member_ids}
+    shares: dict[str, list[TopicPartition]] = {member_id: [] for member_id in member_ids}
     for place, partition in enumerate(partitions):
         shares[member_ids[place % len(member_ids)]].append(partition)
     return shares

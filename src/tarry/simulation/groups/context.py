@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.delete_groups import DeleteGroupsRequest
@@ -188,7 +189,7 @@ class GroupsContext:
         self, writes: list[OffsetWrite], answer: OffsetCommitResponse
     ) -> dict[Register, int]:
         """Return the error code of each partition of a commit."""
-        codes: dict[tuple[str, int], int] = {}
+        codes: dict[TopicPartition, int] = {}
         for topic in answer.topics:
             for partition in topic.partitions:
                 codes[(topic.name, partition.partition_index)] = partition.error_code

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.simulation.exchange import ObservedExchange
 
 JOIN: Final = "join"
@@ -54,7 +55,7 @@ class MemberRequest:
         self.given_id = ""
         # What a sync was answered with: the leader's word for its assignment, and the partitions.
         self.token = ""
-        self.partitions: list[tuple[str, int]] = []
+        self.partitions: list[TopicPartition] = []
         # What a commit commits.
         self.writes: list[OffsetWrite] = []
         self.error_code = -1

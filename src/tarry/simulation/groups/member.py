@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.find_coordinator import FindCoordinatorResponse
@@ -33,7 +34,6 @@ from tarry.protocol.messages.sync_group import (
 )
 from tarry.simulation.clients.simulated_client import Delay, Query, Script, Steps
 from tarry.simulation.groups.assignment import (
-    Partition,
     decode_assignment,
     encode_assignment,
     share_out,
@@ -75,8 +75,8 @@ class SimulatedMember(RestartableClient):
         self.member_id = ""
         self.generation_id = -1
         self.is_settled = False
-        self._partitions: list[Partition] = []
-        self._positions: dict[Partition, int] = {}
+        self._partitions: list[TopicPartition] = []
+        self._positions: dict[TopicPartition, int] = {}
         self._protocol_name: str | None = None
         self._subscription_number = 0
         self._is_coordinator_known = False
@@ -380,7 +380,7 @@ class SimulatedMember(RestartableClient):
             for (_group, topic, index), offset in (offsets or {}).items():
                 self._positions[(topic, index)] = max(offset, 0)
 
-    def _register(self, partition: Partition) -> Register:
+    def _register(self, partition: TopicPartition) -> Register:
         return self.group.name, partition[0], partition[1]
 
     def _send_late_request(self) -> Script:

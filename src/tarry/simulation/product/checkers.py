@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.events import ASSIGNED
 from tarry.simulation.clients.context import RunContext
 from tarry.simulation.clients.history import place_name
-from tarry.simulation.product.history import HandOut, NamedPlace, ProductHistory, Told
+from tarry.simulation.product.history import HandOut, ProductHistory, Told
 
 
 def check_promised(context: RunContext, history: ProductHistory) -> list[str]:
@@ -31,7 +32,7 @@ def check_contents(context: RunContext, history: ProductHistory) -> list[str]:
     return []
 
 
-def check_members(history: ProductHistory, ends: dict[NamedPlace, int]) -> list[str]:
+def check_members(history: ProductHistory, ends: dict[TopicPartition, int]) -> list[str]:
     """Check what the members of a group were handed out; `ends` are those of the partitions."""
     found: list[str] = []
     for place, end in ends.items():
@@ -43,7 +44,7 @@ def check_members(history: ProductHistory, ends: dict[NamedPlace, int]) -> list[
     return found
 
 
-def _skipped(place: NamedPlace, end: int, handed_out: list[HandOut]) -> list[str]:
+def _skipped(place: TopicPartition, end: int, handed_out: list[HandOut]) -> list[str]:
     """Check that every record is handed out, and that nobody begins behind what was."""
     reached = 0
     for one in handed_out:
@@ -55,7 +56,9 @@ def _skipped(place: NamedPlace, end: int, handed_out: list[HandOut]) -> list[str
     return []
 
 
-def _taken_back(history: ProductHistory, place: NamedPlace, handed_out: list[HandOut]) -> list[str]:
+def _taken_back(
+    history: ProductHistory, place: TopicPartition, handed_out: list[HandOut]
+) -> list[str]:
     """Check that a member reads no more of a partition once another member has read on.
 
     A member to which the partition is assigned anew begins at or behind the offset that was

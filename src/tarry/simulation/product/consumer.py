@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.errors import CorruptRecords
@@ -12,7 +13,7 @@ from tarry.link.errors import ClientError
 from tarry.simulation.clients.context import KnownTopic, RunContext
 from tarry.simulation.clients.simulated_client import Delay
 from tarry.simulation.product.client_node import ClientNode, User
-from tarry.simulation.product.history import HandOut, NamedPlace, ProductHistory
+from tarry.simulation.product.history import HandOut, ProductHistory
 from tarry.simulation.world import World
 
 _POLL_MS: Final = 500
@@ -41,7 +42,7 @@ class ConsumerNode(ClientNode):
         self.consumer_core = GroupConsumerCore(self.settings, world.random, world.agenda.now_ms)
         super().__init__(world, name, self.consumer_core)
 
-    def position(self, place: NamedPlace) -> int:
+    def position(self, place: TopicPartition) -> int:
         """Return the next offset that the user is given; -1 if that is not known."""
         position = self.consumer_core.fetcher.positions.get(place)
         return -1 if position is None else position.position

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from tarry.base.ids import TopicPartition
+
 # Name of a topic, and partition.
-NamedPlace = tuple[str, int]
 
 
 class HandOut(NamedTuple):
@@ -13,7 +14,7 @@ class HandOut(NamedTuple):
 
     now_ms: int
     client: str
-    place: NamedPlace
+    place: TopicPartition
     # Offsets of the first and the last record, and all values.
     first: int
     last: int
@@ -30,9 +31,9 @@ class Told(NamedTuple):
     now_ms: int
     client: str
     kind: int
-    places: list[NamedPlace]
+    places: list[TopicPartition]
     # Where the group stood then, as far as any member knew.
-    committed: dict[NamedPlace, int]
+    committed: dict[TopicPartition, int]
 
 
 class ProductHistory:
@@ -44,8 +45,8 @@ class ProductHistory:
         self.promised: dict[tuple[bytes, int], list[bytes]] = {}
         self.told: list[Told] = []
         # The largest offset that a member knew to be committed, by partition.
-        self.committed: dict[NamedPlace, int] = {}
+        self.committed: dict[TopicPartition, int] = {}
         # Partitions whose last commit before they were given up was refused.
-        self.uncommitted: dict[NamedPlace, None] = {}
+        self.uncommitted: dict[TopicPartition, None] = {}
         # From here on no client and no broker fails any more; -1: not yet.
         self.calm_ms = -1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.core.group.offsets.committer import Commit
 from tarry.client.core.group.poll import Poll
@@ -16,7 +17,7 @@ from tarry.protocol.registry import MESSAGES
 from tarry.simulation.clients.simulated_client import Delay
 from tarry.simulation.product.client_node import User
 from tarry.simulation.product.consumer import ConsumerNode
-from tarry.simulation.product.history import NamedPlace, Told
+from tarry.simulation.product.history import Told
 from tarry.wire.reader import Reader
 
 _CLOSE_MS: Final = 2_000
@@ -26,17 +27,17 @@ class MemberNode(ConsumerNode):
     """Client that polls, works and commits automatically, until it is told to leave."""
 
     # Where the user has finished, by partition: what a commit may say.
-    _finished: dict[NamedPlace, int]
+    _finished: dict[TopicPartition, int]
 
     @property
-    def owned(self) -> list[NamedPlace]:
+    def owned(self) -> list[TopicPartition]:
         """Partitions that the group has assigned."""
         return list(self.consumer_core.membership.owned)
 
     def user(self) -> User:
         context = self.context
         self._finished = {}
-        self._current: dict[NamedPlace, int] = {}
+        self._current: dict[TopicPartition, int] = {}
         self.consumer_core.subscribe([topic.name for topic in context.topics])
         while not self.is_to_end:
             # What was handed out before is finished with the next poll.
@@ -80,7 +81,7 @@ class MemberNode(ConsumerNode):
             )
         )
 
-    def _note_last_commit(self, commit: Commit | None, places: list[NamedPlace]) -> None:
+    def _note_last_commit(self, commit: Commit | None, places: list[TopicPartition]) -> None:
         """Note that a commit was tried and refused: the next owner reads some records again."""
         if commit is not None and (not commit.is_done or commit.error is not None):
             self.history.uncommitted.update(dict.fromkeys(places))
@@ -112,6 +113,6 @@ class MemberNode(ConsumerNode):
                         f"{self._finished.get(place, 0)}"
                     )
 
-    def _begun(self, place: NamedPlace) -> int:
+    def _begun(self, place: TopicPartition) -> int:
         """Return where the group stood, which a member without records may commit again."""
         return self.history.committed.get(place, 0)

@@ -11,6 +11,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
+from tarry.base.ids import TopicPartition
 from tarry.broker.broker import Broker
 from tarry.group.round import STABLE
 from tarry.simulation.broker_node import BrokerNode
@@ -24,7 +25,7 @@ from tarry.simulation.product import scenario as kinds
 from tarry.simulation.product.checkers import check_contents, check_members, check_promised
 from tarry.simulation.product.client_node import ClientNode
 from tarry.simulation.product.consumer import ConsumerNode
-from tarry.simulation.product.history import NamedPlace, ProductHistory
+from tarry.simulation.product.history import ProductHistory
 from tarry.simulation.product.member import MemberNode
 from tarry.simulation.product.producer import ProducerNode
 from tarry.simulation.product.scenario import (
@@ -194,7 +195,7 @@ class ProductWorkload(Workload):
                 ]
         return found
 
-    def _ends(self, broker: Broker) -> dict[NamedPlace, int]:
+    def _ends(self, broker: Broker) -> dict[TopicPartition, int]:
         """Return the high watermark of each partition."""
         return {
             (topic.name, index): broker.topics[topic.name].partitions[index].high_watermark
@@ -320,7 +321,7 @@ class MembersWorkload(ProductWorkload):
         owned = sorted(place for member in members for place in member.owned)
         if owned != sorted(ends):
             return [f"{owned} are read"]
-        reached: dict[NamedPlace, int] = {}
+        reached: dict[TopicPartition, int] = {}
         for member in members:
             for place in member.owned:
                 reached[place] = member.position(place)

@@ -10,6 +10,7 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import error_name
+from tarry.base.ids import TopicPartition
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import FetchResponse
 from tarry.protocol.messages.list_offsets import (
@@ -120,7 +121,7 @@ class RecordCollector(ScriptedClient):
         )
         outcome = yield from self._ask(query)
         assert isinstance(outcome.answer, ListOffsetsResponse)
-        told: dict[tuple[str, int], tuple[int, int]] = {}
+        told: dict[TopicPartition, tuple[int, int]] = {}
         for answer in outcome.answer.topics:
             for partition in answer.partitions:
                 if partition.error_code != errors.NONE:

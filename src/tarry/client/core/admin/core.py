@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tarry.base.doors import Random
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
@@ -29,7 +30,7 @@ class AdminCore(ClientCore):
         return self.operations.begin(ErrandOperation(self.operations, errand), None, now_ms)
 
     def begin_offsets(
-        self, wanted: Mapping[tuple[str, int], int], timeout_ms: int, now_ms: int
+        self, wanted: Mapping[TopicPartition, int], timeout_ms: int, now_ms: int
     ) -> AdminOffsets:
         """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
         for topic, _ in wanted:
@@ -42,14 +43,14 @@ class AdminCore(ClientCore):
         self.lookup.work(now_ms)
 
 
-class AdminOffsets(OffsetQuery[dict[tuple[str, int], FoundOffset | ClientError]]):
+class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]]):
     """Query of offsets; an error in place of an offset where the leader refused, TimedOut where no
     leader answered."""
 
     def look(self, now_ms: int) -> bool:
         return self.is_late or super().look(now_ms)
 
-    def answer(self, now_ms: int) -> dict[tuple[str, int], FoundOffset | ClientError]:
+    def answer(self, now_ms: int) -> dict[TopicPartition, FoundOffset | ClientError]:
         late = TimedOut(f"the leader did not tell its offset within {self.timeout_ms} ms")
         return {place: self.answers.get(place, late) for place in self.wanted}
 

@@ -6,14 +6,11 @@ from collections.abc import Iterable
 from typing import Any, Final, NamedTuple
 
 from tarry.base.errors import GROUP_ID_NOT_FOUND, NON_EMPTY_GROUP, NONE
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.admin.coordinators import GroupsCall, at_coordinators
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.assignment.consumer_protocol import (
-    PROTOCOL_TYPE,
-    Place,
-    decode_assignment,
-)
+from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from tarry.client.core.metadata import BrokerMetadata
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Call, Steps
@@ -65,7 +62,7 @@ class GroupMember(NamedTuple):
     client_host: str
     metadata: bytes
     assignment: bytes
-    places: list[Place] | None
+    places: list[TopicPartition] | None
 
 
 class GroupDescription(NamedTuple):
@@ -184,7 +181,7 @@ class DescribeGroups(GroupsCall[DescribeGroupsResponse, GroupDescription]):
         )
 
 
-def _places(protocol_type: str, assignment: bytes) -> list[Place] | None:
+def _places(protocol_type: str, assignment: bytes) -> list[TopicPartition] | None:
     if protocol_type != PROTOCOL_TYPE:
         return None
     try:

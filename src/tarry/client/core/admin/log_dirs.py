@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from tarry.base.errors import NONE
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.brokers import ReadCluster
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Call, Steps
 from tarry.link.errors import ClientError
@@ -25,7 +25,7 @@ from tarry.protocol.messages.describe_log_dirs import (
 class ReplicaSize(NamedTuple):
     """Replica of a partition in a log directory; a future one is moving in."""
 
-    place: Place
+    place: TopicPartition
     size_bytes: int
     offset_lag: int
     is_future: bool

@@ -13,10 +13,11 @@ from tarry.base.errors import (
     UNKNOWN_MEMBER_ID,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinators
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place, by_topic
+from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, by_topic
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.offsets.requests import (
     NO_OFFSET,
@@ -43,13 +44,13 @@ from tarry.protocol.messages.offset_delete import (
 )
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse, decode_offset_fetch_response
 
-PartitionErrors = dict[Place, ClientError | None]
+PartitionErrors = dict[TopicPartition, ClientError | None]
 
 
-class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]):
+class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[TopicPartition, CommittedOffset]]):
     """Result: what the group committed, by partition; nothing for partitions without a commit."""
 
-    def __init__(self, broker_id: int, group_id: str, places: list[Place] | None) -> None:
+    def __init__(self, broker_id: int, group_id: str, places: list[TopicPartition] | None) -> None:
         super().__init__(api_keys.OFFSET_FETCH, decode_offset_fetch_response, broker_id, [group_id])
         self.group_id = group_id
         self.places = places
@@ -60,12 +61,12 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]
 
     def interpret(
         self, response: OffsetFetchResponse
-    ) -> dict[str, dict[Place, CommittedOffset] | ClientError]:
+    ) -> dict[str, dict[TopicPartition, CommittedOffset] | ClientError]:
         told = told_offsets(response)
         if told.error_code != NONE:
             sentence = f"the offsets of group {self.group_id} cannot be read"
             return {self.group_id: BrokerError(told.error_code, sentence)}
-        found: dict[Place, CommittedOffset] = {}
+        found: dict[TopicPartition, CommittedOffset] = {}
         for (topic, index), (error_code, committed) in told.places.items():
             if error_code != NONE:
                 sentence = f"the offset of {topic} [{index}] cannot be read"
@@ -76,8 +77,8 @@ class FetchOffsets(GroupsCall[OffsetFetchResponse, dict[Place, CommittedOffset]]
 
 
 def fetch_offsets(
-    connections: Connections, group_ids: Iterable[str], places: list[Place] | None
-) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
+    connections: Connections, group_ids: Iterable[str], places: list[TopicPartition] | None
+) -> Steps[dict[str, dict[TopicPartition, CommittedOffset] | ClientError]]:
     """Fetch what each group committed for the places, or for all places that it committed anything
     for."""
     return at_coordinators(
@@ -92,7 +93,9 @@ def fetch_offsets(
 class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
     """Call that commits from outside the group.  Result: for each partition None or its error."""
 
-    def __init__(self, broker_id: int, group_id: str, offsets: Mapping[Place, int]) -> None:
+    def __init__(
+        self, broker_id: int, group_id: str, offsets: Mapping[TopicPartition, int]
+    ) -> None:
         super().__init__(
             api_keys.OFFSET_COMMIT, decode_offset_commit_response, broker_id, [group_id]
         )
@@ -114,7 +117,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
                     return {self.group_id: BrokerError(one.error_code, sentence)}
         return {self.group_id: _partition_errors(response, self._error_of)}
 
-    def _error_of(self, place: Place, code: int) -> ClientError:
+    def _error_of(self, place: TopicPartition, code: int) -> ClientError:
         if code == UNKNOWN_MEMBER_ID:
             sentence = f"group {self.group_id} has members, and only they commit; stop them first"
         elif code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -125,7 +128,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
 
 
 def commit_offsets(
-    connections: Connections, group_id: str, offsets: Mapping[Place, int]
+    connections: Connections, group_id: str, offsets: Mapping[TopicPartition, int]
 ) -> Steps[dict[str, PartitionErrors | ClientError]]:
     return at_coordinators(
         connections,
@@ -137,7 +140,7 @@ def commit_offsets(
 class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
     """Result: for each partition None or its error, or the error of the group."""
 
-    def __init__(self, broker_id: int, group_id: str, places: list[Place]) -> None:
+    def __init__(self, broker_id: int, group_id: str, places: list[TopicPartition]) -> None:
         super().__init__(
             api_keys.OFFSET_DELETE, decode_offset_delete_response, broker_id, [group_id]
         )
@@ -165,7 +168,7 @@ class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
             return {self.group_id: BrokerError(code, sentence)}
         return {self.group_id: _partition_errors(response, self._error_of)}
 
-    def _error_of(self, place: Place, code: int) -> ClientError:
+    def _error_of(self, place: TopicPartition, code: int) -> ClientError:
         if code == GROUP_SUBSCRIBED_TO_TOPIC:
             sentence = f"group {self.group_id} reads {place[0]}; stop its members first"
         elif code == UNKNOWN_TOPIC_OR_PARTITION:
@@ -176,7 +179,7 @@ class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
 
 
 def delete_offsets(
-    connections: Connections, group_id: str, places: list[Place]
+    connections: Connections, group_id: str, places: list[TopicPartition]
 ) -> Steps[dict[str, PartitionErrors | ClientError]]:
     return at_coordinators(
         connections,
@@ -187,7 +190,7 @@ def delete_offsets(
 
 def _partition_errors(
     response: OffsetCommitResponse | OffsetDeleteResponse,
-    error_of: Callable[[Place, int], ClientError],
+    error_of: Callable[[TopicPartition, int], ClientError],
 ) -> PartitionErrors:
     found: PartitionErrors = {}
     for topic in response.topics:
@@ -197,5 +200,5 @@ def _partition_errors(
     return dict(sorted(found.items(), key=_place_of))
 
 
-def _place_of(item: tuple[Place, Any]) -> Place:
+def _place_of(item: tuple[TopicPartition, Any]) -> TopicPartition:
     return item[0]

@@ -14,10 +14,11 @@ from tarry.base.errors import (
     POLICY_VIOLATION,
     UNKNOWN_TOPIC_OR_PARTITION,
 )
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.brokers import ReadCluster, View
 from tarry.client.core.admin.calls import TopicOutcome, topic_error, unknown_topic
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
+from tarry.client.core.group.assignment.consumer_protocol import by_topic
 from tarry.client.core.metadata import NO_LEADER
 from tarry.client.core.routing import CONTROLLER
 from tarry.client.errors import BrokerError, UnknownTopic
@@ -73,7 +74,7 @@ class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
 
 
 # For each partition its new first offset, or why it has none.
-DeletedRecords = dict[Place, int | ClientError]
+DeletedRecords = dict[TopicPartition, int | ClientError]
 
 
 class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
@@ -81,7 +82,7 @@ class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
 
     repeats = False
 
-    def __init__(self, broker_id: int, offsets: Mapping[Place, int]) -> None:
+    def __init__(self, broker_id: int, offsets: Mapping[TopicPartition, int]) -> None:
         super().__init__(api_keys.DELETE_RECORDS, decode_delete_records_response, broker_id)
         self.offsets = offsets
 
@@ -106,7 +107,7 @@ class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
                     found[place] = self._error_of(place, one.error_code)
         return found
 
-    def _error_of(self, place: Place, code: int) -> ClientError:
+    def _error_of(self, place: TopicPartition, code: int) -> ClientError:
         where = f"{place[0]} [{place[1]}]"
         if code == OFFSET_OUT_OF_RANGE:
             sentence = f"{where} ends before offset {self.offsets.get(place)}"
@@ -119,10 +120,12 @@ class DeleteRecords(Call[DeleteRecordsResponse, DeletedRecords]):
         return BrokerError(code, sentence)
 
 
-def delete_records(connections: Connections, offsets: Mapping[Place, int]) -> Steps[DeletedRecords]:
+def delete_records(
+    connections: Connections, offsets: Mapping[TopicPartition, int]
+) -> Steps[DeletedRecords]:
     """Delete what lies before each offset, at the leaders, found again where they moved."""
 
-    def attempt(outcomes: Outcomes[Place, int]) -> Steps[None]:
+    def attempt(outcomes: Outcomes[TopicPartition, int]) -> Steps[None]:
         view = ReadCluster(list(by_topic(sorted(outcomes.left))))
         yield [view]
         view.brokers(connections)
@@ -140,9 +143,11 @@ def delete_records(connections: Connections, offsets: Mapping[Place, int]) -> St
 _SILENT: Final = ClientError("the leader did not answer for this partition")
 
 
-def _leaders(view: View, outcomes: Outcomes[Place, int]) -> dict[int, list[Place]]:
+def _leaders(
+    view: View, outcomes: Outcomes[TopicPartition, int]
+) -> dict[int, list[TopicPartition]]:
     """Sort the places that are left by their leaders; give the others an error."""
-    found: dict[int, list[Place]] = {}
+    found: dict[int, list[TopicPartition]] = {}
     for place in outcomes.left:
         name, index = place
         topic = view.topics.get(name)
@@ -164,5 +169,5 @@ def _may_pass(error: ClientError) -> bool:
     return error.is_retriable
 
 
-def _late_error(place: Place, reason: ClientError, late: TimedOut) -> ClientError:
+def _late_error(place: TopicPartition, reason: ClientError, late: TimedOut) -> ClientError:
     return late

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
+from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import (
     RESOURCE_BROKER,
     RESOURCE_TOPIC,
@@ -43,7 +44,6 @@ from tarry.client.core.admin.offsets import (
 from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
 from tarry.client.core.arguments import names_of, offsets_of, places_of
 from tarry.client.core.connections import Connections
-from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
 from tarry.client.errors import BrokerError, UnknownTopic
@@ -85,7 +85,7 @@ class AdminRequests:
         call = CreatePartitions(topic, count, assignment, validate_only=validate_only)
         return _result_of(call)
 
-    def delete_records(self, offsets: Mapping[Place, int]) -> Steps[DeletedRecords]:
+    def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Steps[DeletedRecords]:
         return delete_records(self._connections, dict(offsets))
 
     # --- Settings
@@ -129,19 +129,19 @@ class AdminRequests:
         return _of_group(recall_group(self._connections, group_id), group_id)
 
     def group_offsets(
-        self, group_ids: Iterable[str], places: Iterable[Place] | None
-    ) -> Steps[dict[str, dict[Place, CommittedOffset] | ClientError]]:
+        self, group_ids: Iterable[str], places: Iterable[TopicPartition] | None
+    ) -> Steps[dict[str, dict[TopicPartition, CommittedOffset] | ClientError]]:
         wanted = None if places is None else places_of("group_offsets", places)
         return fetch_offsets(self._connections, names_of("group_offsets", group_ids), wanted)
 
     def commit_group_offsets(
-        self, group_id: str, offsets: Mapping[Place, int]
+        self, group_id: str, offsets: Mapping[TopicPartition, int]
     ) -> Steps[PartitionErrors]:
         wanted = offsets_of("commit_group_offsets", offsets)
         return _of_group(commit_offsets(self._connections, group_id, wanted), group_id)
 
     def delete_group_offsets(
-        self, group_id: str, places: Iterable[Place]
+        self, group_id: str, places: Iterable[TopicPartition]
     ) -> Steps[PartitionErrors]:
         wanted = places_of("delete_group_offsets", places)
         return _of_group(delete_offsets(self._connections, group_id, wanted), group_id)

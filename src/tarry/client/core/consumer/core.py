@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
+from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.fetcher import Fetcher
 from tarry.client.core.consumer.handed_out import HandedOut, RecordGroup
@@ -46,10 +47,10 @@ class ConsumerCore(ClientCore):
 
     # --- What is read, and from where
 
-    def assign(self, places: list[tuple[str, int]]) -> None:
+    def assign(self, places: list[TopicPartition]) -> None:
         """Read these partitions and no others; those that were read already go on."""
         old = self.fetcher.positions
-        positions: dict[tuple[str, int], PartitionPosition] = {}
+        positions: dict[TopicPartition, PartitionPosition] = {}
         for place in places:
             known = old.pop(place) if place in old else None
             positions[place] = known or PartitionPosition(*place)
@@ -76,7 +77,7 @@ class ConsumerCore(ClientCore):
         """Cancel a question about offsets: its answer is not needed any more."""
         self.lookup.cancel(question)
 
-    def position(self, place: tuple[str, int]) -> PartitionPosition:
+    def position(self, place: TopicPartition) -> PartitionPosition:
         """Return the position of a partition that is read; raise NotSubscribed for another
         partition."""
         position = self.fetcher.positions.get(place)
@@ -88,12 +89,12 @@ class ConsumerCore(ClientCore):
             )
         return position
 
-    def _check_read(self, places: Iterable[tuple[str, int]]) -> None:
+    def _check_read(self, places: Iterable[TopicPartition]) -> None:
         """Raise NotSubscribed unless all of them are read, before something happens to one."""
         for place in places:
             self.position(place)
 
-    def seek(self, place: tuple[str, int], offset: int) -> None:
+    def seek(self, place: TopicPartition, offset: int) -> None:
         """Hand out the record at this offset next."""
         place_of("seek", place)
         check_offset("seek", offset)
@@ -102,7 +103,7 @@ class ConsumerCore(ClientCore):
         self.cancel(position.question)
         position.seek(offset)
 
-    def seek_to(self, place: tuple[str, int], timestamp: int) -> None:
+    def seek_to(self, place: TopicPartition, timestamp: int) -> None:
         """Seek to a time, or to EARLIEST or LATEST; a time after the last record is the end."""
         position = self.position(place)
         self.fetcher.forget(position)
@@ -110,14 +111,14 @@ class ConsumerCore(ClientCore):
         position.seek(OFFSET_UNKNOWN)
         position.question = self.lookup.ask(place, timestamp, self._on_found)
 
-    def seek_all(self, places: Iterable[tuple[str, int]] | None, timestamp: int) -> None:
+    def seek_all(self, places: Iterable[TopicPartition] | None, timestamp: int) -> None:
         """Seek these partitions, or all that are read, to a time, or to EARLIEST or LATEST."""
         wanted = list(self.fetcher.positions) if places is None else places_of("seek", places)
         self._check_read(wanted)
         for place in wanted:
             self.seek_to(place, timestamp)
 
-    def pause(self, places: Iterable[tuple[str, int]]) -> None:
+    def pause(self, places: Iterable[TopicPartition]) -> None:
         """Read nothing of partitions; what was read ahead is dropped, what is wrong stays."""
         wanted = places_of("pause", places)
         self._check_read(wanted)
@@ -127,7 +128,7 @@ class ConsumerCore(ClientCore):
             self.fetcher.forget(position)
             position.drop_fetched()
 
-    def resume(self, places: Iterable[tuple[str, int]]) -> None:
+    def resume(self, places: Iterable[TopicPartition]) -> None:
         """Read paused partitions again."""
         wanted = places_of("resume", places)
         self._check_read(wanted)
@@ -135,7 +136,7 @@ class ConsumerCore(ClientCore):
             self.position(place).is_paused = False
 
     def begin_offsets(
-        self, wanted: dict[tuple[str, int], int], timeout_ms: int, now_ms: int
+        self, wanted: dict[TopicPartition, int], timeout_ms: int, now_ms: int
     ) -> ReadOffsets:
         """Look offsets up, at times or at EARLIEST or LATEST, without moving there."""
         for topic, _ in wanted:
@@ -143,7 +144,7 @@ class ConsumerCore(ClientCore):
         query = ReadOffsets(self, wanted)
         return self.operations.begin(query, timeout_ms, now_ms)
 
-    def _on_found(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
+    def _on_found(self, place: TopicPartition, answer: Answer, now_ms: int) -> None:
         position = self.position(place)
         if isinstance(answer, ClientError):
             position.fail(answer)
@@ -172,11 +173,11 @@ class ConsumerCore(ClientCore):
         self.lookup.work(now_ms)
         self.fetcher.work(now_ms)
 
-    def begin_at(self, place: tuple[str, int], position: PartitionPosition) -> None:
+    def begin_at(self, place: TopicPartition, position: PartitionPosition) -> None:
         """Find out where to begin with a partition for which the user named no offset."""
         self.reset(place, position)
 
-    def reset(self, place: tuple[str, int], position: PartitionPosition) -> None:
+    def reset(self, place: TopicPartition, position: PartitionPosition) -> None:
         """Set a position to where `auto.offset.reset` says."""
         reset = self.consumer_settings.offset_reset
         if reset == RESET_NONE:
@@ -334,15 +335,15 @@ class ConsumerCore(ClientCore):
         return None if missing is None else self.metadata.error_of(missing, now_ms)
 
 
-class ReadOffsets(OffsetQuery[dict[tuple[str, int], int]]):
+class ReadOffsets(OffsetQuery[dict[TopicPartition, int]]):
     """Offsets of partitions; raises why one of them is not told."""
 
-    def __init__(self, core: ConsumerCore, wanted: dict[tuple[str, int], int]) -> None:
+    def __init__(self, core: ConsumerCore, wanted: dict[TopicPartition, int]) -> None:
         super().__init__(core.operations, core.lookup, wanted)
         self._core = core
 
-    def answer(self, now_ms: int) -> dict[tuple[str, int], int]:
-        found: dict[tuple[str, int], int] = {}
+    def answer(self, now_ms: int) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
         for place, answer in self.answers.items():
             if isinstance(answer, ClientError):
                 raise answer

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.base.errors import NONE, error_name
+from tarry.base.ids import TopicPartition
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.consumer.epoch_check import EpochCheck
@@ -62,11 +63,11 @@ class Fetcher:
         self.connections = connections
         self.metadata = metadata
         self.refresh = refresh
-        self.positions: dict[tuple[str, int], PartitionPosition] = {}
+        self.positions: dict[TopicPartition, PartitionPosition] = {}
         self.buffered_bytes = 0
         self.epoch_check = EpochCheck(connections, metadata, refresh)
         # Called with a partition whose offset is gone, and where to go instead.
-        self.when_reset: Callable[[tuple[str, int], int], None] | None = None
+        self.when_reset: Callable[[TopicPartition, int], None] | None = None
         self._busy: dict[int, FetchExchange] = {}
         self._retry = wake_up()
 
@@ -265,8 +266,8 @@ class FetchExchange(Exchange[FetchResponse]):
         super().__init__(api_keys.FETCH, decode_fetch_response, timeout_ms)
         self.fetcher = fetcher
         self.leader_id = leader_id
-        self._positions: dict[tuple[str, int], PartitionPosition] = {}
-        self._eras: dict[tuple[str, int], int] = {}
+        self._positions: dict[TopicPartition, PartitionPosition] = {}
+        self._eras: dict[TopicPartition, int] = {}
 
     def add(self, position: PartitionPosition) -> None:
         place = (position.topic, position.partition)
@@ -340,7 +341,7 @@ class FetchExchange(Exchange[FetchResponse]):
         found = [self._current_at(place) for place in self._positions]
         return [position for position in found if position is not None]
 
-    def _current_at(self, place: tuple[str, int]) -> PartitionPosition | None:
+    def _current_at(self, place: TopicPartition) -> PartitionPosition | None:
         """Return the partition's position, unless the partition was given up or began a new era
         since this fetch left."""
         position = self._positions.get(place)

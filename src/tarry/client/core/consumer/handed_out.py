@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.records.record import Record
 
@@ -92,7 +93,7 @@ class HandedOut:
             self.group += 1
             self.record = 0
 
-    def give_back(self, positions: Mapping[tuple[str, int], PartitionPosition]) -> None:
+    def give_back(self, positions: Mapping[TopicPartition, PartitionPosition]) -> None:
         """Give back what was not yielded, from the last on, so that the order stays; what was
         yielded last is not finished, what came before it is."""
         self.is_over = True

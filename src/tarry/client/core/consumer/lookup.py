@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple, TypeVar
 
 from tarry.base.errors import NONE
+from tarry.base.ids import TopicPartition
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.metadata import Metadata
@@ -51,13 +52,13 @@ class FoundOffset(NamedTuple):
 Answer = FoundOffset | ClientError
 
 
-Answerer = Callable[[tuple[str, int], Answer, int], None]
+Answerer = Callable[[TopicPartition, Answer, int], None]
 
 
 class Question:
     """Question about one partition's offset, kept until it is answered."""
 
-    def __init__(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> None:
+    def __init__(self, place: TopicPartition, timestamp: int, answer: Answerer) -> None:
         self.place = place
         self.timestamp = timestamp
         self.answer = answer
@@ -77,7 +78,7 @@ class Lookup:
         self._questions: dict[Question, None] = {}
         self._retry = wake_up()
 
-    def ask(self, place: tuple[str, int], timestamp: int, answer: Answerer) -> Question:
+    def ask(self, place: TopicPartition, timestamp: int, answer: Answerer) -> Question:
         """Ask for the offset of one partition; `answer` is called once, unless the question is
         cancelled before."""
         question = Question(place, timestamp, answer)
@@ -144,15 +145,15 @@ class OffsetQuery(Operation[Offsets]):
     """Offsets of several partitions, for the same or for different times; to be subclassed."""
 
     def __init__(
-        self, operations: Operations, lookup: Lookup, wanted: dict[tuple[str, int], int]
+        self, operations: Operations, lookup: Lookup, wanted: dict[TopicPartition, int]
     ) -> None:
         super().__init__(operations)
         self.wanted = wanted
-        self.answers: dict[tuple[str, int], Answer] = {}
+        self.answers: dict[TopicPartition, Answer] = {}
         self._lookup = lookup
         self._questions = [lookup.ask(place, time, self._take) for place, time in wanted.items()]
 
-    def _take(self, place: tuple[str, int], answer: Answer, now_ms: int) -> None:
+    def _take(self, place: TopicPartition, answer: Answer, now_ms: int) -> None:
         self.answers[place] = answer
 
     def look(self, now_ms: int) -> bool:
@@ -171,7 +172,7 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
         timeout_ms = lookup.connections.settings.request_timeout_ms
         super().__init__(api_keys.LIST_OFFSETS, decode_list_offsets_response, timeout_ms)
         self.lookup = lookup
-        self.questions: dict[tuple[str, int], Question] = {}
+        self.questions: dict[TopicPartition, Question] = {}
 
     def build(self, version: int) -> Message:
         topics: dict[str, ListOffsetsTopic] = {}

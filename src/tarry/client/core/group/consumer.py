@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
+from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import offsets_of, places_of, topics_of
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
@@ -124,13 +124,13 @@ class GroupConsumerCore(ConsumerCore):
         if self.fetcher.positions and not self.topics.is_subscribed and not self.membership.owned:
             raise NotSubscribed("this consumer has assigned partitions; use subscribe or assign")
 
-    def assign(self, places: Iterable[Place]) -> None:
+    def assign(self, places: Iterable[TopicPartition]) -> None:
         wanted = places_of("assign", places)
         if self.topics.is_subscribed:
             raise NotSubscribed("this consumer is subscribed to topics; unsubscribe first")
         super().assign(wanted)
 
-    def _read_only(self, places: list[Place]) -> None:
+    def _read_only(self, places: list[TopicPartition]) -> None:
         """Read the partitions that the membership names, and no others."""
         super().assign(places)
         for place in list(self.committer.committed):
@@ -144,13 +144,13 @@ class GroupConsumerCore(ConsumerCore):
         super().cancel(question)
         self.committed_offsets.cancel(question)
 
-    def begin_at(self, place: Place, position: PartitionPosition) -> None:
+    def begin_at(self, place: TopicPartition, position: PartitionPosition) -> None:
         if self.has_group:
             position.question = self.committed_offsets.ask(place, self._on_committed)
         else:
             self.reset(place, position)
 
-    def _on_committed(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
+    def _on_committed(self, place: TopicPartition, answer: CommittedAnswer, now_ms: int) -> None:
         position = self.position(place)
         position.question = None
         if isinstance(answer, ClientError):
@@ -282,16 +282,16 @@ class GroupConsumerCore(ConsumerCore):
         self.committer.begin(commit, self.consumer_settings.api_timeout_ms, now_ms)
         return commit
 
-    def finished_offsets(self) -> dict[Place, CommittedOffset]:
+    def finished_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """Return the offsets that are finished and not committed."""
         known = self.committer.committed
-        offsets: dict[Place, CommittedOffset] = {}
+        offsets: dict[TopicPartition, CommittedOffset] = {}
         for place, position in self.fetcher.positions.items():
             if position.finished >= 0 and known.get(place) != position.finished:
                 offsets[place] = self._committable(position, position.finished)
         return offsets
 
-    def handed_out_offsets(self) -> dict[Place, CommittedOffset]:
+    def handed_out_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """Return the offsets behind all records that were handed out."""
         return {
             place: self._committable(position, position.position)
@@ -308,7 +308,7 @@ class GroupConsumerCore(ConsumerCore):
 
     def begin_commit(
         self,
-        what: ConsumerRecord | RecordGroup | Mapping[Place, int] | None,
+        what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int] | None,
         timeout_ms: int,
         now_ms: int,
     ) -> PendingCommit:
@@ -322,7 +322,7 @@ class GroupConsumerCore(ConsumerCore):
         return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
 
     def begin_committed(
-        self, places: Iterable[Place], timeout_ms: int, now_ms: int
+        self, places: Iterable[TopicPartition], timeout_ms: int, now_ms: int
     ) -> CommittedQuery:
         """Look up where the group stands, without moving there."""
         wanted = places_of("committed", places)
@@ -382,8 +382,8 @@ class GroupConsumerCore(ConsumerCore):
 
 
 def _offsets_behind(
-    what: ConsumerRecord | RecordGroup | Mapping[Place, int],
-) -> dict[Place, CommittedOffset]:
+    what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int],
+) -> dict[TopicPartition, CommittedOffset]:
     if isinstance(what, ConsumerRecord):
         return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
     if isinstance(what, RecordGroup):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tarry.client.core.group.assignment.consumer_protocol import Place
+from tarry.base.ids import TopicPartition
 
 # Ours from now on.
 ASSIGNED: Final = 1
@@ -20,7 +20,7 @@ class GroupEvent(NamedTuple):
     """Event of a rebalance: partitions that were assigned, revoked, or lost."""
 
     kind: int
-    places: list[Place]
+    places: list[TopicPartition]
 
     @property
     def callback(self) -> str:

@@ -16,12 +16,10 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import error_name
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group import reactions, requests
 from tarry.client.core.group.assignment.assignors import parse_assignors
-from tarry.client.core.group.assignment.consumer_protocol import (
-    GENERATION_UNKNOWN,
-    Place,
-)
+from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import ASSIGNED, GroupEvent
 from tarry.client.core.group.heartbeat import Heartbeat
@@ -159,7 +157,7 @@ class Membership:
     # --- What the user hears
 
     @property
-    def owned(self) -> list[Place]:
+    def owned(self) -> list[TopicPartition]:
         """Partitions that the user was told to own."""
         return self.ownership.owned
 
@@ -180,7 +178,7 @@ class Membership:
             ownership.gave_up = False
             self.want_join("partitions were given up for others")
 
-    def _to_give_before_join(self) -> list[Place]:
+    def _to_give_before_join(self) -> list[TopicPartition]:
         if not self.is_cooperative:
             return list(self.owned)
         wanted = self.topics.subscribed
@@ -289,7 +287,7 @@ class Membership:
         self.is_leader = joined.is_leader
         self.state = SYNCING
 
-    def on_assignment(self, places: list[Place], now_ms: int) -> None:
+    def on_assignment(self, places: list[TopicPartition], now_ms: int) -> None:
         self.state = STABLE
         self.ownership.target = places
         self._has_gap = False

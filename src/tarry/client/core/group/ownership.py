@@ -7,7 +7,8 @@ comes, and each thing at its time: revoked while it is still ours, lost when it 
 
 from __future__ import annotations
 
-from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN, Place
+from tarry.base.ids import TopicPartition
+from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 
 
@@ -16,12 +17,12 @@ class Ownership:
     it."""
 
     def __init__(self) -> None:
-        self.owned: list[Place] = []
+        self.owned: list[TopicPartition] = []
         # The generation that gave what is owned; a leader believes the newest.
         self.generation_id = GENERATION_UNKNOWN
-        self.target: list[Place] | None = None
+        self.target: list[TopicPartition] | None = None
         # What has to be given back before the next join.
-        self.to_give: list[Place] = []
+        self.to_give: list[TopicPartition] = []
         self.is_lost = False
         # A part was given up for others, who get it in one more round.
         self.gave_up = False

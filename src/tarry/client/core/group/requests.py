@@ -9,10 +9,10 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.assignment.assignors import ASSIGNORS, Assignor, subscription_of
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
-    Place,
     SubscribedMember,
     Subscription,
     decode_subscription,
@@ -72,7 +72,10 @@ def join_request(
 
 
 def protocols_of(
-    assignors: Sequence[Assignor], topics: list[str], owned: list[Place], generation_id: int
+    assignors: Sequence[Assignor],
+    topics: list[str],
+    owned: list[TopicPartition],
+    generation_id: int,
 ) -> list[JoinGroupRequestProtocol]:
     """Return the protocols that a member offers, in the order in which it prefers them."""
     return [
@@ -85,7 +88,10 @@ def protocols_of(
 
 
 def sync_request(
-    who: GroupIdentity, protocol_name: str, assignment: Mapping[str, list[Place]], version: int
+    who: GroupIdentity,
+    protocol_name: str,
+    assignment: Mapping[str, list[TopicPartition]],
+    version: int,
 ) -> Message:
     request = SyncGroupRequest(
         group_id=who.group_id,
@@ -141,7 +147,7 @@ def topics_of(members: Iterable[SubscribedMember]) -> list[str]:
 
 def assign(
     protocol_name: str, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
-) -> dict[str, list[Place]]:
+) -> dict[str, list[TopicPartition]]:
     """Assign partitions for the leader; log the members that get none."""
     assignment = ASSIGNORS[protocol_name].assign(members, partition_counts)
     idle = [member_id for member_id, places in assignment.items() if not places]

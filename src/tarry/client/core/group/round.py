@@ -10,11 +10,11 @@ from __future__ import annotations
 from typing import Final, Protocol
 
 from tarry.base import errors
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group import requests
 from tarry.client.core.group.assignment.assignors import ASSIGNORS
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
-    Place,
     SubscribedMember,
     decode_assignment,
 )
@@ -57,7 +57,7 @@ class RoundOwner(Protocol):
     def on_generation(self, joined: Joined) -> None:
         """Take the generation of a join that is done; the assignment follows."""
 
-    def on_assignment(self, places: list[Place], now_ms: int) -> None: ...
+    def on_assignment(self, places: list[TopicPartition], now_ms: int) -> None: ...
 
     def on_refused(self, api: str, code: int, now_ms: int) -> None: ...
 
@@ -160,7 +160,7 @@ class JoinRound:
             self.topics.take_snapshot()
         self._sync({}, now_ms)
 
-    def _sync(self, assignment: dict[str, list[Place]], now_ms: int) -> None:
+    def _sync(self, assignment: dict[str, list[TopicPartition]], now_ms: int) -> None:
         self._send(_Sync(self, self._timeout_ms, self._protocol_name, assignment), now_ms)
 
     def on_synced(self, response: SyncGroupResponse, now_ms: int) -> None:
@@ -223,7 +223,7 @@ class _Sync(_RoundExchange[SyncGroupResponse]):
         of_round: JoinRound,
         timeout_ms: int,
         protocol_name: str,
-        assignment: dict[str, list[Place]],
+        assignment: dict[str, list[TopicPartition]],
     ) -> None:
         super().__init__(api_keys.SYNC_GROUP, decode_sync_group_response, of_round, timeout_ms)
         self.protocol_name = protocol_name

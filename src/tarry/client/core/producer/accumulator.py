@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, RecordReceipt, expired
 from tarry.client.core.producer.queue import PartitionQueue
@@ -68,7 +69,7 @@ class Accumulator:
         self.when_closed: Callable[[str, int], None] | None = None
         self._metadata = metadata
         self._tasks = tasks
-        self._queues: dict[tuple[str, int], PartitionQueue] = {}
+        self._queues: dict[TopicPartition, PartitionQueue] = {}
 
     @property
     def is_empty(self) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tarry.base.errors import NETWORK_EXCEPTION
+from tarry.base.ids import TopicPartition
 from tarry.client.core.metadata import ZERO_ID, LeaderHint, brokers_of, leader_hint
 from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.queue import PartitionQueue
@@ -62,7 +63,7 @@ class ProduceExchange(Exchange[ProduceResponse]):
         self.leader_id = leader_id
         self.size = 0
         self.has_response = settings.acks != 0
-        self._entries: dict[tuple[str, int], tuple[PartitionQueue, ProducerBatch]] = {}
+        self._entries: dict[TopicPartition, tuple[PartitionQueue, ProducerBatch]] = {}
 
     def add(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         self.size += batch.size
@@ -106,10 +107,10 @@ class ProduceExchange(Exchange[ProduceResponse]):
         for queue, batch in self._entries.values():
             self.sender.on_failure(queue, batch, error, now_ms)
 
-    def _answers(self, response: ProduceResponse) -> dict[tuple[str, int], BatchAnswer]:
+    def _answers(self, response: ProduceResponse) -> dict[TopicPartition, BatchAnswer]:
         brokers = brokers_of(response.node_endpoints)
         names = self.sender.metadata.names
-        answers: dict[tuple[str, int], BatchAnswer] = {}
+        answers: dict[TopicPartition, BatchAnswer] = {}
         for topic in response.responses:
             name = topic.name or names.get(topic.topic_id, "")
             for partition in topic.partition_responses:

@@ -6,6 +6,7 @@ told of is durable.  A group that ceased to exist begins anew with its first gen
 
 from __future__ import annotations
 
+from tarry.base.ids import TopicPartition
 from tarry.simulation.groups.history import (
     COMMIT,
     HEARTBEAT,
@@ -28,7 +29,7 @@ def check_assignments(history: GroupHistory) -> list[str]:
     sentences: list[str] = []
     for (group, _incarnation, generation_id), syncs in rounds.items():
         first = syncs[0]
-        owners: dict[tuple[str, int], str] = {}
+        owners: dict[TopicPartition, str] = {}
         for sync in syncs:
             if sync.token != first.token:
                 sentences.append(

@@ -11,14 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from tarry.base.errors import InvalidSetting
-from tarry.client.core.group.assignment.consumer_protocol import (
-    Place,
-    SubscribedMember,
-    Subscription,
-)
+from tarry.base.ids import TopicPartition
+from tarry.client.core.group.assignment.consumer_protocol import SubscribedMember, Subscription
 from tarry.client.core.group.assignment.sticky import assign_cooperatively, cooperative_user_data
 
-Assignment = dict[str, list[Place]]
+Assignment = dict[str, list[TopicPartition]]
 AssignFunction = Callable[[Sequence[SubscribedMember], Mapping[str, int]], Assignment]
 
 
@@ -101,7 +98,7 @@ CLASS_NAMES: Final = {
 
 
 def subscription_of(
-    assignor: Assignor, topics: list[str], owned: list[Place], generation_id: int
+    assignor: Assignor, topics: list[str], owned: list[TopicPartition], generation_id: int
 ) -> Subscription:
     """Return the subscription with which a member that uses this assignor joins."""
     return Subscription(topics, assignor.user_data(generation_id), owned, generation_id)

@@ -10,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
+from tarry.base.ids import TopicPartition
 from tarry.wire.reader import Reader
 from tarry.wire.writer import Writer
-
-Place = tuple[str, int]
 
 PROTOCOL_TYPE: Final = "consumer"
 
@@ -39,7 +38,7 @@ class Subscription(NamedTuple):
 
     topics: list[str]
     user_data: bytes | None = None
-    owned: list[Place] = []
+    owned: list[TopicPartition] = []
     generation_id: int = GENERATION_UNKNOWN
     rack_id: str | None = None
 
@@ -77,7 +76,7 @@ def decode_subscription(data: bytes) -> Subscription:
     count = reader.array_length(_STRING_BYTES_MIN)
     topics = [reader.string() for _ in range(max(count, 0))]
     user_data = reader.nullable_bytes()
-    owned: list[Place] = []
+    owned: list[TopicPartition] = []
     generation_id = GENERATION_UNKNOWN
     rack_id: str | None = None
     if version >= VERSION_WITH_OWNED:
@@ -89,7 +88,7 @@ def decode_subscription(data: bytes) -> Subscription:
     return Subscription(topics, user_data, owned, generation_id, rack_id)
 
 
-def encode_assignment(places: Iterable[Place], version: int = ASSIGNMENT_VERSION) -> bytes:
+def encode_assignment(places: Iterable[TopicPartition], version: int = ASSIGNMENT_VERSION) -> bytes:
     """Encode partitions in the order given, those of a topic together where the topic comes
     first."""
     writer = Writer()
@@ -99,7 +98,7 @@ def encode_assignment(places: Iterable[Place], version: int = ASSIGNMENT_VERSION
     return writer.joined()
 
 
-def decode_assignment(data: bytes) -> list[Place]:
+def decode_assignment(data: bytes) -> list[TopicPartition]:
     """Decode an assignment.  Raises MalformedData.  A broker gives no bytes at all to a member that
     the leader left out: such a member reads no partition."""
     if not data:
@@ -109,7 +108,7 @@ def decode_assignment(data: bytes) -> list[Place]:
     return _read_places(reader)
 
 
-def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
+def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
     """Sort partitions by topic, in the order given."""
     found: dict[str, list[int]] = {}
     for topic, partition in places:
@@ -117,7 +116,7 @@ def by_topic(places: Iterable[Place]) -> dict[str, list[int]]:
     return found
 
 
-def _write_places(writer: Writer, places: Iterable[Place]) -> None:
+def _write_places(writer: Writer, places: Iterable[TopicPartition]) -> None:
     topics = by_topic(places)
     writer.array_length(len(topics))
     for topic, partitions in topics.items():
@@ -127,8 +126,8 @@ def _write_places(writer: Writer, places: Iterable[Place]) -> None:
             writer.i32(partition)
 
 
-def _read_places(reader: Reader) -> list[Place]:
-    places: list[Place] = []
+def _read_places(reader: Reader) -> list[TopicPartition]:
+    places: list[TopicPartition] = []
     for _ in range(max(reader.array_length(_TOPIC_BYTES_MIN), 0)):
         topic = reader.string()
         count = reader.array_length(_PARTITION_BYTES)

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
-    Place,
     SubscribedMember,
 )
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
 
-Owned = dict[str, list[Place]]
+Owned = dict[str, list[TopicPartition]]
 
 
 def cooperative_user_data(generation_id: int) -> bytes:
@@ -42,7 +42,7 @@ def claimed_generation(member: SubscribedMember) -> int:
 
 def assign_cooperatively(
     members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
-) -> dict[str, list[Place]]:
+) -> dict[str, list[TopicPartition]]:
     """Assign to each member the partitions that it may read as soon as it gets the assignment."""
     claims = _Claims(members, partition_counts)
     wanted = [sorted(member.subscription.topics) for member in members]
@@ -64,8 +64,8 @@ class _Claims:
         self.owned: Owned = {
             member.member_id: [] for member in sorted(members, key=lambda one: one.member_id)
         }
-        self._holders: dict[Place, tuple[int, str]] = {}
-        self._disputed: dict[Place, None] = {}
+        self._holders: dict[TopicPartition, tuple[int, str]] = {}
+        self._disputed: dict[TopicPartition, None] = {}
         wanted = {member.member_id: member.subscription.topics for member in members}
         for member in members:
             self._hear(member)
@@ -87,26 +87,26 @@ class _Claims:
             elif generation_id == best[0]:
                 self._disputed[place] = None
 
-    def is_free_for(self, member_id: str, place: Place) -> bool:
+    def is_free_for(self, member_id: str, place: TopicPartition) -> bool:
         """Return true if no other member may still be reading the partition."""
         holder = self._holders.get(place)
         return holder is None or (holder[1] == member_id and place not in self._disputed)
 
 
-def _by_partition(place: Place) -> tuple[int, str]:
+def _by_partition(place: TopicPartition) -> tuple[int, str]:
     return place[1], place[0]
 
 
-def _all_places(counts: Mapping[str, int]) -> list[Place]:
+def _all_places(counts: Mapping[str, int]) -> list[TopicPartition]:
     return [(topic, index) for topic in sorted(counts) for index in range(counts[topic])]
 
 
-def _assign_alike(claims: _Claims, counts: Mapping[str, int]) -> dict[str, list[Place]]:
+def _assign_alike(claims: _Claims, counts: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
     """Assign to members that all want the same topics: each gets the smaller share, some one
     more."""
     places = _all_places(counts)
     share, larger_count = divmod(len(places), len(claims.owned))
-    assignment: dict[str, list[Place]] = {}
+    assignment: dict[str, list[TopicPartition]] = {}
     below: list[str] = []
     at_share: list[str] = []
     larger = 0
@@ -126,8 +126,8 @@ def _assign_alike(claims: _Claims, counts: Mapping[str, int]) -> dict[str, list[
 
 
 def _deal(
-    assignment: dict[str, list[Place]],
-    free: list[Place],
+    assignment: dict[str, list[TopicPartition]],
+    free: list[TopicPartition],
     groups: tuple[list[str], list[str]],
     share: int,
 ) -> None:
@@ -156,7 +156,7 @@ ROUNDS_MAX: Final = 1_000
 
 def _assign_mixed(
     claims: _Claims, members: Sequence[SubscribedMember], counts: Mapping[str, int]
-) -> dict[str, list[Place]]:
+) -> dict[str, list[TopicPartition]]:
     """Assign to members that want different topics: each free partition goes to the least loaded
     member that wants it, partitions that fewest members want first; then single partitions move
     while that improves the balance."""
@@ -181,10 +181,10 @@ def _assign_mixed(
 
 
 def _balance_once(
-    assignment: dict[str, list[Place]],
-    owner: dict[Place, str],
+    assignment: dict[str, list[TopicPartition]],
+    owner: dict[TopicPartition, str],
     wanting: Mapping[str, list[str]],
-    places: Sequence[Place],
+    places: Sequence[TopicPartition],
 ) -> bool:
     """Move each partition that a member with two less would take; whether any moved."""
     has_moved = False

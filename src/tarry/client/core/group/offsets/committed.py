@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION, error_name
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group import reactions
-from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.requests import (
@@ -31,14 +31,14 @@ from tarry.protocol.messages.offset_fetch import (
 )
 
 CommittedAnswer = CommittedOffset | ClientError
-When = Callable[[Place, CommittedAnswer, int], None]
+When = Callable[[TopicPartition, CommittedAnswer, int], None]
 
 
 class OffsetQuestion:
     """Question for the group's committed offset in one partition; -1 is the answer that there is
     none."""
 
-    def __init__(self, place: Place, answer: When) -> None:
+    def __init__(self, place: TopicPartition, answer: When) -> None:
         self.place = place
         self.answer = answer
 
@@ -56,7 +56,7 @@ class CommittedOffsets:
         self._is_in_flight = False
         self._pauses = coordinator.connections.pauses()
 
-    def ask(self, place: Place, answer: When) -> OffsetQuestion:
+    def ask(self, place: TopicPartition, answer: When) -> OffsetQuestion:
         """Ask for the committed offset of one partition; `answer` is called once, unless the
         question is cancelled before."""
         question = OffsetQuestion(place, answer)
@@ -165,25 +165,25 @@ class _OffsetFetch(Exchange[OffsetFetchResponse]):
         self.committed.on_failure(self.asked, error, now_ms)
 
 
-class CommittedQuery(Operation[dict[Place, int]]):
+class CommittedQuery(Operation[dict[TopicPartition, int]]):
     """Query of a group's committed offsets in several partitions; -1 where it never committed."""
 
     def __init__(
-        self, operations: Operations, offsets: CommittedOffsets, places: Sequence[Place]
+        self, operations: Operations, offsets: CommittedOffsets, places: Sequence[TopicPartition]
     ) -> None:
         super().__init__(operations)
         self._offsets = offsets
-        self._answers: dict[Place, CommittedAnswer] = {}
+        self._answers: dict[TopicPartition, CommittedAnswer] = {}
         self._questions = {place: offsets.ask(place, self._take) for place in places}
 
-    def _take(self, place: Place, answer: CommittedAnswer, now_ms: int) -> None:
+    def _take(self, place: TopicPartition, answer: CommittedAnswer, now_ms: int) -> None:
         self._answers[place] = answer
 
     def look(self, now_ms: int) -> bool:
         return len(self._answers) == len(self._questions)
 
-    def answer(self, now_ms: int) -> dict[Place, int]:
-        found: dict[Place, int] = {}
+    def answer(self, now_ms: int) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
         for place in self._questions:
             answer = self._answers[place]
             if isinstance(answer, ClientError):

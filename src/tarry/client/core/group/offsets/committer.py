@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from tarry.base import errors
 from tarry.base.errors import NONE, error_name
+from tarry.base.ids import TopicPartition
 from tarry.client.core.group import reactions
-from tarry.client.core.group.assignment.consumer_protocol import Place
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
@@ -36,7 +36,7 @@ log = logging.getLogger("tarry.client")
 class Commit:
     """Commit of offsets; `error` says why they are not committed."""
 
-    def __init__(self, offsets: dict[Place, CommittedOffset]) -> None:
+    def __init__(self, offsets: dict[TopicPartition, CommittedOffset]) -> None:
         self.offsets = offsets
         self.is_done = False
         self.error: ClientError | None = None
@@ -56,7 +56,7 @@ class Committer:
         self.coordinator = coordinator
         self.membership = membership
         self.tasks = coordinator.connections.tasks
-        self.committed: dict[Place, int] = {}
+        self.committed: dict[TopicPartition, int] = {}
         self._timeout_ms = timeout_ms
         self._under_way: dict[Commit, int] = {}
         self._waiting: dict[Commit, int] = {}
@@ -82,7 +82,7 @@ class Committer:
         self._waiting[commit] = now_ms + timeout_ms
         self.tasks.schedule_earlier(self._deadline, now_ms + timeout_ms)
 
-    def _not_owned(self, places: Iterable[Place]) -> list[Place]:
+    def _not_owned(self, places: Iterable[TopicPartition]) -> list[TopicPartition]:
         membership = self.membership
         if not membership.is_wanted and not membership.owned:
             # Partitions that the user assigned himself.
@@ -116,7 +116,7 @@ class Committer:
         )
 
     def _send(self, now_ms: int) -> None:
-        offsets: dict[Place, CommittedOffset] = {}
+        offsets: dict[TopicPartition, CommittedOffset] = {}
         for commit in self._under_way:
             offsets.update(commit.offsets)
         for place in self._not_owned(list(offsets)):
@@ -147,11 +147,11 @@ class Committer:
         self,
         response: OffsetCommitResponse,
         who: GroupIdentity,
-        offsets: dict[Place, CommittedOffset],
+        offsets: dict[TopicPartition, CommittedOffset],
         now_ms: int,
     ) -> None:
         self._is_in_flight = False
-        refused: dict[Place, int] = {}
+        refused: dict[TopicPartition, int] = {}
         for topic in response.topics:
             for partition in topic.partitions:
                 place = (topic.name, int(partition.partition_index))
@@ -166,7 +166,9 @@ class Committer:
         place, code = next(iter(refused.items()))
         self._on_refused(place, code, who, now_ms)
 
-    def _on_refused(self, place: Place, code: int, who: GroupIdentity, now_ms: int) -> None:
+    def _on_refused(
+        self, place: TopicPartition, code: int, who: GroupIdentity, now_ms: int
+    ) -> None:
         reaction = reactions.reaction_to(code)
         if reaction == reactions.RETRY:
             self._pauses.begin(now_ms)
@@ -179,7 +181,7 @@ class Committer:
         self.membership.on_commit_refused(code, who, now_ms)
         self._end_all(self._error_for(place, code, is_current=is_current))
 
-    def _error_for(self, place: Place, code: int, *, is_current: bool) -> ClientError:
+    def _error_for(self, place: TopicPartition, code: int, *, is_current: bool) -> ClientError:
         topic, index = place
         if code in (errors.ILLEGAL_GENERATION, errors.UNKNOWN_MEMBER_ID):
             if not is_current:
@@ -235,7 +237,7 @@ class _OffsetCommit(Exchange[OffsetCommitResponse]):
         self,
         committer: Committer,
         who: GroupIdentity,
-        offsets: dict[Place, CommittedOffset],
+        offsets: dict[TopicPartition, CommittedOffset],
         timeout_ms: int,
     ) -> None:
         super().__init__(api_keys.OFFSET_COMMIT, decode_offset_commit_response, timeout_ms)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple
 
-from tarry.client.core.group.assignment.consumer_protocol import Place, by_topic
+from tarry.base.ids import TopicPartition
+from tarry.client.core.group.assignment.consumer_protocol import by_topic
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.protocol.message import Message
 from tarry.protocol.messages.offset_commit import (
@@ -42,7 +43,7 @@ class CommittedOffset(NamedTuple):
 
 
 def commit_request(
-    who: GroupIdentity, offsets: Mapping[Place, CommittedOffset], version: int
+    who: GroupIdentity, offsets: Mapping[TopicPartition, CommittedOffset], version: int
 ) -> Message:
     topics: dict[str, OffsetCommitRequestTopic] = {}
     for (name, index), committed in offsets.items():
@@ -64,7 +65,7 @@ def commit_request(
 
 
 def offset_fetch_request(
-    group_id: str, places: Iterable[Place] | None, version: int, *, require_stable: bool
+    group_id: str, places: Iterable[TopicPartition] | None, version: int, *, require_stable: bool
 ) -> Message:
     """Build the question what the group committed for these places; None: for all of them."""
     wanted = None if places is None else by_topic(places)
@@ -87,13 +88,13 @@ class ToldOffsets(NamedTuple):
     """Answer about one group: its error code, and code and offset of each place."""
 
     error_code: int
-    places: dict[Place, tuple[int, CommittedOffset]]
+    places: dict[TopicPartition, tuple[int, CommittedOffset]]
 
 
 def told_offsets(response: OffsetFetchResponse) -> ToldOffsets:
     """Read an answer about one group, in the form of any version."""
     whole = response.groups[0] if response.groups else response
-    places: dict[Place, tuple[int, CommittedOffset]] = {}
+    places: dict[TopicPartition, tuple[int, CommittedOffset]] = {}
     for topic in whole.topics:
         for one in topic.partitions:
             committed = CommittedOffset(

@@ -1,0 +1,46 @@
+"""Ids: a partition's name, and random ids in Kafka's forms."""
+
+from __future__ import annotations
+
+import base64
+
+from tarry.base.doors import Random
+
+# Topic and index of a partition.
+TopicPartition = tuple[str, int]
+
+# A random UUID (RFC 9562, version 4): these bits say so, and keep it clear of the ids that Kafka
+# reserves, which are zero but for their last bits.
+_VERSION_MASK = 0xF << 76
+_VERSION_4 = 4 << 76
+_VARIANT_MASK = 0x3 << 62
+_VARIANT = 0x2 << 62
+
+
+def random_uuid(random: Random) -> bytes:
+    """Draw a UUID of 16 bytes."""
+    number = random.getrandbits(128)
+    number = number & ~_VERSION_MASK | _VERSION_4
+    number = number & ~_VARIANT_MASK | _VARIANT
+    return number.to_bytes(16, "big")
+
+
+def random_id(random: Random) -> bytes:
+    """Draw an id of a cluster or topic.  Its text does not begin with "-", so that it is no
+    option on a command line.
+    """
+    while True:
+        drawn = random_uuid(random)
+        if not id_text(drawn).startswith("-"):
+            return drawn
+
+
+def id_text(id_: bytes) -> str:
+    """Write an id as users and Kafka's tools do: 22 base64url characters."""
+    return base64.urlsafe_b64encode(id_).rstrip(b"=").decode()
+
+
+def uuid_text(uuid: bytes) -> str:
+    """Write a UUID with hyphens, as member ids end."""
+    text = uuid.hex()
+    return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
