@@ -18,6 +18,7 @@ check types .venv/bin/mypy --no-error-summary
 check types-of-tools .venv/bin/mypy --no-error-summary tools
 check layers .venv/bin/lint-imports --no-logo
 check source .venv/bin/python tools/check_source.py
+check words .venv/bin/python tools/check_words.py
 check circles .venv/bin/python tools/check_circles.py
 check generated .venv/bin/python tools/generate_messages.py --check
 check reference .venv/bin/python tools/generate_reference.py --check

@@ -93,10 +93,14 @@ PACKAGE_MODULES_MAX: Final = 15
 # Packages of another size, each with its reason.
 PACKAGES: Final = {
     "src/tarry": "the distribution: its rooms are the packages below it",
+    "src/tarry/base": "what all share; six of its modules are settings",
     "src/tarry/broker/apis": "one module for each API of the protocol",
     "src/tarry/cli": "one module for each command of `tarry`, and what commands share",
+    "src/tarry/cluster": "one module for the decisions of each kind of change",
     "src/tarry/protocol/messages": "generated: one module for each API",
     "src/tarry/protocol/schema": "one text for each API, and the notation that reads them",
+    "src/tarry/runtime": "one module for each thing of the operating system",
+    "src/tarry/timer": "a library that is read by the names of its modules",
 }
 
 

@@ -1,4 +1,4 @@
-"""Which form of the hot modules runs: compiled by mypyc, or the interpreted source.
+"""Form of the hot modules that runs: compiled by mypyc, or the interpreted source.
 
 `tools/compile_hot.py` writes a record beside its build: every source that went into it, with
 size, time and digest.  Compiled modules are used only while that record agrees with the
@@ -58,7 +58,7 @@ class SourceFinder:
 
 
 def choose_form(record_path: str = RECORD_PATH) -> tuple[str, str]:
-    """The form to run and the reason for it, as half a sentence."""
+    """Return the form to run and the reason for it, as half a sentence."""
     if os.environ.get("TARRY_PURE", "0") not in ("", "0"):
         return INTERPRETED, "TARRY_PURE is set"
     try:
@@ -77,7 +77,7 @@ def choose_form(record_path: str = RECORD_PATH) -> tuple[str, str]:
 
 
 def stale_source(lines: list[str], directory: str) -> str | None:
-    """The first source that is not what was built, or None.
+    """Return the first source that is not what was built, or None.
 
     Time and size settle it for a few microseconds a file; only where they differ, as after a
     checkout, the content is compared.

@@ -14,7 +14,7 @@ LAYERS = [
     ["simulation"],
     ["runtime", "client"],
     ["broker"],
-    ["partition", "group", "schedule", "cluster"],
+    ["partition", "group", "schedule", "cluster", "link"],
     ["log"],
     ["protocol", "records", "purgatory"],
     ["wire", "timer"],

@@ -41,6 +41,24 @@ OFFENCES = {
         "LIMIT = 3",
         "tarry.helpers",
     ),
+    "a docstring that tells a riddle": (
+        "words",
+        "base/planted_riddle.py",
+        'def left() -> int:\n    """What a step has left."""\n    return 0',
+        "a first line without verb or noun: What a step has left.",
+    ),
+    "a function that begins with an article": (
+        "words",
+        "base/planted_article.py",
+        'def budget() -> int:\n    """The budget of a step, in us."""\n    return 0',
+        "a function's first word is a verb: The budget of a step, in us.",
+    ),
+    "a class with the name of another": (
+        "words",
+        "base/planted_name.py",
+        'class TimingWheel:\n    """Wheel of a cart."""',
+        "class TimingWheel has the name of one in",
+    ),
     "a clock read in the core": (
         "lint",
         "broker/planted_clock.py",
