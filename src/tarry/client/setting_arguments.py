@@ -52,6 +52,9 @@ class ConsumerArguments(ClientArguments, total=False):
     max_partition_fetch_bytes: int | str
     max_poll_records: int | str
     auto_offset_reset: str
+    isolation_level: str
+    client_rack: str
+    exclude_internal_topics: bool
     group_id: str
     group_instance_id: str
     session_timeout_ms: int | str

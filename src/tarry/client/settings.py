@@ -12,6 +12,7 @@ from typing import Final
 from tarry.base.errors import InvalidSetting
 from tarry.base.setting import Setting, Value, read_table, shown
 from tarry.base.spelling import Spelling
+from tarry.client.offset_reset import parse_offset_reset
 from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_TABLE
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
@@ -247,8 +248,9 @@ class ProducerSettings(ClientSettings):
 # Brokers know the last five batches of a producer.
 IN_FLIGHT_IDEMPOTENT_MAX: Final = 5
 
-RESET_NONE: Final = 0
-RESET_EARLIEST: Final = 1
+# Isolation levels, as Fetch and ListOffsets have them.
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
 
 
 class ConsumerSettings(ClientSettings):
@@ -263,7 +265,11 @@ class ConsumerSettings(ClientSettings):
         self.fetch_bytes_max = self.number("fetch.max.bytes")
         self.partition_bytes_max = self.number("max.partition.fetch.bytes")
         self.poll_records_max = self.number("max.poll.records")
-        self.offset_reset = ("none", "earliest", "latest").index(self.text("auto.offset.reset"))
+        self.offset_reset = parse_offset_reset(self.text("auto.offset.reset"))
+        is_committed = self.text("isolation.level") == "read_committed"
+        self.isolation_level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+        self.rack = self.text("client.rack")
+        self.excludes_internal_topics = self.flag("exclude.internal.topics")
         self.group_id = self.text("group.id")
         self.instance_id = self.text("group.instance.id") or None
         self.session_timeout_ms = self.number("session.timeout.ms")

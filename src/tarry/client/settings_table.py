@@ -75,8 +75,15 @@ max.partition.fetch.bytes          int     1048576     1..209715200
     Most bytes of one partition in an answer.
 max.poll.records                   int     500         1..
     Most records that one `poll` returns.
-auto.offset.reset                  string  latest      latest|earliest|none
-    Where a partition begins if it has no committed offset, or one that the log does not have.
+auto.offset.reset                  string  latest
+    Where a partition begins if it has no committed offset, or one that the log does not have:
+    latest, earliest, none (an error), or by_duration:PT1H, so long ago.
+isolation.level                    string  read_uncommitted read_uncommitted|read_committed
+    With read_committed only records of committed transactions come, and none behind an open one.
+client.rack                        string  ""
+    Rack of this consumer; brokers may name a replica in it to read from.
+exclude.internal.topics            boolean true
+    A pattern finds no internal topic, such as __consumer_offsets.
 group.id                           string  ""
     Consumer group. Its members share the partitions, and it keeps their offsets.
 group.instance.id                  string  ""

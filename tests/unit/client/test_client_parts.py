@@ -71,7 +71,11 @@ def test_settings_take_kafkas_keys_in_both_forms() -> None:
         (ClientSettings, {"bootstrap.servers": ""}, "names no address"),
         (ClientSettings, {"bootstrap.servers": "host:port"}, "no address of the form host:port"),
         (ClientSettings, {"bootstrap.servers": "::1:9092"}, "write the address"),
-        (ConsumerSettings, {"auto.offset.reset": "middle"}, "must be latest, earliest or none"),
+        (
+            ConsumerSettings,
+            {"auto.offset.reset": "middle"},
+            "must be latest, earliest, none or by_duration:PT1H",
+        ),
         (ConsumerSettings, {"security.protocol": "SSL"}, "must be PLAINTEXT"),
     ],
 )
