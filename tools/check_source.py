@@ -34,6 +34,7 @@ SHELLS: Final = (
     "src/tarry/runtime/",
     "src/tarry/client/sync/",
     "src/tarry/cli/",
+    "src/tarry/testing/",
     "tools/",
     "bench/",
 )
