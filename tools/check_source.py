@@ -36,6 +36,7 @@ SHELLS: Final = (
     "src/tarry/client/face/",
     "src/tarry/client/sync/",
     "src/tarry/cli/",
+    "src/tarry/testing/",
     "tools/",
     "bench/",
 )
