@@ -106,6 +106,9 @@ if TYPE_CHECKING:
         OffsetOutOfRange as OffsetOutOfRange,
     )
     from tarry.client.errors import (
+        PartitionerFailed as PartitionerFailed,
+    )
+    from tarry.client.errors import (
         ProducerFailed as ProducerFailed,
     )
     from tarry.client.errors import (
@@ -197,6 +200,7 @@ MODULES: Final = {
         "LogTruncated",
         "NotSubscribed",
         "OffsetOutOfRange",
+        "PartitionerFailed",
         "ProducerFailed",
         "RecordTooLarge",
         "TopicRecreated",
