@@ -97,7 +97,7 @@ def test_a_function_that_raises_is_named_with_its_error() -> None:
     def raising(topic: str, key: bytes | None, count: int) -> int:
         raise KeyError("no such customer")
 
-    with pytest.raises(PartitionerFailed, match=r"raised KeyError .* 't'.* 'no such customer'") as e:
+    with pytest.raises(PartitionerFailed, match=r"raised KeyError .* 't'.* 'no such") as e:
         partition_of_function(raising, "t", b"k", 3)
     assert isinstance(e.value.__cause__, KeyError)
 

@@ -1,8 +1,8 @@
 """Partitioner: which partition a record goes to when the caller names none.
 
 With a key the partition follows from a hash of its bytes, so that all clients with the same hash
-agree: murmur2 as in Java, or crc32 as librdkafka's default.  Without one, records stick to one partition until its batch is closed (KIP-480): few large batches
-instead of many small ones.
+agree: murmur2 as in Java, or crc32 as librdkafka's default.  Without one, records stick to one
+partition until its batch is closed (KIP-480): few large batches instead of many small ones.
 """
 
 from __future__ import annotations
