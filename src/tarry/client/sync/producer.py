@@ -34,10 +34,10 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
+from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import PartitionFunction, ProducerSettings, ProducerValue
-from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.driver import Driver, Tell
 from tarry.link.errors import ClientError
 
