@@ -143,6 +143,11 @@ class ClientCore:
         at all."""
         return None
 
+    @property
+    def has_callbacks(self) -> bool:
+        """True if users asked for calls that are due, outside of any turn."""
+        return False
+
     def needs_turns(self, now_ms: int) -> bool:
         """Return whether turns have to go on although no user waits, once they have begun."""
         return False
