@@ -1,7 +1,8 @@
 """The threaded purgatory under load: eight threads, the timer's own, and no order at all.
 
-A million operations compiled, fewer interpreted, each on three keys.  Whatever the threads do to each other's operations, each operation ends once,
-nothing of it overlaps, nothing of it runs under a lock, and nothing is left.
+A million operations compiled, fewer interpreted, each on three keys.  Whatever the threads do to
+each other's operations, each operation ends once, nothing of it overlaps, nothing of it runs under
+a lock, and nothing is left.
 """
 
 from __future__ import annotations
