@@ -7,7 +7,8 @@ ends as `pieces`, and its receipts look there.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import DeliveryTimedOut
@@ -45,6 +46,7 @@ class ProducerBatch:
         "count",
         "deadline_ms",
         "error",
+        "expected",
         "is_done",
         "last_error",
         "order",
@@ -86,6 +88,8 @@ class ProducerBatch:
         self.unseen_failures = 0
         # What waits for records of this batch, as an ordered set; None: nothing.
         self.waits: dict[Acknowledgement, None] | None = None
+        # Whom to call when records of this batch are done; None: nobody.
+        self.expected: list[Delivery] | None = None
 
     @property
     def size(self) -> int:
@@ -102,11 +106,12 @@ class ProducerBatch:
         self.count = place + 1
         return place
 
-    def encode(self, codec: int) -> bytes:
+    def encode(self, codec: int, level: int | None = None) -> bytes:
         """Encode the batch; the bytes are the same as long as its sequence is the same."""
         assert self.builder is not None
         return self.builder.build(
             codec,
+            level=level,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
@@ -204,13 +209,16 @@ class ProducerBatch:
 
 
 class RecordReceipt:
-    """Receipt for one record; looks at its batch when asked."""
+    """Receipt for one record; looks at its batch when asked.
 
-    __slots__ = ("_batch", "_place", "timestamp")
+    A receipt equals itself and, when its record is done, its copies, which have no owner."""
+
+    __slots__ = ("_batch", "_place", "_was_asked", "timestamp")
 
     def __init__(self, batch: ProducerBatch, place: int, timestamp: int) -> None:
         self._batch = batch
         self._place = place
+        self._was_asked = False
         self.timestamp = timestamp
 
     @property
@@ -239,9 +247,39 @@ class RecordReceipt:
     def error(self) -> ClientError | None:
         """Reason why the record failed, None if it did not; asking counts as having seen it."""
         batch = self.batch
-        if batch.error is not None and batch.unseen_failures > 0:
+        if batch.error is not None and not self._was_asked:
+            self._was_asked = True
             batch.unseen_failures -= 1
         return batch.error
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordReceipt):
+            return False
+        if self._batch is other._batch:
+            return self._place == other._place
+        # Of two producers that are both here no records are the same.
+        is_copy = self.owner is None or other.owner is None
+        return is_copy and self.is_done and other.is_done and self._state() == other._state()
+
+    def __hash__(self) -> int:
+        # What does not change when the record is done.
+        return hash((self.topic, self.partition, self.timestamp))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if not self.is_done:
+            raise TypeError(
+                "the receipt of a record that is not done cannot be pickled or copied: "
+                "wait for its result first"
+            )
+        return restored_receipt, (type(self), *self._state())
+
+    def _state(self) -> ReceiptState:
+        """Return what a copy has of a receipt that is done."""
+        first = self._batch
+        return ReceiptState(
+            first.topic, first.partition, first.order, self._place, self.timestamp,
+            self.offset, self.batch.error,
+        )  # fmt: skip
 
     def __repr__(self) -> str:
         # Looking does not count as having asked for the error.
@@ -256,6 +294,33 @@ class RecordReceipt:
         """Offset of the record; -1 while that is not known, with acks=0, and for a duplicate."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
+
+
+# A function and the receipt to call it with; Any: each face has a receipt of its own class.
+Delivery = tuple[Callable[[Any], object], RecordReceipt]
+
+
+class ReceiptState(NamedTuple):
+    """State of a receipt that is done, as it is pickled."""
+
+    topic: str
+    partition: int
+    order: tuple[int, ...]
+    place: int
+    timestamp: int
+    offset: int
+    error: ClientError | None
+
+
+def restored_receipt(receipt_type: type[RecordReceipt], *state: Any) -> RecordReceipt:
+    """Make the copy of a receipt that is done, with a batch that nobody sends."""
+    told = ReceiptState(*state)
+    batch = ProducerBatch(told.topic, told.partition, told.order, 0)
+    batch.is_done = True
+    batch.error = told.error
+    if told.offset >= 0:
+        batch.base_offset = told.offset - told.place
+    return receipt_type(batch, told.place, told.timestamp)
 
 
 class Acknowledgement(Operation[RecordReceipt]):
