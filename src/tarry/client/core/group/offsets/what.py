@@ -1,4 +1,4 @@
-"""What a user commits: a record, the records of a partition, or offsets by partition."""
+"""Offsets that a user commits: behind a record, behind records of a partition, or by partition."""
 
 from __future__ import annotations
 
