@@ -37,6 +37,15 @@ Tell = Callable[[str | None], None]
 Begin = Callable[[int, int], Operation[Answer]]
 
 
+def _raised_by(call_back: Callable[[Callback], None], step: Callback) -> Exception | None:
+    """Call the user back; return what that raised."""
+    try:
+        call_back(step)
+    except Exception as error:
+        return error
+    return None
+
+
 class Driver(Generic[Core]):
     """The sockets, the clock, the threads and the turns of one core."""
 
@@ -112,9 +121,9 @@ class Driver(Generic[Core]):
                     return step.answer
                 if isinstance(step, Callback):
                     assert call_back is not None
-                    call_back(step)
+                    error = _raised_by(call_back, step)
                     with self.lock:
-                        operation.end_callback(monotonic_ms())
+                        operation.end_callback(monotonic_ms(), error)
                 else:
                     self._wait(operation, tell)
         finally:
