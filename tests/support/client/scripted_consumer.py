@@ -21,6 +21,7 @@ def consumer_of(
     consumer = Consumer({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()
     core = GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms)
+    core.decoding = consumer._core.decoding
     consumer._core = cluster.attach(core)
     consumer._driver = HandDriver(cluster, core)  # type: ignore[assignment]
     return consumer

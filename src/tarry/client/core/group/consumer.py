@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
@@ -241,7 +241,7 @@ class GroupConsumerCore(ConsumerCore):
         may = not self.membership.is_wanted or self.membership.may_hand_out(now_ms)
         return may and super().has_records(now_ms)
 
-    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
         if not self.has_records(now_ms):
             return []
         return super().take(records_max, now_ms)

@@ -8,7 +8,7 @@ holds is raised again when nothing else came.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.group.events import REVOKED, GroupEvent
@@ -24,7 +24,7 @@ log = logging.getLogger("tarry.client")
 STANDING_MS_MAX: Final = 1_000
 
 
-class Poll(Operation[list[RecordGroup]]):
+class Poll(Operation[list[RecordGroup[Any, Any]]]):
     """Operation of one poll; `Done` brings records by partition, none if the time is up or it was
     woken.
 
@@ -44,7 +44,7 @@ class Poll(Operation[list[RecordGroup]]):
             return self.commit is None or self.commit.is_done
         return self._core.is_woken or self._core.has_news(now_ms)
 
-    def step(self, now_ms: int) -> Done[list[RecordGroup]] | Callback | Wait:
+    def step(self, now_ms: int) -> Done[list[RecordGroup[Any, Any]]] | Callback | Wait:
         if self.failure is not None:
             raise self.failure
         core = self._core
