@@ -19,6 +19,7 @@ from tarry.records.batch import (
     LENGTH_OVERHEAD,
     decode_batch_header,
 )
+from tarry.records.columns import OpenBatch
 from tarry.records.record import Record, decode_records
 from tarry.wire.reader import Window
 
@@ -60,6 +61,8 @@ class Fetched:
         self.gap: tuple[int, int] | None = None
         self._batches: list[Window] = []
         self._taken = 0
+        # The next batch, while its records are walked into columns.
+        self._open: OpenBatch | None = None
         self._collect(window, gaps)
         self.size = sum(batch.size for batch in self._batches)
         self.leader_epoch = -1
@@ -133,10 +136,32 @@ class Fetched:
 
     def take(self, offset: int) -> FetchedBatch:
         """Decode the next batch: its records from `offset` on, none of a control batch."""
+        return decode_fetched(self._step(), offset)
+
+    def open_next(self, offset: int) -> OpenBatch:
+        """Open the next batch, or go on with it where `offset` is where its walk stands."""
+        batch = self._open
+        if batch is None or batch.next_offset != offset:
+            window = self._batches[self._taken]
+            batch = OpenBatch(window.data, window.start)
+            if batch.header.is_control:
+                # Markers of transactions are for clients, not for their users.
+                batch.leave(batch.header.last_offset + 1)
+            else:
+                batch.unfold(BATCH_BYTES_MAX)
+            self._open = batch
+        return batch
+
+    def drop_next(self) -> None:
+        """Step behind the next batch, which was walked to its end."""
+        self._step()
+
+    def _step(self) -> Window:
         window = self._batches[self._taken]
         self._taken += 1
+        self._open = None
         self.size -= window.size
-        return decode_fetched(window, offset)
+        return window
 
 
 class FetchedBatch:

@@ -7,11 +7,15 @@ the position, drops what was fetched or doubts it begins a new era.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from tarry.client.core.consumer.fetched import Fetched
 from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.link.errors import ClientError
 from tarry.records.record import Record
+
+# The end of what a consumer reads that has none.
+NO_END: Final = 2**63 - 1
 
 
 class PartitionPosition:
@@ -27,6 +31,8 @@ class PartitionPosition:
         self.partition = partition
         self.position = OFFSET_UNKNOWN
         self.fetch_offset = OFFSET_UNKNOWN
+        # Nothing is read from here on.
+        self.end_offset = NO_END
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
         self.fetch_epoch = -1
