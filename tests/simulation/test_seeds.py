@@ -8,10 +8,10 @@ import sys
 
 import pytest
 from tests.support.patience import PATIENCE_S
+from tests.support.simulation.seeds import SEEDS
 
 from tarry.simulation.run import run_seed
 
-SEEDS = {"records": 200, "groups": 300, "clients": 100, "members": 100}
 BLOCK = 20
 
 BLOCKS = [(workload, first) for workload in SEEDS for first in range(1, SEEDS[workload] + 1, BLOCK)]

@@ -37,6 +37,7 @@ from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.operation import Answer, Callback
 from tarry.client.core.outgoing import check_timestamp
 from tarry.client.errors import ConcurrentUse
+from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.background import Background
@@ -54,7 +55,7 @@ ITERATION_SECONDS: Final = 3_600
 TICK_MS: Final = 50
 
 
-class Consumer:
+class Consumer(ProcessBound):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a

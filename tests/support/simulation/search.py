@@ -1,0 +1,57 @@
+"""Search for seeds that find planted faults, each in a process that is a copy of this one.
+
+Run as a program: `search.py WORKLOAD.NAME ..` prints, for each fault, its name, the seed and the
+sentence about what is wrong; `-1` if no seed of `make test` finds it.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import sys
+from collections.abc import Callable
+from typing import Final
+
+from tests.support.simulation.planted_client_faults import CLIENTS, MEMBERS
+from tests.support.simulation.planted_faults import RECORDS
+from tests.support.simulation.planted_group_faults import GROUPS
+from tests.support.simulation.seeds import SEEDS
+
+from tarry.simulation.run import run_seed
+
+# By workload: each fault, and a seed that found it.
+PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
+    "records": RECORDS,
+    "groups": GROUPS,
+    "clients": CLIENTS,
+    "members": MEMBERS,
+}
+
+
+def names() -> list[str]:
+    """Return WORKLOAD.NAME of every fault."""
+    return [f"{workload}.{plant.__name__}" for workload in PLANTED for plant in PLANTED[workload]]
+
+
+def search(name: str) -> str:
+    """Plant a fault into this process; return the name, a seed that finds it, and its sentence.
+
+    The seed that found it the last time comes first: only when something has changed, the others
+    have to be asked.
+    """
+    workload, _, fault = name.partition(".")
+    plant, known = next(
+        (plant, seed) for plant, seed in PLANTED[workload].items() if plant.__name__ == fault
+    )
+    plant()
+    for seed in (known, *range(1, SEEDS[workload] + 1)):
+        failure = run_seed(seed, workload=workload).failure
+        if failure:
+            return f"{name} {seed} {failure}"
+    return f"{name} -1"
+
+
+if __name__ == "__main__":
+    # Each fault has a process of its own, which ends with it.
+    with multiprocessing.get_context("fork").Pool(2, maxtasksperchild=1) as pool:
+        for line in pool.imap(search, sys.argv[1:], chunksize=1):
+            sys.stdout.write(f"{line}\n")
