@@ -35,7 +35,7 @@ from tarry.records.batch import (
     decode_batch_header,
     has_valid_crc,
 )
-from tarry.records.walk import HEADER_BYTES_MIN, RECORD_BYTES_MIN
+from tarry.records.walk import HEADER_BYTES_MIN, NULL_SIZE_BYTE, RECORD_BYTES_MIN
 from tarry.wire.compression import decompress
 from tarry.wire.reader import MalformedData
 from tarry.wire.varint import read_varint, read_varlong
@@ -56,6 +56,9 @@ LOG_APPEND_TIME: Final = 1
 # What lies in a view itself, and the part of it that is beside the length.
 _INLINE_BYTES_MAX: Final = 12
 _PREFIX_BYTES: Final = 4
+
+# Shifted to the right, a mask: compiled code has 32 bits for `1 << bits`.
+_ALL_BITS: Final = 0x7FFF_FFFF_FFFF_FFFF
 
 # Places in a buffer are signed 32-bit numbers.
 _SOURCE_BYTES_MAX: Final = 0x7FFF_FFFF
@@ -86,9 +89,17 @@ class OpenBatch:
         self.next_offset: i64 = base_offset
         self.leader_epoch: i64 = header.leader_epoch
         self.has_append_time = header.is_log_append_time
-        self.timestamp: i64 = header.base_timestamp
+        base: i64 = header.base_timestamp
+        # Times of records are `timestamp` and a delta between these two.
+        self.timestamp: i64 = base
+        self.delta_min: i64 = TIMESTAMP_MIN
+        self.delta_max: i64 = TIMESTAMP_MAX
         if self.has_append_time:
             self.timestamp = header.max_timestamp
+        elif base < 0:
+            self.delta_min = TIMESTAMP_MIN - base
+        else:
+            self.delta_max = TIMESTAMP_MAX - base
         self.previous_delta: i64 = -1
         self.records_left: i64 = 0
 
@@ -149,7 +160,7 @@ class ViewColumn:
         self._bits: i64 = 0
 
     def add(self, data: bytes, start: i64, size: i64, source: i64) -> None:
-        """Add a row: `size` bytes from `start` on; -1 for null."""
+        """Add a row: `size` bytes from `start` on; less than 0 for null."""
         views = self._views
         place: i64 = self.count & 7
         self.count += 1
@@ -175,11 +186,11 @@ class ViewColumn:
         if start + _INLINE_BYTES_MAX <= len(data):
             first = i64(read_i32_le(data, start)) & 0xFFFF_FFFF
             if size <= _PREFIX_BYTES:
-                first &= (1 << (size * 8)) - 1
+                first &= _ALL_BITS >> (63 - size * 8)
             else:
                 second = read_i64_le(data, start + _PREFIX_BYTES)
                 if size < _INLINE_BYTES_MAX:
-                    second &= (1 << ((size - _PREFIX_BYTES) * 8)) - 1
+                    second &= _ALL_BITS >> (63 - (size - _PREFIX_BYTES) * 8)
         else:
             # The last bytes of a buffer are read one by one.
             place: i64 = 0
@@ -218,7 +229,7 @@ class ColumnBuffers:
     def __init__(self, chosen: i64) -> None:
         self.chosen: i64 = chosen
         self.row_count: i64 = 0
-        # Bytes of keys, values and headers that the rows name.
+        # Bytes of the records that were walked.
         self.content_bytes: i64 = 0
         self.keys = ViewColumn()
         self.values = ViewColumn()
@@ -246,13 +257,21 @@ class ColumnBuffers:
             return 0
         self._name_source(batch.data)
         rows_before: i64 = self.row_count
+        position: i64 = batch.position
         rows_end: i64 = rows_before + rows_max
         try:
             self._walk(batch, offset_min, offset_end, rows_end)
         except MalformedData as error:
             if self.row_count == rows_before:
                 raise CorruptData(f"offset {batch.next_offset} or behind it: {error}") from None
+        if batch.records_left > 0:
+            batch.next_offset = batch.base_offset + batch.previous_delta + 1
+        elif batch.position == batch.end:
+            batch.next_offset = batch.base_offset + batch.last_delta + 1
+        self.content_bytes += batch.position - position
         rows: i64 = self.row_count - rows_before
+        if batch.has_append_time and (self.chosen & TIMESTAMPS) != 0:
+            _repeat_time(self._timestamps, batch.timestamp, rows)
         if (self.chosen & TIMESTAMP_TYPES) != 0:
             kind: i64 = LOG_APPEND_TIME if batch.has_append_time else CREATE_TIME
             _repeat(self._timestamp_types, kind, rows)
@@ -268,55 +287,55 @@ class ColumnBuffers:
         self.sources.append(data)
 
     def _walk(self, batch: OpenBatch, offset_min: i64, offset_end: i64, rows_end: i64) -> None:
-        data = batch.data
+        data, fields, keys, values = batch.data, self._fields, self.keys, self.values
         end: i64 = batch.end
-        fields = self._fields
         chosen: i64 = self.chosen
+        if batch.has_append_time:
+            # All rows have one time, which is not the records'.
+            chosen &= ~TIMESTAMPS
         source: i64 = self._source
-        while batch.records_left > 0 and self.row_count < rows_end:
+        left: i64 = batch.records_left
+        previous: i64 = batch.previous_delta
+        rows: i64 = self.row_count
+        while left > 0 and rows < rows_end:
             behind: i64 = _read_record(data, batch.position, end, fields)
-            if batch.records_left == 1 and behind != end:
-                raise MalformedData(f"{end - behind} bytes follow the last record")
             delta: i64 = fields.offset_delta
-            if delta <= batch.previous_delta or delta > batch.last_delta:
-                raise MalformedData(f"the offset delta {delta} follows {batch.previous_delta}")
+            if delta <= previous or delta > batch.last_delta:
+                raise MalformedData(f"the offset delta {delta} follows {previous}")
+            if left == 1 and behind != end:
+                raise MalformedData(f"{end - behind} bytes follow the last record")
             offset: i64 = batch.base_offset + delta
             if offset >= offset_end:
                 # The range ends inside the batch.
                 batch.leave(offset_end)
                 return
-            timestamp: i64 = batch.timestamp
-            if not batch.has_append_time:
-                timestamp = _later(timestamp, fields.timestamp_delta)
+            time_delta: i64 = fields.timestamp_delta
+            if time_delta < batch.delta_min or time_delta > batch.delta_max:
+                raise MalformedData(f"a time {time_delta} from the batch's does not fit 64 bits")
+            left -= 1
+            previous = delta
             batch.previous_delta = delta
             batch.position = behind
-            batch.next_offset = offset + 1
-            batch.records_left -= 1
+            batch.records_left = left
             if offset < offset_min:
                 continue
-            self.row_count += 1
+            rows += 1
+            self.row_count = rows
             if (chosen & OFFSETS) != 0:
                 write_i64_le(self._offsets, offset)
             if (chosen & TIMESTAMPS) != 0:
-                write_i64_le(self._timestamps, timestamp)
+                write_i64_le(self._timestamps, batch.timestamp + time_delta)
             if (chosen & KEYS) != 0:
-                self.keys.add(data, fields.key, fields.key_size, source)
-                if fields.key_size > 0:
-                    self.content_bytes += fields.key_size
+                keys.add(data, fields.key, fields.key_size, source)
             if (chosen & VALUES) != 0:
-                self.values.add(data, fields.value, fields.value_size, source)
-                if fields.value_size > 0:
-                    self.content_bytes += fields.value_size
+                values.add(data, fields.value, fields.value_size, source)
             if (chosen & HEADERS) != 0:
                 if fields.header_count > 0:
                     self._add_headers(data, fields.headers, fields.header_count, behind)
                 write_i32_le(self._header_ends, i32(self.header_keys.count))
-        if batch.records_left == 0:
-            batch.leave(batch.base_offset + batch.last_delta + 1)
 
     def _add_headers(self, data: bytes, position: i64, count: i64, end: i64) -> None:
         """Add headers whose lengths were checked."""
-        self.content_bytes += end - position
         source: i64 = self._source
         while count > 0:
             count -= 1
@@ -324,8 +343,6 @@ class ColumnBuffers:
             self._add_header_key(data, position, size)
             position += size
             size, position = read_varint(data, position, end)
-            if size < 0:
-                size = -1
             self.header_values.add(data, position, size, source)
             if size > 0:
                 position += size
@@ -372,11 +389,10 @@ def _repeat(writer: BytesWriter, value: i64, count: i64) -> None:
         count -= 1
 
 
-def _later(base: i64, delta: i64) -> i64:
-    """Return the sum of a batch's time and a record's delta."""
-    if (base > 0 and delta > TIMESTAMP_MAX - base) or (base < 0 and delta < TIMESTAMP_MIN - base):
-        raise MalformedData(f"a timestamp {delta} after {base} does not fit 64 bits")
-    return base + delta
+def _repeat_time(writer: BytesWriter, timestamp: i64, count: i64) -> None:
+    while count > 0:
+        write_i64_le(writer, timestamp)
+        count -= 1
 
 
 def _read_record(data: bytes, position: i64, batch_end: i64, fields: _Fields) -> i64:
@@ -386,32 +402,36 @@ def _read_record(data: bytes, position: i64, batch_end: i64, fields: _Fields) ->
         raise MalformedData(f"a record of {size} bytes, {batch_end - position} are left")
     end: i64 = position + size
     # The first byte are attributes, of which none is in use.
-    position += 1
-    byte: i64 = data[position]
-    if byte < 0x80:
-        fields.timestamp_delta = (byte >> 1) ^ -(byte & 1)
+    word: i64 = i64(read_i32_le(data, position)) >> 8
+    if (word & 0x80) == 0:
+        low: i64 = word & 0x7F
+        fields.timestamp_delta = (low >> 1) ^ -(low & 1)
+        position += 2
+    elif (word & 0x8000) == 0:
+        low = (word & 0x7F) | ((word & 0x7F00) >> 1)
+        fields.timestamp_delta = (low >> 1) ^ -(low & 1)
+        position += 3
+    else:
+        fields.timestamp_delta, position = read_varlong(data, position + 1, end)
+    fields.offset_delta, position = _read_size(data, position, end)
+    if position < end and data[position] == NULL_SIZE_BYTE:
+        fields.key_size = -1
         position += 1
     else:
-        fields.timestamp_delta, position = read_varlong(data, position, end)
-    fields.offset_delta, position = _read_size(data, position, end)
-    size, position = _read_size(data, position, end)
-    fields.key = position
-    if size < 0:
-        size = -1
-    else:
+        size, position = _read_size(data, position, end)
         if size > end - position:
             raise MalformedData(f"a key of {size} bytes, {end - position} are left")
-        position += size
-    fields.key_size = size
+        fields.key = position
+        fields.key_size = size
+        if size > 0:
+            position += size
     size, position = _read_size(data, position, end)
+    if size > end - position:
+        raise MalformedData(f"a value of {size} bytes, {end - position} are left")
     fields.value = position
-    if size < 0:
-        size = -1
-    else:
-        if size > end - position:
-            raise MalformedData(f"a value of {size} bytes, {end - position} are left")
-        position += size
     fields.value_size = size
+    if size > 0:
+        position += size
     fields.header_count = 0
     if position == end - 1 and data[position] == 0:
         return end

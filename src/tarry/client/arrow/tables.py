@@ -59,7 +59,7 @@ def load_pyarrow() -> ModuleType:
         )
     if tarry.FORM == "interpreted":
         log.warning(
-            "tarry.client.arrow runs interpreted (%s): columns take many times longer than compiled",
+            "tarry.client.arrow runs interpreted (%s): columns take many times longer",
             tarry.FORM_REASON,
         )
     module: ModuleType = pyarrow

@@ -17,7 +17,7 @@ from tarry.protocol import api_keys
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'")
 
 from tarry.client.arrow import ArrowConsumer  # noqa: E402
-from tarry.client.arrow import tables as tables_module  # noqa: E402
+from tarry.client.arrow.tables import positions_behind  # noqa: E402
 
 
 @pytest.fixture
@@ -138,11 +138,11 @@ def test_a_batch_says_what_a_commit_of_it_means(cluster: ScriptedCluster, monkey
     cluster.topic("t").logs[0].add(b"a", b"b", b"c")
     batch = next(reading(cluster, monkeypatch).batches(max_rows=2, columns=["value"]))
 
-    assert tables_module.positions_behind(batch) == {("t", 0): 2}
+    assert positions_behind(batch) == {("t", 0): 2}
     with pytest.raises(ValueError, match="has 1 of the 2 rows"):
-        tables_module.positions_behind(batch.slice(1))
+        positions_behind(batch.slice(1))
     with pytest.raises(ValueError, match="does not say where it ends"):
-        tables_module.positions_behind(batch.replace_schema_metadata())
+        positions_behind(batch.replace_schema_metadata())
 
 
 @pytest.mark.parametrize(
