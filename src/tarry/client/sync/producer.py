@@ -10,7 +10,6 @@ raises `DeliveryFailed` from `flush` or at the end of the `with` block.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import warnings
 from collections.abc import Mapping
@@ -32,8 +31,10 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
+from tarry.client.errors import ClientForked
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
+from tarry.client.sync.at_exit import at_exit
 from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.driver import Driver, Tell
 from tarry.link.errors import ClientError
@@ -82,12 +83,14 @@ class Producer:
             "tarry-sender",
             max(made.linger_ms, 1),
         )
-        self._core = self._driver.core
         # Told again and again while `partition_count` waits.
         self.on_wait: Tell | None = None
         # A program that ends without a close still delivers.
-        self._at_exit = partial(_close_at_exit, self._driver)
-        atexit.register(self._at_exit)
+        self._driver.when_closed = at_exit(partial(_close_at_exit, self._driver))
+
+    @property
+    def _core(self) -> ProducerCore:
+        return self._driver.core
 
     # --- Records
 
@@ -109,7 +112,7 @@ class Producer:
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
-        core = self._core
+        core = driver.core
         check_topic(topic)
         if timestamp is None:
             timestamp = wall_ms()
@@ -179,6 +182,7 @@ class Producer:
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
+        self._driver.check_parent()
         if not self._driver.is_closed:
             limit_ms = self.settings.close_timeout_ms
             try:
@@ -188,7 +192,7 @@ class Producer:
 
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
-        atexit.unregister(self._at_exit)
+        self._driver.check_parent()
         self._driver.close()
 
     def __repr__(self) -> str:
@@ -205,7 +209,8 @@ class Producer:
     ) -> None:
         if error_type is not None and not issubclass(error_type, Exception):
             # Ctrl-C: whoever interrupts does not want to wait for the network.
-            self.abort()
+            with contextlib.suppress(ClientForked):
+                self.abort()
             return
         if error is None:
             self.close()
@@ -225,7 +230,7 @@ class Producer:
 
 
 def _close_at_exit(driver: Driver[ProducerCore]) -> None:
-    if not driver.is_closed and not driver.is_forked:
+    if not driver.is_closed:
         if not driver.background.is_abandoned:
             warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
         try:

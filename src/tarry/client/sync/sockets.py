@@ -1,6 +1,6 @@
 """Sockets of one client: performs what the core asks for, tells it what came.
 
-Never blocks but in `poll`.  Only the thread that drives the client touches it, except `wake`.
+Never blocks but in `wait`.  Only the thread that drives the client touches it, except `wake`.
 """
 
 from __future__ import annotations
@@ -18,10 +18,14 @@ from typing import Final
 from tarry.base.doors import connected_to, disconnected, received
 from tarry.client.core.operation import Notice
 from tarry.client.settings import ClientSettings
+from tarry.link.errors import ClientError
 from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
 
 # One read: a fetch answer of 1 MiB takes four of them, small answers waste nothing.
 READ_BYTES: Final = 256 * 1024
+
+# Socket that can be read or written, with what it can.
+Ready = tuple[selectors.SelectorKey, int]
 
 # Buffers in one gathered write, far below every system's IOV_MAX.
 GATHER_MAX: Final = 64
@@ -43,9 +47,16 @@ class Sockets:
 
     def __init__(self, settings: ClientSettings) -> None:
         self._settings = settings
-        self._selector = selectors.DefaultSelector()
+        try:
+            self._selector = selectors.DefaultSelector()
+            self._wake_in, self._wake_out = socket.socketpair()
+        except OSError as error:
+            raise ClientError(
+                f"the client cannot be made: {_sentence(error.errno)}; a client needs four file "
+                "descriptors and one for each broker"
+            ) from error
+        self._is_closed = False
         self._streams: dict[int, _Stream] = {}
-        self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
@@ -55,7 +66,9 @@ class Sockets:
     # --- Outputs
 
     def perform(self, outputs: Sequence[Output | Notice]) -> None:
-        """Do what the core asked for; failures come back as events of the next poll."""
+        """Do what the core asked for; failures come back as events of the next `take`."""
+        if self._is_closed:
+            return
         for output in outputs:
             if isinstance(output, Send):
                 self._send(output)
@@ -79,7 +92,11 @@ class Sockets:
             name=f"tarry-resolve-{address.host}",
             daemon=True,
         )
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            reason = f"no thread can be started to look {address.host} up: {error}"
+            self._events.append(Resolved(output.connection_id, [], reason))
 
     def _look_up(self, connection_id: int, address: Address) -> None:
         addresses: list[Address] = []
@@ -104,18 +121,17 @@ class Sockets:
         except OSError as error:
             self._events.append(disconnected(connection_id, _sentence(error.errno)))
             return
+        # Known before anything is done with it, so that a forked child finds its copy.
+        stream = _Stream(connection_id, handle)
+        self._streams[connection_id] = stream
+        self._selector.register(handle, stream.interest, stream)
         handle.setblocking(False)
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._set_buffer(handle, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
         self._set_buffer(handle, socket.SO_RCVBUF, self._settings.receive_buffer_bytes)
         code = handle.connect_ex((address.host, address.port))
         if code not in (0, errno.EINPROGRESS):
-            handle.close()
-            self._events.append(disconnected(connection_id, _sentence(code)))
-            return
-        stream = _Stream(connection_id, handle)
-        self._streams[connection_id] = stream
-        self._selector.register(handle, stream.interest, stream)
+            self._lose(stream, _sentence(code))
 
     @staticmethod
     def _set_buffer(handle: socket.socket, option: int, size: int) -> None:
@@ -160,10 +176,23 @@ class Sockets:
 
     # --- Events
 
-    def poll(self, timeout_ms: int) -> list[LinkEvent]:
-        """Wait for something to happen, `timeout_ms` at most; what happened."""
+    def wait(self, timeout_ms: int) -> list[Ready]:
+        """Wait for something to happen, `timeout_ms` at most; whoever is interrupted here has lost
+        nothing."""
         waits_ms = 0 if self._events or self._resolved else timeout_ms
-        for key, mask in self._selector.select(waits_ms / 1000):
+        try:
+            return self._selector.select(waits_ms / 1000)
+        except (OSError, ValueError):
+            # Closed meanwhile, in a handler of a signal that has forked too.
+            if self._is_closed:
+                return []
+            raise
+
+    def take(self, ready: Sequence[Ready]) -> list[LinkEvent]:
+        """Read and write what `wait` has found possible; return what happened."""
+        if self._is_closed:
+            return []
+        for key, mask in ready:
             if key.data is None:
                 self._drain_wakes()
             else:
@@ -228,7 +257,20 @@ class Sockets:
             while self._wake_in.recv(4096):
                 pass
 
+    def disown(self) -> None:
+        """Close the descriptors of a forked child, which ends no connection of the parent.  The
+        selector is shared with the parent: nothing is taken out of it, it is closed first."""
+        self._is_closed = True
+        with contextlib.suppress(OSError):
+            self._selector.close()
+        for stream in self._streams.values():
+            stream.handle.close()
+        self._streams.clear()
+        self._wake_in.close()
+        self._wake_out.close()
+
     def close(self) -> None:
+        self._is_closed = True
         for connection_id in list(self._streams):
             self._drop(connection_id)
         self._selector.close()
