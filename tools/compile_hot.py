@@ -151,8 +151,7 @@ def remove_build() -> None:
 def compile_unit(modules: list[Path], opt_level: str) -> list[tuple[Path, Path]]:
     """Generate C, compile and link; pairs of a built library and its place below src."""
     from mypyc.build import mypycify
-    from setuptools._distutils import ccompiler
-    from setuptools._distutils import sysconfig as distutils_sysconfig
+    from setuptools._distutils import ccompiler, sysconfig as distutils_sysconfig
 
     BUILD.mkdir(parents=True, exist_ok=True)
     names = [str(module.relative_to(SOURCE)) for module in modules]

@@ -10,7 +10,7 @@ ROOT = Path(__file__).resolve().parents[2]
 
 # From the top; siblings of a line never import each other.
 LAYERS = [
-    ["cli", "console", "spark", "bench"],
+    ["cli", "console", "spark", "testing", "bench"],
     ["simulation"],
     ["runtime", "client"],
     ["broker"],

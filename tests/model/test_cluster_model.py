@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 from tests.support.metadata_stores import EmbeddedSubject, GivenChange
 

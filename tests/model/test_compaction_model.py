@@ -6,8 +6,7 @@ key, nothing twice below the cleaned offset, the producers that the log must sti
 
 from __future__ import annotations
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.support.compaction_scene import CompactionScene, KeyValue
 

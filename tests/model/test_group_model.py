@@ -7,8 +7,7 @@ in exactly one place; and once nobody asks any more, everybody is answered and n
 
 from __future__ import annotations
 
-from hypothesis import settings
-from hypothesis import strategies as st
+from hypothesis import settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 from tests.support.group_scene import BOTH, RANGE, Scene, replayed
 

@@ -9,8 +9,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tarry.base.errors import CorruptData, StorageError
 from tarry.log.config import LogConfig

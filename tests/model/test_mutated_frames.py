@@ -9,8 +9,7 @@ from __future__ import annotations
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from tests.support.sound_requests import fetch_request, produce_request, request_of
 
 from tarry.base import errors

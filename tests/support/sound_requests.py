@@ -6,9 +6,11 @@ from collections.abc import Callable
 
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.alter_configs import AlterableConfig as ReplacedConfig
-from tarry.protocol.messages.alter_configs import AlterConfigsRequest
-from tarry.protocol.messages.alter_configs import AlterConfigsResource as ReplacedResource
+from tarry.protocol.messages.alter_configs import (
+    AlterableConfig as ReplacedConfig,
+    AlterConfigsRequest,
+    AlterConfigsResource as ReplacedResource,
+)
 from tarry.protocol.messages.api_versions import ApiVersionsRequest
 from tarry.protocol.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from tarry.protocol.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -31,8 +33,10 @@ from tarry.protocol.messages.describe_configs import (
 )
 from tarry.protocol.messages.describe_groups import DescribeGroupsRequest
 from tarry.protocol.messages.describe_log_dirs import DescribeLogDirsRequest
-from tarry.protocol.messages.describe_producers import DescribeProducersRequest
-from tarry.protocol.messages.describe_producers import TopicRequest as ProducersTopic
+from tarry.protocol.messages.describe_producers import (
+    DescribeProducersRequest,
+    TopicRequest as ProducersTopic,
+)
 from tarry.protocol.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     TopicRequest,
@@ -40,11 +44,11 @@ from tarry.protocol.messages.describe_topic_partitions import (
 from tarry.protocol.messages.fetch import FetchPartition, FetchRequest, FetchTopic
 from tarry.protocol.messages.find_coordinator import FindCoordinatorRequest
 from tarry.protocol.messages.heartbeat import HeartbeatRequest
-from tarry.protocol.messages.incremental_alter_configs import AlterableConfig as AlteredConfig
 from tarry.protocol.messages.incremental_alter_configs import (
+    AlterableConfig as AlteredConfig,
     AlterConfigsResource as AlteredResource,
+    IncrementalAlterConfigsRequest,
 )
-from tarry.protocol.messages.incremental_alter_configs import IncrementalAlterConfigsRequest
 from tarry.protocol.messages.init_producer_id import InitProducerIdRequest
 from tarry.protocol.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from tarry.protocol.messages.leave_group import LeaveGroupRequest, MemberIdentity

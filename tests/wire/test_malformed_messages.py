@@ -6,8 +6,7 @@ import tracemalloc
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.registry import MESSAGES

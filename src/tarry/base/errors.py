@@ -6,7 +6,7 @@ hot path.  `ERRORS` gives a code its name and its marks, for logs, the client an
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 UNKNOWN_SERVER_ERROR: Final = -1
 NONE: Final = 0
@@ -322,7 +322,28 @@ def error_name(code: int) -> str:
 
 
 class TarryError(Exception):
-    """Base of what Tarry raises at its edges.  The text is a sentence for the user."""
+    """Base of what Tarry raises at its edges.  The text is a sentence for the user.
+
+    Errors of one class with the same text and the same fields are equal.  Each can be pickled and
+    copied, whatever its constructor takes."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, TarryError) or type(other) is not type(self):
+            return False
+        return self.args == other.args and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.args)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored_error, (type(self), self.args, vars(self))
+
+
+def restored_error(kind: type[TarryError], args: tuple[Any, ...], fields: Any) -> TarryError:
+    """Make a copy of an error without its constructor."""
+    error = kind.__new__(kind, *args)
+    vars(error).update(fields)
+    return error
 
 
 class ProtocolViolation(TarryError):

@@ -2,8 +2,9 @@
 
     from tarry.client import Consumer, Producer
 
-Public names are imported from here.  Each is loaded with its first use, so that a program that
-produces loads nothing of consumers.
+Public names are imported from here; those of the asyncio and Arrow faces from `tarry.client.aio`
+and `tarry.client.arrow`, and all errors also from `tarry.client.errors`.  Each name is loaded with
+its first use, so that a program that produces loads nothing of consumers.
 """
 
 from __future__ import annotations
@@ -11,209 +12,152 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
+# For type checkers; a test compares it with the table below.
 if TYPE_CHECKING:
+    from tarry.base.ids import TopicPartition as TopicPartition
     from tarry.client.core.admin.calls import (
         ClusterDescription as ClusterDescription,
-    )
-    from tarry.client.core.admin.calls import (
         ConfigEntry as ConfigEntry,
-    )
-    from tarry.client.core.admin.calls import (
+        ConfigSynonym as ConfigSynonym,
         NewTopic as NewTopic,
-    )
-    from tarry.client.core.admin.calls import (
         TopicOutcome as TopicOutcome,
     )
     from tarry.client.core.admin.configs import (
+        APPEND as APPEND,
+        DELETE as DELETE,
+        SET as SET,
+        SUBTRACT as SUBTRACT,
         ConfigChange as ConfigChange,
     )
     from tarry.client.core.admin.groups import (
         GroupDescription as GroupDescription,
-    )
-    from tarry.client.core.admin.groups import (
+        GroupMember as GroupMember,
         GroupOutcome as GroupOutcome,
-    )
-    from tarry.client.core.admin.groups import (
         ListedGroup as ListedGroup,
     )
+    from tarry.client.core.admin.log_dirs import (
+        LogDirectory as LogDirectory,
+        ReplicaSize as ReplicaSize,
+    )
+    from tarry.client.core.admin.memory import GroupMemory as GroupMemory, GroupNote as GroupNote
+    from tarry.client.core.admin.offsets import PartitionErrors as PartitionErrors
     from tarry.client.core.admin.partitions import (
         TO_THE_END as TO_THE_END,
+        DeletedRecords as DeletedRecords,
     )
     from tarry.client.core.consumer.handed_out import (
         ConsumerRecord as ConsumerRecord,
-    )
-    from tarry.client.core.consumer.handed_out import (
         RecordGroup as RecordGroup,
     )
     from tarry.client.core.consumer.lookup import (
         EARLIEST as EARLIEST,
-    )
-    from tarry.client.core.consumer.lookup import (
         LATEST as LATEST,
-    )
-    from tarry.client.core.consumer.lookup import (
         MAX_TIMESTAMP as MAX_TIMESTAMP,
-    )
-    from tarry.client.core.consumer.lookup import (
         FoundOffset as FoundOffset,
     )
-    from tarry.client.core.group.consumer import (
-        GroupView as GroupView,
-    )
-    from tarry.client.core.group.offsets.requests import (
-        CommittedOffset as CommittedOffset,
-    )
+    from tarry.client.core.consumer.position import PartitionPosition as PartitionPosition
+    from tarry.client.core.group.consumer import GroupView as GroupView
+    from tarry.client.core.group.offsets.requests import CommittedOffset as CommittedOffset
     from tarry.client.core.metadata import (
+        BrokerMetadata as BrokerMetadata,
+        PartitionMetadata as PartitionMetadata,
         Topic as Topic,
     )
+    from tarry.client.core.outgoing import Content as Content, HeadersGiven as HeadersGiven
     from tarry.client.errors import (
         BrokerError as BrokerError,
-    )
-    from tarry.client.errors import (
+        BrokerUnreachable as BrokerUnreachable,
         BufferFull as BufferFull,
-    )
-    from tarry.client.errors import (
         ClientClosed as ClientClosed,
-    )
-    from tarry.client.errors import (
+        ClientError as ClientError,
         ClientForked as ClientForked,
-    )
-    from tarry.client.errors import (
         CommitFailed as CommitFailed,
-    )
-    from tarry.client.errors import (
         ConcurrentUse as ConcurrentUse,
-    )
-    from tarry.client.errors import (
+        ConnectionLost as ConnectionLost,
         CorruptRecords as CorruptRecords,
-    )
-    from tarry.client.errors import (
         DeliveryFailed as DeliveryFailed,
-    )
-    from tarry.client.errors import (
         DeliveryTimedOut as DeliveryTimedOut,
-    )
-    from tarry.client.errors import (
         GroupFailed as GroupFailed,
-    )
-    from tarry.client.errors import (
+        InvalidRequest as InvalidRequest,
+        InvalidSetting as InvalidSetting,
         LogTruncated as LogTruncated,
-    )
-    from tarry.client.errors import (
         NotSubscribed as NotSubscribed,
-    )
-    from tarry.client.errors import (
         OffsetOutOfRange as OffsetOutOfRange,
-    )
-    from tarry.client.errors import (
         ProducerFailed as ProducerFailed,
-    )
-    from tarry.client.errors import (
         RecordTooLarge as RecordTooLarge,
-    )
-    from tarry.client.errors import (
+        RequestTimedOut as RequestTimedOut,
+        TimedOut as TimedOut,
         TopicRecreated as TopicRecreated,
-    )
-    from tarry.client.errors import (
         UnknownTopic as UnknownTopic,
+        UnsupportedVersion as UnsupportedVersion,
     )
-    from tarry.client.sync.admin import (
-        Admin as Admin,
-    )
-    from tarry.client.sync.consumer import (
-        Consumer as Consumer,
-    )
-    from tarry.client.sync.listener import (
-        Listener as Listener,
-    )
-    from tarry.client.sync.producer import (
-        Producer as Producer,
-    )
-    from tarry.client.sync.producer import (
-        Receipt as Receipt,
-    )
-    from tarry.link.errors import BrokerUnreachable as BrokerUnreachable
-    from tarry.link.errors import ClientError as ClientError
-    from tarry.link.errors import ConnectionLost as ConnectionLost
-    from tarry.link.errors import InvalidRequest as InvalidRequest
-    from tarry.link.errors import RequestTimedOut as RequestTimedOut
-    from tarry.link.errors import TimedOut as TimedOut
-    from tarry.link.errors import UnsupportedVersion as UnsupportedVersion
+    from tarry.client.settings import SettingValue as SettingValue
+    from tarry.client.sync.admin import Admin as Admin
+    from tarry.client.sync.consumer import Consumer as Consumer
+    from tarry.client.sync.listener import Listener as Listener
+    from tarry.client.sync.producer import Producer as Producer, Receipt as Receipt
     from tarry.link.events import Address as Address
+    from tarry.link.versions import VersionTable as VersionTable
+    from tarry.records.record import Record as Record
 
-# Where each public name is.
-MODULES: Final = {
-    "tarry.client.sync.producer": (
-        "Producer",
-        "Receipt",
-    ),
-    "tarry.client.sync.consumer": ("Consumer",),
-    "tarry.client.sync.listener": ("Listener",),
-    "tarry.client.sync.admin": ("Admin",),
-    "tarry.client.core.consumer.handed_out": ("ConsumerRecord", "RecordGroup"),
-    "tarry.client.core.group.consumer": ("GroupView",),
-    "tarry.client.core.group.offsets.requests": ("CommittedOffset",),
-    "tarry.client.core.consumer.lookup": (
-        "EARLIEST",
-        "FoundOffset",
-        "LATEST",
-        "MAX_TIMESTAMP",
-    ),
-    "tarry.client.core.admin.calls": (
-        "ClusterDescription",
-        "ConfigEntry",
-        "NewTopic",
-        "TopicOutcome",
-    ),
-    "tarry.client.core.admin.configs": ("ConfigChange",),
-    "tarry.client.core.admin.groups": (
-        "GroupDescription",
-        "GroupOutcome",
-        "ListedGroup",
-    ),
-    "tarry.client.core.admin.partitions": ("TO_THE_END",),
-    "tarry.client.core.metadata": ("Topic",),
-    "tarry.link.events": ("Address",),
-    "tarry.link.errors": (
-        "BrokerUnreachable",
-        "ClientError",
-        "ConnectionLost",
-        "InvalidRequest",
-        "RequestTimedOut",
-        "TimedOut",
-        "UnsupportedVersion",
-    ),
-    "tarry.client.errors": (
-        "BrokerError",
-        "BufferFull",
-        "ClientClosed",
-        "ClientForked",
-        "CommitFailed",
-        "ConcurrentUse",
-        "CorruptRecords",
-        "DeliveryFailed",
-        "DeliveryTimedOut",
-        "GroupFailed",
-        "LogTruncated",
-        "NotSubscribed",
-        "OffsetOutOfRange",
-        "ProducerFailed",
-        "RecordTooLarge",
-        "TopicRecreated",
-        "UnknownTopic",
-    ),
-}
+# Where each public name is: the module, then its names.
+_TABLE: Final = """
+tarry.base.ids                           TopicPartition
+tarry.client.core.admin.calls            ClusterDescription ConfigEntry ConfigSynonym NewTopic
+                                         TopicOutcome
+tarry.client.core.admin.configs          APPEND ConfigChange DELETE SET SUBTRACT
+tarry.client.core.admin.groups           GroupDescription GroupMember GroupOutcome ListedGroup
+tarry.client.core.admin.log_dirs         LogDirectory ReplicaSize
+tarry.client.core.admin.memory           GroupMemory GroupNote
+tarry.client.core.admin.offsets          PartitionErrors
+tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
+tarry.client.core.consumer.handed_out    ConsumerRecord RecordGroup
+tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
+tarry.client.core.consumer.position      PartitionPosition
+tarry.client.core.group.consumer         GroupView
+tarry.client.core.group.offsets.requests CommittedOffset
+tarry.client.core.metadata               BrokerMetadata PartitionMetadata Topic
+tarry.client.core.outgoing               Content HeadersGiven
+tarry.client.errors                      BrokerError BrokerUnreachable BufferFull ClientClosed
+                                         ClientError ClientForked CommitFailed ConcurrentUse
+                                         ConnectionLost CorruptRecords DeliveryFailed
+                                         DeliveryTimedOut GroupFailed InvalidRequest InvalidSetting
+                                         LogTruncated NotSubscribed OffsetOutOfRange ProducerFailed
+                                         RecordTooLarge RequestTimedOut TimedOut TopicRecreated
+                                         UnknownTopic UnsupportedVersion
+tarry.client.settings                    SettingValue
+tarry.client.sync.admin                  Admin
+tarry.client.sync.consumer               Consumer
+tarry.client.sync.listener               Listener
+tarry.client.sync.producer               Producer Receipt
+tarry.link.events                        Address
+tarry.link.versions                      VersionTable
+tarry.records.record                     Record
+"""
 
-_MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
+
+def _read(table: str) -> dict[str, str]:
+    """Return the module of each name."""
+    found: dict[str, str] = {}
+    module = ""
+    for word in table.split():
+        if "." in word:
+            module = word
+        else:
+            found[word] = module
+    return found
+
+
+MODULES: Final = _read(_TABLE)
 
 
 def __getattr__(name: str) -> object:
     """Load a public name when it is first used."""
-    module = _MODULE_OF.get(name)
+    module = MODULES.get(name)
     if module is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(module), name)
 
 
 def __dir__() -> list[str]:
-    return sorted([*globals(), *_MODULE_OF])
+    return sorted([*globals(), *MODULES])

@@ -1,4 +1,4 @@
-"""Errors of the client, beside those of its links.
+"""Errors of the client: all that its users catch, those of its links and settings among them.
 
 Each text is a sentence for the user: what happened, where, what to do.
 
@@ -8,8 +8,16 @@ tried until its deadline already.
 
 from __future__ import annotations
 
-from tarry.base.errors import ERRORS, error_name
-from tarry.link.errors import ClientError, TimedOut
+from tarry.base.errors import ERRORS, InvalidSetting as InvalidSetting, error_name
+from tarry.link.errors import (
+    BrokerUnreachable as BrokerUnreachable,
+    ClientError as ClientError,
+    ConnectionLost as ConnectionLost,
+    InvalidRequest as InvalidRequest,
+    RequestTimedOut as RequestTimedOut,
+    TimedOut as TimedOut,
+    UnsupportedVersion as UnsupportedVersion,
+)
 
 
 class BrokerError(ClientError):

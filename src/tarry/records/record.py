@@ -42,6 +42,23 @@ class Record:
         self.value = value
         self.headers = headers
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, Record)
+            and self.offset == other.offset
+            and self.timestamp == other.timestamp
+            and self.key == other.key
+            and self.value == other.value
+            and self.headers == other.headers
+        )
+
+    def __hash__(self) -> int:
+        return self.offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # The same in both forms, so that one reads what the other has written.
+        return Record, (self.offset, self.timestamp, self.key, self.value, self.headers)
+
     def __repr__(self) -> str:
         return f"Record({self.offset}, {self.timestamp}, {self.key!r}, {self.value!r})"
 

@@ -13,3 +13,15 @@ def now_ms() -> int:
 def now_wall_ms() -> int:
     """Milliseconds of the calendar: for timestamps and retention."""
     return time.time_ns() // 1_000_000
+
+
+class Clock:
+    """Clocks of the machine as an object; a subclass may show another time to a broker."""
+
+    def now_ms(self) -> int:
+        """Return the monotonic clock, in ms."""
+        return now_ms()
+
+    def now_wall_ms(self) -> int:
+        """Return the calendar, in ms since 1970."""
+        return now_wall_ms()

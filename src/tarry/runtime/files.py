@@ -24,7 +24,7 @@ _GATHER_MAX: Final = os.sysconf("SC_IOV_MAX")
 class OsLogFile:
     """The door `LogFile`."""
 
-    __slots__ = ("_is_closed", "_is_torn", "descriptor", "path", "size")
+    __slots__ = ("__weakref__", "_is_closed", "_is_torn", "descriptor", "path", "size")
 
     def __init__(self, path: str, descriptor: int) -> None:
         self.path = path
@@ -74,6 +74,13 @@ class OsLogFile:
 
     def close(self) -> None:
         self._is_closed = True
+
+    def release(self) -> None:
+        """Close the descriptor at once, whoever holds the file: no read goes on."""
+        self.close()
+        descriptor, self.descriptor = self.descriptor, -1
+        with contextlib.suppress(OSError):
+            os.close(descriptor)
 
     def __del__(self) -> None:
         # In place of a list of who still holds it: regions, flushes, the log.

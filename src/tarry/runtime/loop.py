@@ -11,13 +11,14 @@ import logging
 import os
 import random
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final, Protocol, TypeVar
 
 from tarry.base.doors import Disk, Event, Random, Transport
 from tarry.base.errors import TarryError
 from tarry.base.limits import POLL_MS_MAX
 from tarry.base.settings import Settings
 from tarry.runtime import clock
+from tarry.runtime.clock import Clock
 from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
 from tarry.runtime.directory import HeldDirectory
 from tarry.runtime.files import OsDisk
@@ -55,25 +56,34 @@ class Turning(Protocol):
     def next_due_ms(self) -> int: ...
 
 
-StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Turning]
+Started = TypeVar("Started", bound=Turning)
+
+StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Started]
+
+MakeFlusher = Callable[[Callable[[], None]], Flusher]
 
 
 class Machine:
-    """The doors' implementations of one process, opened and closed together."""
+    """The doors' implementations of one broker, opened and closed together."""
 
-    def __init__(self, settings: Settings) -> None:
-        keep_freed_memory()
-        descriptors = raise_descriptor_limit()
+    def __init__(
+        self,
+        settings: Settings,
+        connections_max: int,
+        broker_clock: Clock | None = None,
+        make_flusher: MakeFlusher = Flusher,
+    ) -> None:
+        self.clock = Clock() if broker_clock is None else broker_clock
         self.directory = HeldDirectory(settings.log_directory)
         # Clients far away are told it too (DescribeLogDirs): not as seen from where we started.
         settings.log_directory = os.path.abspath(self.directory.path)
         self.reactor = Reactor(make_poller())
         self.wake = Wake()
         self.reactor.add(self.wake.read_descriptor, READABLE, self.wake)
-        self.flusher = Flusher(self.wake.wake)
+        self.flusher = make_flusher(self.wake.wake)
         self.wake.add_collector(self.flusher.collect)
         self.disk = OsDisk(self.directory.path, self.flusher)
-        self.transport = OsTransport(self.reactor, settings, connections_max(descriptors))
+        self.transport = OsTransport(self.reactor, settings, connections_max)
 
     def close(self) -> None:
         """Sockets first, so that nobody waits for the files."""
@@ -86,7 +96,7 @@ class Machine:
 
 def run(
     settings: Settings,
-    start_broker: StartBroker,
+    start_broker: StartBroker[Turning],
     announce: Callable[[Settings], None],
     on_hang_up: Callable[[Turning], None] | None = None,
 ) -> str:
@@ -95,11 +105,12 @@ def run(
     `announce` is called when connections come in, `on_hang_up` between two turns after a SIGHUP.
     `StartRefused` says why there was no start.
     """
-    machine = Machine(settings)
+    keep_freed_memory()
+    machine = Machine(settings, connections_max(raise_descriptor_limit()))
     try:
         machine.transport.bind()
         with calm_collector():
-            broker = _start(machine, settings, start_broker)
+            broker = start_on(machine, settings, start_broker)
         machine.transport.listen()
         signals = Signals(machine.wake)
         try:
@@ -112,18 +123,33 @@ def run(
         machine.close()
 
 
-def _start(machine: Machine, settings: Settings, start_broker: StartBroker) -> Turning:
+def start_on(machine: Machine, settings: Settings, start_broker: StartBroker[Started]) -> Started:
+    """Start a broker on the doors of this machine; `StartRefused` says why it does not."""
     try:
         return start_broker(
             machine.disk,
             machine.transport,
             random.SystemRandom(),
             settings,
-            clock.now_ms(),
-            clock.now_wall_ms(),
+            machine.clock.now_ms(),
+            machine.clock.now_wall_ms(),
         )
     except TarryError as error:
         raise StartRefused(str(error)) from None
+
+
+def take_turn(machine: Machine, broker: Turning, wait_ms_max: int = POLL_MS_MAX) -> None:
+    """Wait until something happens or is due, at most so long, and give the broker a turn."""
+    reactor = machine.reactor
+    transport = machine.transport
+    broker_clock = machine.clock
+    timeout_ms = min(max(broker.next_due_ms() - broker_clock.now_ms(), 0), wait_ms_max)
+    if transport.is_restless:
+        timeout_ms = min(timeout_ms, SWEEP_MS)
+    events = reactor.wait(timeout_ms)
+    broker.turn(events, broker_clock.now_ms(), broker_clock.now_wall_ms())
+    if transport.is_restless:
+        transport.sweep(clock.now_ms())
 
 
 def _serve(
@@ -132,27 +158,18 @@ def _serve(
     signals: Signals,
     on_hang_up: Callable[[Turning], None] | None,
 ) -> str:
-    reactor = machine.reactor
-    transport = machine.transport
     stop_ms_max = -1
     while not broker.is_stopped:
-        timeout_ms = min(max(broker.next_due_ms() - clock.now_ms(), 0), POLL_MS_MAX)
-        if transport.is_restless:
-            timeout_ms = min(timeout_ms, SWEEP_MS)
-        events = reactor.wait(timeout_ms)
-        now_ms = clock.now_ms()
-        broker.turn(events, now_ms, clock.now_wall_ms())
-        if transport.is_restless:
-            transport.sweep(now_ms)
+        take_turn(machine, broker)
         if signals.take_reread() and on_hang_up is not None:
             on_hang_up(broker)
         if signals.is_stop_requested:
             if stop_ms_max < 0:
-                stop_ms_max = now_ms + STOP_MS_MAX
-                transport.stop_listening()
+                stop_ms_max = clock.now_ms() + STOP_MS_MAX
+                machine.transport.stop_listening()
                 notify(STOPPING)
                 logger.info("stopping: finishing pending requests and flushing")
-            elif now_ms >= stop_ms_max:
+            elif clock.now_ms() >= stop_ms_max:
                 return (
                     f"the broker did not finish within {STOP_MS_MAX // 1000} s; "
                     "the next start reads its logs again"

@@ -12,8 +12,7 @@ from functools import partial
 from random import Random
 from typing import Final
 
-from tarry.base.doors import Disk, Transport, stop_requested
-from tarry.base.doors import Random as RandomDoor
+from tarry.base.doors import Disk, Random as RandomDoor, Transport, stop_requested
 from tarry.base.errors import TarryError
 from tarry.base.limits import POLL_MS_MAX, STALL_MS
 from tarry.base.settings import Settings

@@ -19,8 +19,7 @@ from librt.strings import (
     write_i32_be,
     write_i64_be,
 )
-from mypy_extensions import i16, i32, u8
-from mypy_extensions import i64 as int64
+from mypy_extensions import i16, i32, i64 as int64, u8
 
 from tarry.base.doors import Chunk
 from tarry.wire.reader import Window

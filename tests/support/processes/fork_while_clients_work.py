@@ -169,7 +169,7 @@ for thread in threads[SENDERS + 1 :]:
 reader.commit()
 numbers = [[one for one in seen if one.startswith(b"%d-" % thread)] for thread in range(SENDERS)]
 order = "in order" if all(one == sorted(set(one)) for one in numbers) else "out of order"
-print(f"{len(seen)} {order}, committed {reader.committed([place])[place]}")
+sys.stdout.write(f"{len(seen)} {order}, committed {reader.committed([place])[place]}")
 lingering.result()
 for one in (producer, reader, committer, admin):
     one.close()

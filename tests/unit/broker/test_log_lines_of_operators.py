@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 
 import pytest
-from tests.support.broker.admin_user import BROKER, LOGGER, SET, TOPIC, Operator
-from tests.support.broker.admin_user import DELETE as UNSET
+from tests.support.broker.admin_user import BROKER, DELETE as UNSET, LOGGER, SET, TOPIC, Operator
 from tests.support.broker.broker_user import ORDERS, User, a_batch
 
 from tarry.base import errors

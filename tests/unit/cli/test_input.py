@@ -6,8 +6,7 @@ import io
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as some
+from hypothesis import given, strategies as some
 
 from tarry.cli import input as cli_input
 from tarry.cli.formats import json_renderer

@@ -19,10 +19,8 @@ from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base import errors
 from tarry.cli.log import log as log_command
-from tarry.cluster.records import TopicRemoved
-from tarry.cluster.records import encode_record as encode_metadata
-from tarry.group.records import OffsetCommitted
-from tarry.group.records import encode_record as encode_group
+from tarry.cluster.records import TopicRemoved, encode_record as encode_metadata
+from tarry.group.records import OffsetCommitted, encode_record as encode_group
 from tarry.log.config import LogConfig
 from tarry.log.logs import Logs
 from tarry.partition.producers import ProducerStates

@@ -2,32 +2,94 @@
 
 from __future__ import annotations
 
+import ast
+import subprocess
+import sys
+from importlib import import_module
 from inspect import signature
+from pathlib import Path
 from typing import Any, Unpack, get_args, get_type_hints
 
 import pytest
 
 import tarry.client
+from tarry.base.errors import TarryError
+from tarry.client import errors
 from tarry.client.setting_arguments import ClientArguments, ConsumerArguments, ProducerArguments
+from tarry.link import errors as link_errors
 
 
 def test_every_public_name_is_there_and_says_where_it_comes_from() -> None:
-    for module, names in tarry.client.MODULES.items():
-        for name in names:
-            assert getattr(tarry.client, name) is getattr(__import__(module, fromlist=[name]), name)
-            assert name in dir(tarry.client)
+    for name, module in tarry.client.MODULES.items():
+        assert getattr(tarry.client, name) is getattr(import_module(module), name)
+        assert name in dir(tarry.client)
 
 
-def test_every_error_of_the_client_is_a_public_name() -> None:
-    from tarry.client import errors
+def test_type_checkers_see_the_same_names_in_the_same_modules() -> None:
+    tree = ast.parse(Path(tarry.client.__file__).read_text(encoding="utf-8"))
+    (block,) = [one for one in tree.body if isinstance(one, ast.If)]
 
-    raised = [
-        name
+    seen = {
+        alias.asname: statement.module
+        for statement in block.body
+        if isinstance(statement, ast.ImportFrom)
+        for alias in statement.names
+    }
+
+    assert seen == tarry.client.MODULES
+
+
+def test_every_error_is_a_public_name_and_stands_in_the_module_of_errors() -> None:
+    there = {
+        name: one
         for name, one in vars(errors).items()
-        if isinstance(one, type) and one.__module__ == errors.__name__
-    ]
+        if isinstance(one, type) and issubclass(one, TarryError)
+    }
 
-    assert sorted(raised) == sorted(tarry.client.MODULES["tarry.client.errors"])
+    public = {name for name, module in tarry.client.MODULES.items() if module.endswith("errors")}
+    links = {name for name, one in vars(link_errors).items() if isinstance(one, type)}
+    assert public == set(there)
+    assert links - {"TarryError"} <= set(there)
+
+
+def classes_in(hint: Any) -> set[type]:
+    """Classes of ours that a type hint names, at any depth."""
+    if isinstance(hint, list):
+        return {one for each in hint for one in classes_in(each)}
+    found = {hint} if isinstance(hint, type) and hint.__module__.startswith("tarry.") else set()
+    return found.union(*(classes_in(one) for one in get_args(hint)))
+
+
+@pytest.mark.parametrize(
+    "face", ["Producer", "Consumer", "Admin", "Listener", "Receipt", "ConsumerRecord"]
+)
+def test_every_class_that_a_public_method_takes_or_gives_is_a_public_name(face: str) -> None:
+    made = getattr(tarry.client, face)
+    names = {name: getattr(tarry.client, name) for name in tarry.client.MODULES}
+    public = [one for one in names.values() if isinstance(one, type)]
+
+    used: set[type] = set()
+    for name, one in vars(made).items():
+        function = one.fget if isinstance(one, property) else one
+        if callable(function) and not name.startswith("_"):
+            for hint in get_type_hints(function, localns=names).values():
+                used |= classes_in(hint)
+
+    assert used - set(public) - {made} == set()
+
+
+def test_who_imports_the_producer_loads_neither_consumer_nor_admin_nor_pyarrow() -> None:
+    program = (
+        "import sys; from tarry.client import Producer; "
+        "print(*(one for one in sys.modules if 'consumer' in one or '.group' in one "
+        "or '.admin' in one or one in ('pyarrow', 'asyncio')))"
+    )
+
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == []
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:

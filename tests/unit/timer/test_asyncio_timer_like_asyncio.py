@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 from tests.support.hand_loop import HandLoop
 
 from tarry.timer.asyncio_timer import AsyncioTimer

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import example, given
-from hypothesis import strategies as st
+from hypothesis import example, given, strategies as st
 
 from tarry.timer import TimerEntry, TimingWheel
 from tarry.timer.view import BucketView, look_at

@@ -7,8 +7,7 @@ import tracemalloc
 
 import cramjam
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tarry.base.errors import CorruptData
 from tarry.wire.compression import (

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import anycrc
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from tarry.wire.crc32c import crc32c
 

@@ -34,13 +34,12 @@ NO_LEADER: Final = -1
 MISSING_MS: Final = 2_000
 
 
-class BrokerMetadata:
+class BrokerMetadata(NamedTuple):
     """Broker with the address at which clients reach it."""
 
-    def __init__(self, broker_id: int, address: Address, rack: str | None) -> None:
-        self.broker_id = broker_id
-        self.address = address
-        self.rack = rack
+    broker_id: int
+    address: Address
+    rack: str | None
 
 
 class PartitionMetadata:
@@ -55,6 +54,15 @@ class PartitionMetadata:
         self.isr = list(answer.isr_nodes)
         self.offline_replicas = list(answer.offline_replicas)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, PartitionMetadata) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return self.index
+
+    def __repr__(self) -> str:
+        return f"PartitionMetadata({self.index}, leader {self.leader_id})"
+
 
 class Topic:
     """A topic, or the error that stands in its place."""
@@ -65,6 +73,15 @@ class Topic:
         self.error_code = NONE
         self.is_internal = False
         self.partitions: dict[int, PartitionMetadata] = {}
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Topic) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return f"Topic({self.name!r}, {len(self.partitions)} partitions)"
 
     @property
     def needs_refresh(self) -> bool:

@@ -32,9 +32,10 @@ from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
+from tarry.client.face.clock import monotonic_ms
+from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
-from tarry.client.sync.clock import monotonic_ms
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.link.errand import Steps
@@ -42,7 +43,7 @@ from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
 
 
-class Admin:
+class Admin(ProcessBound):
     """Admin client; every call takes `timeout` in seconds; without one it is
     `default.api.timeout.ms`."""
 

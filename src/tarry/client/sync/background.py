@@ -10,7 +10,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Any, Final
 
-from tarry.client.sync.clock import monotonic_ms
+from tarry.client.face.clock import monotonic_ms
 
 if TYPE_CHECKING:
     from tarry.client.sync.driver import Driver

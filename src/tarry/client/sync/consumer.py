@@ -32,15 +32,15 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
-from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.operation import Answer, Callback
-from tarry.client.core.outgoing import check_timestamp
 from tarry.client.errors import ConcurrentUse
+from tarry.client.face.clock import monotonic_ms
+from tarry.client.face.consumer import ConsumerFace
+from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.background import Background
-from tarry.client.sync.clock import monotonic_ms
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.interrupts import Interrupts
@@ -55,7 +55,7 @@ ITERATION_SECONDS: Final = 3_600
 TICK_MS: Final = 50
 
 
-class Consumer:
+class Consumer(ConsumerFace, ProcessBound):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
@@ -104,19 +104,6 @@ class Consumer:
             core.subscribe(topics)
             if listener is not None:
                 self._listener = listener
-
-    def unsubscribe(self) -> None:
-        """Unsubscribe: the next poll gives everything back and leaves the group."""
-        with self._told() as core:
-            core.unsubscribe()
-
-    def subscription(self) -> list[str]:
-        """Return the topics that are subscribed; for a pattern, those that match by now."""
-        return list(self._core.topics.subscribed)
-
-    def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that are read."""
-        return list(self._core.fetcher.positions)
 
     @property
     def group(self) -> GroupView:
@@ -207,69 +194,11 @@ class Consumer:
         self._core.is_woken = True
         self._driver.ask_to_leave()
 
-    # --- What is read, and from where
+    # --- Questions
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
         """Return the partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
-
-    def assign(self, places: Iterable[TopicPartition]) -> None:
-        """Read these partitions, and no others: those that were read already go on, others begin
-        where seek says, or as `auto.offset.reset` does."""
-        with self._told() as core:
-            core.assign(places)
-
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Hand out the record at this offset next; NotSubscribed for what is not read."""
-        with self._told() as core:
-            core.seek((topic, partition), offset)
-
-    def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
-        with self._told() as core:
-            core.seek_all(places, EARLIEST)
-
-    def seek_to_end(self, places: Iterable[TopicPartition] | None = None) -> None:
-        with self._told() as core:
-            core.seek_all(places, LATEST)
-
-    def seek_to_time(self, timestamp: int, places: Iterable[TopicPartition] | None = None) -> None:
-        """Seek to the first record that is not older than `timestamp` (milliseconds), else the
-        end."""
-        check_timestamp(timestamp)
-        with self._told() as core:
-            core.seek_all(places, timestamp)
-
-    def pause(self, places: Iterable[TopicPartition]) -> None:
-        """Read nothing of these partitions; what was read ahead is dropped."""
-        with self._told() as core:
-            core.pause(places)
-
-    def resume(self, places: Iterable[TopicPartition]) -> None:
-        """Read paused partitions again."""
-        with self._told() as core:
-            core.resume(places)
-
-    def positions(self) -> list[PartitionPosition]:
-        """Return the position in each assigned partition."""
-        return list(self._core.fetcher.positions.values())
-
-    def position(self, topic: str, partition: int) -> int:
-        """Return the offset that is handed out next; -1 while it is being looked up."""
-        with self._told() as core:
-            return core.position((topic, partition)).position
-
-    def lag(self, topic: str, partition: int) -> int:
-        """Return the number of records up to the end that the last fetch saw; -1 before the first
-        fetch."""
-        with self._told() as core:
-            return core.position((topic, partition)).lag
-
-    def is_at_end(self, topic: str, partition: int) -> bool:
-        """Return true if the last fetch saw no record behind the position."""
-        with self._told() as core:
-            return core.position((topic, partition)).is_at_end
-
-    # --- Offsets
 
     def beginning_offsets(
         self, places: Iterable[TopicPartition], timeout: float | None = None
@@ -289,11 +218,6 @@ class Consumer:
         """Return the first offset at or after each time; -1 where no record is that young."""
         wanted = times_of("offsets_for_times", times)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
-
-    @property
-    def trouble(self) -> str:
-        """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(monotonic_ms())
 
     # --- Waiting
 

@@ -15,10 +15,10 @@ from typing import Any, Final, Generic, TypeVar, cast
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
 from tarry.client.errors import ClientClosed
+from tarry.client.face import forks
+from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.settings import ClientSettings
-from tarry.client.sync import forks
 from tarry.client.sync.background import Background
-from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.sockets import Sockets
 

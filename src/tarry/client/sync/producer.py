@@ -32,10 +32,11 @@ from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 from tarry.client.errors import ClientForked
+from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, SettingValue
 from tarry.client.sync.at_exit import at_exit
-from tarry.client.sync.clock import monotonic_ms, wall_ms
 from tarry.client.sync.driver import Driver, Tell
 from tarry.link.errors import ClientError
 
@@ -55,19 +56,22 @@ class Receipt(batch.RecordReceipt):
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """
         driver = self.owner
-        assert isinstance(driver, Driver)
-        if not self.is_done:
+        if not isinstance(driver, Driver):
+            # A copy of a receipt that was done.
+            error = self.error
+        elif not self.is_done:
             limit_ms = driver.core.producer_settings.delivery_timeout_ms
             driver.perform(partial(driver.core.begin_wait, self), timeout, limit_ms)
             return self
-        with driver.lock:
-            error = self.error
+        else:
+            with driver.lock:
+                error = self.error
         if error is not None:
             raise error
         return self
 
 
-class Producer:
+class Producer(ProcessBound):
     """Producer that several threads may use."""
 
     def __init__(

@@ -53,6 +53,20 @@ class ConsumerRecord:
     def headers(self) -> list[tuple[str, bytes | None]]:
         return self._record.headers
 
+    def __eq__(self, other: object) -> bool:
+        return (
+            isinstance(other, ConsumerRecord)
+            and self.partition == other.partition
+            and self.topic == other.topic
+            and self._record == other._record
+        )
+
+    def __hash__(self) -> int:
+        return self._record.offset
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return ConsumerRecord, (self.topic, self.partition, self._record)
+
     def __repr__(self) -> str:
         return f"ConsumerRecord({self.topic} [{self.partition}] at {self.offset}, {self.value!r})"
 

@@ -7,7 +7,7 @@ ends as `pieces`, and its receipts look there.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import DeliveryTimedOut
@@ -204,7 +204,9 @@ class ProducerBatch:
 
 
 class RecordReceipt:
-    """Receipt for one record; looks at its batch when asked."""
+    """Receipt for one record; looks at its batch when asked.
+
+    A receipt equals itself and, when its record is done, its copies, which have no owner."""
 
     __slots__ = ("_batch", "_place", "timestamp")
 
@@ -243,6 +245,35 @@ class RecordReceipt:
             batch.unseen_failures -= 1
         return batch.error
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RecordReceipt):
+            return False
+        if self._batch is other._batch:
+            return self._place == other._place
+        # Of two producers that are both here no records are the same.
+        is_copy = self.owner is None or other.owner is None
+        return is_copy and self.is_done and other.is_done and self._state() == other._state()
+
+    def __hash__(self) -> int:
+        # What does not change when the record is done.
+        return hash((self.topic, self.partition, self.timestamp))
+
+    def __reduce__(self) -> tuple[object, ...]:
+        if not self.is_done:
+            raise TypeError(
+                "the receipt of a record that is not done cannot be pickled or copied: "
+                "wait for its result first"
+            )
+        return restored_receipt, (type(self), *self._state())
+
+    def _state(self) -> ReceiptState:
+        """Return what a copy has of a receipt that is done."""
+        first = self._batch
+        return ReceiptState(
+            first.topic, first.partition, first.order, self._place, self.timestamp,
+            self.offset, self.batch.error,
+        )  # fmt: skip
+
     def __repr__(self) -> str:
         # Looking does not count as having asked for the error.
         batch = self.batch
@@ -256,6 +287,29 @@ class RecordReceipt:
         """Offset of the record; -1 while that is not known, with acks=0, and for a duplicate."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
+
+
+class ReceiptState(NamedTuple):
+    """State of a receipt that is done, as it is pickled."""
+
+    topic: str
+    partition: int
+    order: tuple[int, ...]
+    place: int
+    timestamp: int
+    offset: int
+    error: ClientError | None
+
+
+def restored_receipt(receipt_type: type[RecordReceipt], *state: Any) -> RecordReceipt:
+    """Make the copy of a receipt that is done, with a batch that nobody sends."""
+    told = ReceiptState(*state)
+    batch = ProducerBatch(told.topic, told.partition, told.order, 0)
+    batch.is_done = True
+    batch.error = told.error
+    if told.offset >= 0:
+        batch.base_offset = told.offset - told.place
+    return receipt_type(batch, told.place, told.timestamp)
 
 
 class Acknowledgement(Operation[RecordReceipt]):

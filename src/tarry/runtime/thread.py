@@ -1,0 +1,199 @@
+"""Broker in a thread of somebody's process, as tests want it.
+
+It leaves the process as it is: no signal handlers, no limits of descriptors, no settings of the
+collector, no levels of loggers.  Its files need not outlive the process, so a flush is over as soon
+as it begins.  Other threads reach the broker by `call`, between two turns.
+"""
+
+from __future__ import annotations
+
+import resource
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakSet
+
+from tarry.base.settings import Settings
+from tarry.broker.broker import Broker
+from tarry.broker.lifecycle import start_broker
+from tarry.runtime.clock import Clock
+from tarry.runtime.files import OsDisk, OsLogFile
+from tarry.runtime.flusher import Flushable, Flusher, remove_tree
+from tarry.runtime.loop import Machine, start_on, take_turn
+
+# Connections of a broker in a process that may open any number of files.
+CONNECTIONS_MAX: Final = 10_000
+
+# A turn takes milliseconds: a thread that has not ended by then hangs.
+END_S_MAX: Final = 10.0
+
+# More turns than any work of a broker takes that nobody gives new work to.
+REST_TURNS_MAX: Final = 10_000
+
+Result = TypeVar("Result")
+
+
+class BrokerStopped(RuntimeError):
+    """The broker of this thread has stopped; the text says why."""
+
+
+class BrokerThread:
+    """Broker that serves until `stop`.  `StartRefused` says why there was no start."""
+
+    def __init__(self, settings: Settings, broker_clock: Clock | None = None) -> None:
+        self.settings = settings
+        self._machine = machine = Machine(
+            settings, _connections_max(), broker_clock, UnneededFlusher
+        )
+        self._disk = machine.disk = TemporaryDisk(machine.directory.path, machine.flusher)
+        self._calls: deque[_Call[Any]] = deque()
+        self._is_stop_requested = False
+        self._end_reason = ""
+        try:
+            machine.transport.bind()
+            self.broker: Broker = start_on(machine, settings, start_broker)
+            machine.transport.listen()
+        except BaseException:
+            self._close()
+            raise
+        self._thread = threading.Thread(target=self._run, name="tarry-broker", daemon=True)
+        self._thread.start()
+
+    @property
+    def port(self) -> int:
+        """Port of the first listener."""
+        return self.settings.open_listeners[0].port
+
+    @property
+    def is_running(self) -> bool:
+        """True while the broker serves."""
+        return not self._end_reason
+
+    def call(self, function: Callable[[Broker], Result]) -> Result:
+        """Call a function between two turns, in the broker's thread, and return what it returns."""
+        if threading.current_thread() is self._thread:
+            return function(self.broker)
+        call = _Call(function)
+        self._calls.append(call)
+        self._machine.wake.wake()
+        while not call.is_over.wait(0.1):
+            if not self._thread.is_alive():
+                self._refuse_calls()
+        return call.result()
+
+    def take_turn(self) -> None:
+        """Give the broker a turn now; only in a `call`."""
+        take_turn(self._machine, self.broker, 0)
+
+    def rest(self) -> None:
+        """Give the broker turns until nothing is left to do or due now; only in a `call`."""
+        broker, clock = self.broker, self._machine.clock
+        for _ in range(REST_TURNS_MAX):
+            self.take_turn()
+            is_idle = broker.flushes.is_idle() and not broker.has_work_left()
+            if is_idle and broker.next_due_ms() > clock.now_ms():
+                return
+
+    def stop(self) -> None:
+        """End the broker at once, as a kill would, and close all that it has opened."""
+        self._is_stop_requested = True
+        with suppress(OSError):
+            self._machine.wake.wake()
+        self._thread.join(END_S_MAX)
+
+    def _run(self) -> None:
+        reason = "it was stopped"
+        try:
+            while not self._is_stop_requested:
+                take_turn(self._machine, self.broker)
+                while self._calls:
+                    self._calls.popleft().run(self.broker)
+                if self.broker.is_stopped:
+                    reason = self.broker.stop_reason or "it was asked to"
+                    return
+        except BaseException as error:
+            reason = f"{type(error).__name__}: {error}"
+            raise
+        finally:
+            self._end_reason = reason
+            self._close()
+            self._refuse_calls()
+
+    def _refuse_calls(self) -> None:
+        while self._calls:
+            self._calls.popleft().refuse(
+                BrokerStopped(f"the broker does not run any more: {self._end_reason}")
+            )
+
+    def _close(self) -> None:
+        self._machine.close()
+        self._disk.close_files()
+
+
+class _Call(Generic[Result]):
+    """Function that another thread wants called, and its outcome."""
+
+    def __init__(self, function: Callable[[Broker], Result]) -> None:
+        self._function = function
+        self._results: list[Result] = []
+        self._error: BaseException | None = None
+        self.is_over = threading.Event()
+
+    def run(self, broker: Broker) -> None:
+        try:
+            self._results.append(self._function(broker))
+        except BaseException as error:
+            self._error = error
+        self.is_over.set()
+
+    def refuse(self, error: BaseException) -> None:
+        self._error = error
+        self.is_over.set()
+
+    def result(self) -> Result:
+        if self._error is not None:
+            raise self._error
+        return self._results[0]
+
+
+class UnneededFlusher(Flusher):
+    """Flusher without threads for files that nobody needs after the process: a flush is over as
+    soon as it begins, and a removal is done at once.
+    """
+
+    def begin(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> int:
+        return self.end_at_once()
+
+    def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
+        return ""
+
+    def begin_remove(self, path: str) -> None:
+        remove_tree(path)
+
+
+class TemporaryDisk(OsDisk):
+    """Disk that can close every file that it has opened, whoever still holds it."""
+
+    def __init__(self, root: str, flusher: Flusher) -> None:
+        super().__init__(root, flusher)
+        self._files: WeakSet[OsLogFile] = WeakSet()
+
+    def open(self, path: str, *, create: bool = False) -> OsLogFile:
+        file = super().open(path, create=create)
+        self._files.add(file)
+        return file
+
+    def close_files(self) -> None:
+        """Close every file for good."""
+        for file in list(self._files):
+            file.release()
+
+
+def _connections_max() -> int:
+    """Return how many connections this process has descriptors for, beside all else that it
+    opens.
+    """
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else min(soft // 2, CONNECTIONS_MAX)

@@ -1,0 +1,234 @@
+"""Access of a test to a broker, through real clients: make topics, send, read, wait.
+
+Clients that are made here are closed with the access.  Every wait has a limit, and its error says
+how far it came.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from types import TracebackType
+from typing import Final, Self, Unpack
+
+from tarry.base.ids import TopicPartition
+from tarry.client import LATEST, Admin, Consumer, ConsumerRecord, NewTopic, Producer, Receipt
+from tarry.client.setting_arguments import ConsumerArguments, ProducerArguments
+from tarry.client.settings import SettingValue
+from tarry.link.errors import ClientError
+from tarry.testing.settings import texts_of
+
+# Between two looks at a group.
+LOOK_S: Final = 0.01
+
+# A test that is over waits no longer for its clients to leave.
+CLOSE_S: Final = 0.5
+
+
+class BrokerAccess:
+    """Access to one broker; `bootstrap` is its address, for clients of any kind."""
+
+    def __init__(self) -> None:
+        self._producers: list[Producer] = []
+        self._consumers: list[Consumer] = []
+        self._admin: Admin | None = None
+        self._sender: Producer | None = None
+
+    @property
+    def bootstrap(self) -> str:
+        """Address of the broker, as `bootstrap.servers` takes it."""
+        raise NotImplementedError
+
+    # --- Topics
+
+    def topic_name(self, name: str) -> str:
+        """Return the name that the topic has in the broker."""
+        return name
+
+    def topic(self, name: str, partitions: int = 1, **configs: object) -> str:
+        """Make a topic and return its name; `retention_ms=1000` is the setting `retention.ms`."""
+        name = self.topic_name(name)
+        topic = NewTopic(name, partitions, configs=texts_of(configs))
+        for outcome in self.admin.create_topics([topic]):
+            if outcome.error is not None:
+                raise outcome.error
+        return name
+
+    # --- Clients
+
+    def producer(
+        self,
+        settings: Mapping[str, SettingValue] | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> Producer:
+        """Make a producer of `tarry.client`; what it has not sent when the test ends is dropped."""
+        if not _names_servers(settings, arguments):
+            arguments["bootstrap_servers"] = self.bootstrap
+        producer = Producer(settings, **arguments)
+        self._producers.append(producer)
+        return producer
+
+    def consumer(
+        self,
+        *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> Consumer:
+        """Make a consumer of `tarry.client`, which reads from the first record unless
+        `auto_offset_reset` says otherwise."""
+        given = next((one for one in what if isinstance(one, Mapping)), None)
+        if not _names_servers(given, arguments):
+            arguments["bootstrap_servers"] = self.bootstrap
+        if "auto.offset.reset" not in (given or {}):
+            arguments.setdefault("auto_offset_reset", "earliest")
+        names = [self.topic_name(one) if isinstance(one, str) else one for one in what]
+        consumer = Consumer(*names, **arguments)
+        self._consumers.append(consumer)
+        return consumer
+
+    @property
+    def admin(self) -> Admin:
+        """Administrator of `tarry.client`."""
+        if self._admin is None:
+            self._admin = Admin(bootstrap_servers=self.bootstrap)
+        return self._admin
+
+    # --- Records
+
+    def send(
+        self,
+        topic: str,
+        *values: bytes,
+        key: bytes | None = None,
+        partition: int | None = None,
+    ) -> list[Receipt]:
+        """Write one record a value, and return their receipts when all are in the log."""
+        if self._sender is None:
+            self._sender = self.producer()
+        name = self.topic_name(topic)
+        receipts = [
+            self._sender.send(name, value, key=key, partition=partition) for value in values
+        ]
+        return [receipt.result() for receipt in receipts]
+
+    def records(self, topic: str) -> list[ConsumerRecord]:
+        """Return all records of a topic that are there now, by partition and offset."""
+        name = self.topic_name(topic)
+        with self._reader(name) as consumer:
+            ends = consumer.end_offsets(consumer.assignment())
+            read: list[ConsumerRecord] = []
+            while any(consumer.position(*place) < end for place, end in ends.items() if end > 0):
+                read += _poll(consumer, 1.0)
+        return sorted(read, key=lambda record: (record.partition, record.offset))
+
+    def wait_for_records(self, topic: str, count: int, timeout: float = 10) -> list[ConsumerRecord]:
+        """Return the records of a topic once there are `count` or more; `timeout` is in seconds."""
+        name = self.topic_name(topic)
+        end_s = time.monotonic() + timeout
+        read: list[ConsumerRecord] = []
+        with self._reader(name) as consumer:
+            while len(read) < count:
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    raise AssertionError(
+                        f"topic {name!r} has {len(read)} of {count} records after {timeout:g} s"
+                    )
+                read += _poll(consumer, left_s)
+        return sorted(read, key=lambda record: (record.partition, record.offset))
+
+    def _reader(self, name: str) -> Consumer:
+        """Return a consumer of all partitions of a topic, from their beginning."""
+        consumer = Consumer(bootstrap_servers=self.bootstrap, auto_offset_reset="earliest")
+        try:
+            consumer.assign([(name, index) for index in consumer.partitions_of(name)])
+        except BaseException:
+            consumer.close()
+            raise
+        return consumer
+
+    # --- Groups
+
+    def wait_for_lag(self, group: str, lag: int = 0, timeout: float = 10) -> None:
+        """Wait until the group has so many records or fewer left to read and commit.
+
+        What counts are the partitions that it has committed or that its members have.
+        """
+        end_s = time.monotonic() + timeout
+        while True:
+            found = self._lag(group)
+            if found is not None and found <= lag:
+                return
+            if time.monotonic() >= end_s:
+                how = "reads nothing" if found is None else f"has a lag of {found} records"
+                raise AssertionError(
+                    f"group {group!r} {how} after {timeout:g} s; a lag of {lag} was waited for"
+                )
+            time.sleep(LOOK_S)
+
+    def _lag(self, group: str) -> int | None:
+        """Return how many records the group has not committed; None if it reads nothing yet."""
+        committed = self.admin.group_offsets([group])[group]
+        if isinstance(committed, ClientError):
+            return None
+        places: dict[TopicPartition, int] = {
+            place: one.offset for place, one in committed.items() if one.offset >= 0
+        }
+        described = self.admin.describe_groups([group])[group]
+        if not isinstance(described, ClientError):
+            for member in described.members:
+                for place in member.places or []:
+                    places.setdefault(place, 0)
+        if not places:
+            return None
+        ends = self.admin.offsets(dict.fromkeys(places, LATEST))
+        lag = 0
+        for place, found in ends.items():
+            if not isinstance(found, ClientError):
+                lag += max(found.offset - places[place], 0)
+        return lag
+
+    # --- The end
+
+    def close_clients(self) -> None:
+        """Close every client that was made here, whatever the broker does."""
+        for consumer in self._consumers:
+            with suppress(ClientError):
+                consumer.close(CLOSE_S)
+        for producer in self._producers:
+            producer.abort()
+        if self._admin is not None:
+            self._admin.close()
+        self._consumers, self._producers = [], []
+        self._admin = self._sender = None
+
+    def close(self) -> None:
+        """Close the clients, and the broker if it belongs to this access."""
+        self.close_clients()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _names_servers(
+    settings: Mapping[str, SettingValue] | None, arguments: Mapping[str, object]
+) -> bool:
+    """Return true if the settings of a client say where its cluster is."""
+    return "bootstrap.servers" in (settings or {}) or "bootstrap_servers" in arguments
+
+
+def _poll(consumer: Consumer, timeout_s: float) -> list[ConsumerRecord]:
+    """Return the records of one poll."""
+    return [
+        ConsumerRecord(group.topic, group.partition, record)
+        for group in consumer.poll(timeout_s)
+        for record in group.records
+    ]
