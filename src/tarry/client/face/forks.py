@@ -9,6 +9,7 @@ the parent's, and from then on refuses whatever it is asked.
 from __future__ import annotations
 
 import os
+import threading
 from typing import Final, NoReturn, Protocol
 from weakref import WeakKeyDictionary
 
@@ -21,6 +22,10 @@ class Forkable(Protocol):
     def disown(self) -> None:
         """Let go, in the child; called by the only thread that it has, before anything else."""
 
+
+# Held while a descriptor is made or closed: no fork falls between its being there and its being
+# known.
+DESCRIPTORS: Final = threading.RLock()
 
 # Nothing of a client keeps another one: who is collected is told nothing.
 _OPEN: Final[WeakKeyDictionary[Forkable, None]] = WeakKeyDictionary()
@@ -55,6 +60,7 @@ class ForkedCore:
 
 
 def _tell_all() -> None:
+    DESCRIPTORS.release()
     clients = list(_OPEN)
     _OPEN.clear()
     for client in clients:
@@ -63,4 +69,6 @@ def _tell_all() -> None:
 
 # There are systems without a fork.
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_tell_all)
+    os.register_at_fork(
+        before=DESCRIPTORS.acquire, after_in_parent=DESCRIPTORS.release, after_in_child=_tell_all
+    )

@@ -16,6 +16,7 @@ from typing import Final
 
 from tarry.base.doors import connected_to, disconnected, received
 from tarry.client.core.operation import Notice
+from tarry.client.face.forks import DESCRIPTORS
 from tarry.client.settings import ClientSettings
 from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
 
@@ -88,14 +89,15 @@ class Streams:
     def _connect(self, connection_id: int, address: Address) -> None:
         self.drop(connection_id)
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        try:
-            handle = socket.socket(family, socket.SOCK_STREAM)
-        except OSError as error:
-            self.events.append(disconnected(connection_id, sentence_of(error.errno)))
-            return
-        # Known before anything is done with it, so that a forked child finds its copy.
-        stream = Stream(connection_id, handle)
-        self._streams[connection_id] = stream
+        with DESCRIPTORS:
+            try:
+                handle = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as error:
+                self.events.append(disconnected(connection_id, sentence_of(error.errno)))
+                return
+            # Known before anything is done with it, so that a forked child finds its copy.
+            stream = Stream(connection_id, handle)
+            self._streams[connection_id] = stream
         handle.setblocking(False)
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._set_buffer(handle, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
@@ -193,10 +195,13 @@ class Streams:
 
     def drop(self, connection_id: int) -> None:
         """Close a connection, if it is there."""
-        stream = self._streams.pop(connection_id, None)
-        if stream is not None:
-            if stream.interest:
-                self.watch(stream, 0)
+        stream = self._streams.get(connection_id)
+        if stream is None:
+            return
+        if stream.interest:
+            self.watch(stream, 0)
+        with DESCRIPTORS:
+            del self._streams[connection_id]
             stream.handle.close()
 
     def disown(self) -> None:

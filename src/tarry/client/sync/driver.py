@@ -55,14 +55,17 @@ class Driver(Generic[Core]):
         # True in the child of a fork: everything belongs to the process that made the client.
         self.is_forked = False
         self.background = Background(self, thread, nap_ms)
+        # Calls users back for what the core has for them; a client that never does has none.
+        self.tell_users: Callable[[], None] = _tell_nobody
         self._role = threading.Lock()
         self._is_leave_asked = False
         # Each who waits for a turn of others has a bell: a lock that a notice releases.
         self._bells: dict[Operation[Any], threading.Lock] = {}
         # Called once, when the client is closed.
         self.when_closed: Callable[[], None] | None = None
-        self._sockets = Sockets(settings)
-        forks.watch(self)
+        with forks.DESCRIPTORS:
+            self._sockets = Sockets(settings)
+            forks.watch(self)
 
     @property
     def is_driven(self) -> bool:
@@ -198,7 +201,9 @@ class Driver(Generic[Core]):
         if self._role.acquire(blocking=False):
             core, background = self.core, self.background
             self._drive_in_role(
-                lambda now_ms: background.is_over or not core.needs_turns(now_ms),
+                lambda now_ms: (
+                    background.is_over or core.has_callbacks or not core.needs_turns(now_ms)
+                ),
                 Interrupts(),
                 yields=True,
             )
@@ -244,6 +249,8 @@ class Driver(Generic[Core]):
                     due_ms = self.core.next_due_ms()
                     trouble = self.core.trouble(now_ms) if tell is not None else ""
                     self._give_notice(outputs)
+                    if self.core.has_callbacks:
+                        self.background.look()
                 self._sockets.perform(outputs)
                 if done or (yields and self._is_leave_asked):
                     return
@@ -280,6 +287,12 @@ class Driver(Generic[Core]):
         """Close the core and the sockets.  Whoever waits gets ClientClosed."""
         if self.is_closed:
             return
+        try:
+            self._close()
+        finally:
+            self.tell_users()
+
+    def _close(self) -> None:
         interrupts = Interrupts()
         interrupts.hold()
         try:
@@ -305,3 +318,7 @@ def _ring(bell: threading.Lock) -> None:
     """Wake who waits for the bell; with the driver's lock held."""
     if bell.locked():
         bell.release()
+
+
+def _tell_nobody() -> None:
+    pass

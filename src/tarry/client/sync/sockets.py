@@ -12,6 +12,7 @@ import threading
 from collections import deque
 from collections.abc import Sequence
 
+from tarry.client.face.forks import DESCRIPTORS
 from tarry.client.face.streams import Stream, Streams, addresses_of, lookup_flaw, sentence_of
 from tarry.client.settings import ClientSettings
 from tarry.link.errors import ClientError
@@ -121,6 +122,7 @@ class Sockets(Streams):
 
     def close(self) -> None:
         super().close()
-        self._selector.close()
-        self._wake_in.close()
-        self._wake_out.close()
+        with DESCRIPTORS:
+            self._selector.close()
+            self._wake_in.close()
+            self._wake_out.close()

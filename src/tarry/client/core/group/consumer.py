@@ -61,6 +61,7 @@ class GroupConsumerCore(ConsumerCore):
 
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
+        self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
         self.topics = TopicSubscription(self.metadata)
         self.membership = Membership(settings, self.coordinator, self.topics)
@@ -148,7 +149,7 @@ class GroupConsumerCore(ConsumerCore):
         if self.has_group:
             position.question = self.committed_offsets.ask(place, self._on_committed)
         else:
-            self.reset(place, position)
+            self.reset(position)
 
     def _on_committed(self, place: TopicPartition, answer: CommittedAnswer, now_ms: int) -> None:
         position = self.position(place)
@@ -156,7 +157,7 @@ class GroupConsumerCore(ConsumerCore):
         if isinstance(answer, ClientError):
             position.fail(answer)
         elif answer.offset == NO_OFFSET:
-            self.reset(place, position)
+            self.reset(position)
         else:
             # With an epoch the leader is asked whether that still is in its log.
             position.seek(answer.offset, answer.leader_epoch)
