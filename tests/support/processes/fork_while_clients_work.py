@@ -89,6 +89,7 @@ def consumer_calls(consumer: Consumer) -> dict[str, Callable[[], Any]]:
         "iteration": lambda: next(iter(consumer)),
         "batches": lambda: next(consumer.batches()),
         "commit": consumer.commit,
+        "commit_async": consumer.commit_async,
         "commit an offset": lambda: consumer.commit({place: 7}),
         "committed": lambda: consumer.committed([place]),
         "subscribe": lambda: consumer.subscribe([topic]),
@@ -169,7 +170,9 @@ for thread in threads[SENDERS + 1 :]:
 reader.commit()
 numbers = [[one for one in seen if one.startswith(b"%d-" % thread)] for thread in range(SENDERS)]
 order = "in order" if all(one == sorted(set(one)) for one in numbers) else "out of order"
-sys.stdout.write(f"{len(seen)} {order}, committed {reader.committed([place])[place]}")
+committed = reader.committed([place])[place]
+assert committed is not None
+sys.stdout.write(f"{len(seen)} {order}, committed {committed.offset}")
 lingering.result()
 for one in (producer, reader, committer, admin):
     one.close()

@@ -38,6 +38,15 @@ Tell = Callable[[str | None], None]
 Begin = Callable[[int, int], Operation[Answer]]
 
 
+def _raised_by(call_back: Callable[[Callback], None], step: Callback) -> Exception | None:
+    """Call the user back; return what that raised."""
+    try:
+        call_back(step)
+    except Exception as error:
+        return error
+    return None
+
+
 class Driver(Generic[Core]):
     """The sockets, the clock, the threads and the turns of one core."""
 
@@ -144,6 +153,10 @@ class Driver(Generic[Core]):
         tell: Tell | None,
     ) -> Answer:
         while True:
+            if interrupts.has_come:
+                # Better now than between a callback's turn and its call.
+                interrupts.release()
+                interrupts.hold()
             with self.lock:
                 step = operation.step(monotonic_ms())
                 self.background.look()
@@ -152,11 +165,11 @@ class Driver(Generic[Core]):
             if isinstance(step, Callback):
                 assert call_back is not None
                 interrupts.release()
-                call_back(step)
+                error = _raised_by(call_back, step)
                 interrupts.hold()
                 self.check_parent()
                 with self.lock:
-                    operation.end_callback(monotonic_ms())
+                    operation.end_callback(monotonic_ms(), error)
             else:
                 self._wait(operation, interrupts, tell)
                 self.check_parent()
