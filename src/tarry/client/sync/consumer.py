@@ -24,7 +24,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self, Unpack
 
@@ -38,6 +37,7 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.process_bound import ProcessBound

@@ -11,11 +11,9 @@ raises `DeliveryFailed` from `flush` or at the end of the `with` block.
 from __future__ import annotations
 
 import contextlib
-import logging
 import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -34,6 +32,7 @@ from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
 from tarry.client.errors import ClientForked
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
@@ -43,8 +42,6 @@ from tarry.client.sync.driver import Driver, Tell
 from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
-
-log = logging.getLogger("tarry.client")
 
 
 class Receipt(batch.RecordReceipt):
@@ -290,6 +287,10 @@ def _call_back(driver: Driver[ProducerCore]) -> None:
         try:
             on_delivery(receipt)
         except BaseException as error:
+            # Imported with the first mistake: a program without one pays nothing for it.
+            import logging
+
+            log = logging.getLogger("tarry.client")
             log.exception("on_delivery raised for %r; the producer goes on", receipt)
             if not isinstance(error, Exception) and not driver.background.is_this_thread:
                 raise
