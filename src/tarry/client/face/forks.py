@@ -17,7 +17,7 @@ from tarry.client.errors import ClientForked
 
 
 class Forkable(Protocol):
-    """Whoever has to let go of what belongs to the parent."""
+    """Client that has to let go of what belongs to the parent."""
 
     def disown(self) -> None:
         """Let go, in the child; called by the only thread that it has, before anything else."""
