@@ -14,7 +14,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client.arrow.tables import Choice, check_rows_max, load_pyarrow, positions_behind
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.client.arrow.tables import Choice, check_rows_max, positions_behind
 from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import SettingValue

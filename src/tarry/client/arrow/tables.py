@@ -1,4 +1,4 @@
-"""Tables: buffers of columns become Arrow's record batches, and pyarrow is found.
+"""Tables: buffers of columns become Arrow's record batches.
 
 Nothing here looks at a record.  Views name the fetched bytes, which live as long as a batch names
 them, whatever becomes of the client.
@@ -7,24 +7,17 @@ them, whatever becomes of the client.
 from __future__ import annotations
 
 import json
-import logging
 from collections.abc import Iterable, Sequence
-from functools import cache
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-import tarry
 from tarry.base.ids import TopicPartition
+from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.records import columns
 from tarry.records.columns import ColumnBuffers, ViewColumn
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-log = logging.getLogger("tarry.client")
-
-VERSION_MIN: Final = 20
 
 # Where a batch keeps the offsets behind its rows, for a commit.
 POSITIONS_KEY: Final = b"tarry.positions"
@@ -41,29 +34,6 @@ COLUMNS: Final = {
     "headers": columns.HEADERS,
     "leader_epoch": columns.LEADER_EPOCHS,
 }
-
-
-@cache
-def load_pyarrow() -> ModuleType:
-    """Return pyarrow, or say what to install."""
-    try:
-        import pyarrow
-    except ImportError:
-        raise ImportError(
-            'tarry.client.arrow needs pyarrow; install it with: pip install "tarry[arrow]"'
-        ) from None
-    if int(pyarrow.__version__.split(".")[0]) < VERSION_MIN:
-        raise ImportError(
-            f"tarry.client.arrow needs pyarrow {VERSION_MIN} or newer, not {pyarrow.__version__}; "
-            'install it with: pip install "tarry[arrow]"'
-        )
-    if tarry.FORM == "interpreted":
-        log.warning(
-            "tarry.client.arrow runs interpreted (%s): columns take many times longer",
-            tarry.FORM_REASON,
-        )
-    module: ModuleType = pyarrow
-    return module
 
 
 class Choice:

@@ -45,7 +45,7 @@ class ColumnTaker:
 
 
 class TakenRows(NamedTuple):
-    """How far a batch was taken."""
+    """Place in a batch up to which rows were taken."""
 
     next_offset: int
     leader_epoch: int
