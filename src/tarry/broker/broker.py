@@ -142,7 +142,8 @@ class Broker:
         )
         self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
         self.producer_ids = ProducerIds(store)
-        # Duties that go by the calendar, so that a clock that is moved on by hand can do them.
+        # Duties that go by the calendar, and last the one that finishes what they begin: who moves
+        # the calendar on by hand has them done.
         self.calendar_duties: list[TimerEntry] = []
 
     def _make_hosting(self) -> Hosting:

@@ -96,7 +96,7 @@ def _begin_duties(broker: Broker) -> None:
         broker.groups.expire_offsets,
         "the expiry of offsets",
     )
-    broker.calendar_duties += [retention, expiry]
+    broker.calendar_duties += [retention, expiry, deletions.rounds]
     counters = Counters(broker.answers, broker.parts, broker.logs)
     Duty(turn, timer, INTERVAL_MS, counters.tell)
     Compactions(
