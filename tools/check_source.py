@@ -32,6 +32,8 @@ LONG_MODULES: Final = {
 SHELLS: Final = (
     "src/tarry/_form.py",
     "src/tarry/runtime/",
+    "src/tarry/client/aio/",
+    "src/tarry/client/face/",
     "src/tarry/client/sync/",
     "src/tarry/cli/",
     "src/tarry/testing/",

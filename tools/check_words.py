@@ -96,6 +96,7 @@ PACKAGES: Final = {
     "src/tarry/base": "what all share; six of its modules are settings",
     "src/tarry/broker/apis": "one module for each API of the protocol",
     "src/tarry/cli": "one module for each command of `tarry`, and what commands share",
+    "src/tarry/client/face": "what two faces share",
     "src/tarry/cluster": "one module for the decisions of each kind of change",
     "src/tarry/protocol/messages": "generated: one module for each API",
     "src/tarry/protocol/schema": "one text for each API, and the notation that reads them",

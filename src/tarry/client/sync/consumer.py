@@ -24,7 +24,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Final, Self, Unpack
 
@@ -32,16 +31,19 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
-from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.offsets.commit import CommitCallback
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Answer, Callback
-from tarry.client.core.outgoing import check_timestamp
 from tarry.client.errors import ConcurrentUse
+from tarry.client.face.chance import SystemRandom
+from tarry.client.face.clock import monotonic_ms
+from tarry.client.face.consumer import ConsumerFace
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.background import Background
-from tarry.client.sync.clock import monotonic_ms
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.listener import Listener
@@ -55,7 +57,7 @@ ITERATION_SECONDS: Final = 3_600
 TICK_MS: Final = 50
 
 
-class Consumer(ProcessBound):
+class Consumer(ConsumerFace, ProcessBound):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
@@ -102,19 +104,6 @@ class Consumer(ProcessBound):
             if listener is not None:
                 self._listener = listener
 
-    def unsubscribe(self) -> None:
-        """Unsubscribe: the next poll gives everything back and leaves the group."""
-        with self._told() as core:
-            core.unsubscribe()
-
-    def subscription(self) -> list[str]:
-        """Return the topics that are subscribed; for a pattern, those that match by now."""
-        return list(self._core.topics.subscribed)
-
-    def assignment(self) -> list[TopicPartition]:
-        """Return the partitions that are read."""
-        return list(self._core.fetcher.positions)
-
     @property
     def group(self) -> GroupView:
         """View of this member's place in its group."""
@@ -123,7 +112,7 @@ class Consumer(ProcessBound):
 
     def commit(
         self,
-        what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int] | None = None,
+        what: CommitWhat = None,
         timeout: float | None = None,
     ) -> None:
         """Commit behind this record, behind these records, at these offsets, or behind everything
@@ -131,10 +120,22 @@ class Consumer(ProcessBound):
         `is_retriable`, when that is being decided."""
         self._wait_for(partial(self._core.begin_commit, what), timeout)
 
+    def commit_async(self, what: CommitWhat = None, callback: CommitCallback | None = None) -> None:
+        """Commit as `commit` does, without waiting for the coordinator.
+
+        One commit is on its way at a time, and of those that wait the newest offset counts.  The
+        next poll or close calls `callback(offsets, error)`, where `error` is None or why the
+        offsets are not committed; without a callback a failure is logged.
+        """
+        with self._told() as core:
+            core.commit_async(what, callback, monotonic_ms())
+        # The request leaves before the caller goes on.
+        self._driver.nudge()
+
     def committed(
         self, places: Iterable[TopicPartition], timeout: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """Return the offset that the group committed in each partition; -1 where it never
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """Return the offset that the group committed in each partition; None where it never
         committed."""
         return self._wait_for(partial(self._core.begin_committed, places), timeout)
 
@@ -155,8 +156,7 @@ class Consumer(ProcessBound):
             return groups
 
     def _call_back(self, callback: Callback) -> None:
-        event = callback.event
-        getattr(self._listener, event.callback)(self, list(event.places))
+        callback.call(self._listener, self)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Yield record after record, without an end until `wakeup`; each is finished when the next
@@ -192,69 +192,11 @@ class Consumer(ProcessBound):
         self._core.is_woken = True
         self._driver.ask_to_leave()
 
-    # --- What is read, and from where
+    # --- Questions
 
     def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
         """Return the partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
         return self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
-
-    def assign(self, places: Iterable[TopicPartition]) -> None:
-        """Read these partitions, and no others: those that were read already go on, others begin
-        where seek says, or as `auto.offset.reset` does."""
-        with self._told() as core:
-            core.assign(places)
-
-    def seek(self, topic: str, partition: int, offset: int) -> None:
-        """Hand out the record at this offset next; NotSubscribed for what is not read."""
-        with self._told() as core:
-            core.seek((topic, partition), offset)
-
-    def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
-        with self._told() as core:
-            core.seek_all(places, EARLIEST)
-
-    def seek_to_end(self, places: Iterable[TopicPartition] | None = None) -> None:
-        with self._told() as core:
-            core.seek_all(places, LATEST)
-
-    def seek_to_time(self, timestamp: int, places: Iterable[TopicPartition] | None = None) -> None:
-        """Seek to the first record that is not older than `timestamp` (milliseconds), else the
-        end."""
-        check_timestamp(timestamp)
-        with self._told() as core:
-            core.seek_all(places, timestamp)
-
-    def pause(self, places: Iterable[TopicPartition]) -> None:
-        """Read nothing of these partitions; what was read ahead is dropped."""
-        with self._told() as core:
-            core.pause(places)
-
-    def resume(self, places: Iterable[TopicPartition]) -> None:
-        """Read paused partitions again."""
-        with self._told() as core:
-            core.resume(places)
-
-    def positions(self) -> list[PartitionPosition]:
-        """Return the position in each assigned partition."""
-        return list(self._core.fetcher.positions.values())
-
-    def position(self, topic: str, partition: int) -> int:
-        """Return the offset that is handed out next; -1 while it is being looked up."""
-        with self._told() as core:
-            return core.position((topic, partition)).position
-
-    def lag(self, topic: str, partition: int) -> int:
-        """Return the number of records up to the end that the last fetch saw; -1 before the first
-        fetch."""
-        with self._told() as core:
-            return core.position((topic, partition)).lag
-
-    def is_at_end(self, topic: str, partition: int) -> bool:
-        """Return true if the last fetch saw no record behind the position."""
-        with self._told() as core:
-            return core.position((topic, partition)).is_at_end
-
-    # --- Offsets
 
     def beginning_offsets(
         self, places: Iterable[TopicPartition], timeout: float | None = None
@@ -274,11 +216,6 @@ class Consumer(ProcessBound):
         """Return the first offset at or after each time; -1 where no record is that young."""
         wanted = times_of("offsets_for_times", times)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
-
-    @property
-    def trouble(self) -> str:
-        """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(monotonic_ms())
 
     # --- Waiting
 
@@ -300,10 +237,12 @@ class Consumer(ProcessBound):
     # --- The end
 
     def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
-        """Commit what was handed out (if commits are automatic), leave the group, close.
+        """Call `on_revoked` (or `on_lost`), commit what was handed out (if commits are automatic),
+        leave the group, close.
 
-        Bounded by `close.timeout.ms`.  A static member does not leave, so that it can come back,
-        unless `leave` is true.  No callback is called.
+        Bounded by `close.timeout.ms`, but for the time that callbacks take.  A static member does
+        not leave, so that it can come back, unless `leave` is true.  What a callback raises is
+        raised when all of that is done; then nothing is committed automatically.
         """
         self._close(timeout, leave, is_finished=True)
 
@@ -316,7 +255,8 @@ class Consumer(ProcessBound):
         try:
             if not driver.is_forked:
                 with self._exclusive:
-                    driver.perform(begin, timeout, self.settings.close_timeout_ms)
+                    limit_ms = self.settings.close_timeout_ms
+                    driver.perform(begin, timeout, limit_ms, self._call_back)
         except ConcurrentUse:
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")

@@ -1,4 +1,4 @@
-"""Sockets of one client: performs what the core asks for, tells it what came.
+"""Sockets of one client behind a selector: performs what the core asks for, tells it what came.
 
 Never blocks but in `poll`.  Only the thread that drives the client touches it, except `wake`.
 """
@@ -6,214 +6,70 @@ Never blocks but in `poll`.  Only the thread that drives the client touches it, 
 from __future__ import annotations
 
 import contextlib
-import errno
-import os
 import selectors
 import socket
 import threading
 from collections import deque
-from collections.abc import Sequence
-from typing import Final
 
-from tarry.base.doors import connected_to, disconnected, received
-from tarry.client.core.operation import Notice
+from tarry.client.face.streams import Stream, Streams, addresses_of, lookup_flaw
 from tarry.client.settings import ClientSettings
-from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
-
-# One read: a fetch answer of 1 MiB takes four of them, small answers waste nothing.
-READ_BYTES: Final = 256 * 1024
-
-# Buffers in one gathered write, far below every system's IOV_MAX.
-GATHER_MAX: Final = 64
+from tarry.link.events import Address, LinkEvent, Resolve, Resolved
 
 
-class _Stream:
-    """Stream of one socket, with the bytes that the socket has not taken yet."""
-
-    def __init__(self, connection_id: int, handle: socket.socket) -> None:
-        self.connection_id = connection_id
-        self.handle = handle
-        self.is_connecting = True
-        self.unsent: deque[memoryview] = deque()
-        self.interest = selectors.EVENT_WRITE
-
-
-class Sockets:
-    """The connections of one client by the ids that its core gave."""
+class Sockets(Streams):
+    """The connections of one client, and what ends a wait for them."""
 
     def __init__(self, settings: ClientSettings) -> None:
-        self._settings = settings
+        super().__init__(settings)
         self._selector = selectors.DefaultSelector()
-        self._streams: dict[int, _Stream] = {}
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
-        self._events: list[LinkEvent] = []
         self._resolved: deque[Resolved] = deque()
 
-    # --- Outputs
+    def watch(self, stream: Stream, interest: int) -> None:
+        if interest == 0:
+            self._selector.unregister(stream.handle)
+        elif stream.interest == 0:
+            self._selector.register(stream.handle, interest, stream)
+        else:
+            self._selector.modify(stream.handle, interest, stream)
 
-    def perform(self, outputs: Sequence[Output | Notice]) -> None:
-        """Do what the core asked for; failures come back as events of the next poll."""
-        for output in outputs:
-            if isinstance(output, Send):
-                self._send(output)
-            elif isinstance(output, Connect):
-                self._connect(output.connection_id, output.address)
-            elif isinstance(output, Resolve):
-                self._resolve(output)
-            elif isinstance(output, Close):
-                self._drop(output.connection_id)
-
-    def _resolve(self, output: Resolve) -> None:
-        address = output.address
-        if is_numeric(address.host):
-            self._events.append(Resolved(output.connection_id, [address]))
-            return
+    def look_up(self, output: Resolve) -> None:
         # A look-up may take as long as the system likes, so it gets a thread of its own; the core
         # waits for it no longer than `socket.connection.setup.timeout.ms`.
         thread = threading.Thread(
             target=self._look_up,
-            args=(output.connection_id, address),
-            name=f"tarry-resolve-{address.host}",
+            args=(output.connection_id, output.address),
+            name=f"tarry-resolve-{output.address.host}",
             daemon=True,
         )
         thread.start()
 
     def _look_up(self, connection_id: int, address: Address) -> None:
+        host, port = address
         addresses: list[Address] = []
         error = ""
         try:
-            for row in socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM):
-                found = Address(str(row[4][0]), address.port)
-                if found not in addresses:
-                    addresses.append(found)
-        except OSError as failure:
-            error = f"the name {address.host} is not known ({failure.strerror or failure})"
-        except UnicodeError:
-            error = f"{address.host} is no name of a host"
+            rows = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = addresses_of(rows, port)
+        except (OSError, UnicodeError) as failure:
+            error = lookup_flaw(host, failure)
         self._resolved.append(Resolved(connection_id, addresses, error))
         self.wake()
 
-    def _connect(self, connection_id: int, address: Address) -> None:
-        self._drop(connection_id)
-        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        try:
-            handle = socket.socket(family, socket.SOCK_STREAM)
-        except OSError as error:
-            self._events.append(disconnected(connection_id, _sentence(error.errno)))
-            return
-        handle.setblocking(False)
-        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._set_buffer(handle, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
-        self._set_buffer(handle, socket.SO_RCVBUF, self._settings.receive_buffer_bytes)
-        code = handle.connect_ex((address.host, address.port))
-        if code not in (0, errno.EINPROGRESS):
-            handle.close()
-            self._events.append(disconnected(connection_id, _sentence(code)))
-            return
-        stream = _Stream(connection_id, handle)
-        self._streams[connection_id] = stream
-        self._selector.register(handle, stream.interest, stream)
-
-    @staticmethod
-    def _set_buffer(handle: socket.socket, option: int, size: int) -> None:
-        if size > 0:
-            handle.setsockopt(socket.SOL_SOCKET, option, size)
-
-    def _send(self, output: Send) -> None:
-        stream = self._streams.get(output.connection_id)
-        if stream is None:
-            return
-        stream.unsent.append(memoryview(output.data))
-        if len(stream.unsent) == 1 and not stream.is_connecting:
-            self._write(stream)
-
-    def _write(self, stream: _Stream) -> None:
-        """Give the kernel what it takes; wait for room for the rest."""
-        while stream.unsent:
-            pieces = [stream.unsent[place] for place in range(min(len(stream.unsent), GATHER_MAX))]
-            try:
-                taken = stream.handle.sendmsg(pieces)
-            except BlockingIOError:
-                break
-            except OSError as error:
-                self._lose(stream, _sentence(error.errno))
-                return
-            while taken > 0:
-                piece = stream.unsent[0]
-                if taken < len(piece):
-                    stream.unsent[0] = piece[taken:]
-                    break
-                taken -= len(piece)
-                stream.unsent.popleft()
-        self._set_interest(stream)
-
-    def _set_interest(self, stream: _Stream) -> None:
-        interest = selectors.EVENT_READ
-        if stream.unsent:
-            interest |= selectors.EVENT_WRITE
-        if interest != stream.interest:
-            stream.interest = interest
-            self._selector.modify(stream.handle, interest, stream)
-
-    # --- Events
-
     def poll(self, timeout_ms: int) -> list[LinkEvent]:
         """Wait for something to happen, `timeout_ms` at most; what happened."""
-        waits_ms = 0 if self._events or self._resolved else timeout_ms
+        waits_ms = 0 if self.events or self._resolved else timeout_ms
         for key, mask in self._selector.select(waits_ms / 1000):
             if key.data is None:
                 self._drain_wakes()
             else:
-                self._happened(key.data, mask)
+                self.happened(key.data, mask)
         while self._resolved:
-            self._events.append(self._resolved.popleft())
-        events = self._events
-        self._events = []
-        return events
-
-    def _happened(self, stream: _Stream, mask: int) -> None:
-        if stream.is_connecting:
-            self._finish_connecting(stream)
-            return
-        if mask & selectors.EVENT_READ:
-            self._read(stream)
-        if mask & selectors.EVENT_WRITE and stream.connection_id in self._streams:
-            self._write(stream)
-
-    def _finish_connecting(self, stream: _Stream) -> None:
-        code = stream.handle.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
-        if code != 0:
-            self._lose(stream, _sentence(code))
-            return
-        stream.is_connecting = False
-        self._set_interest(stream)
-        self._events.append(connected_to(stream.connection_id, ""))
-
-    def _read(self, stream: _Stream) -> None:
-        try:
-            data = stream.handle.recv(READ_BYTES)
-        except BlockingIOError:
-            return
-        except OSError as error:
-            self._lose(stream, _sentence(error.errno))
-            return
-        if data:
-            self._events.append(received(stream.connection_id, data))
-        else:
-            self._lose(stream, "the broker closed the connection")
-
-    def _lose(self, stream: _Stream, error: str) -> None:
-        self._drop(stream.connection_id)
-        self._events.append(disconnected(stream.connection_id, error))
-
-    def _drop(self, connection_id: int) -> None:
-        stream = self._streams.pop(connection_id, None)
-        if stream is not None:
-            self._selector.unregister(stream.handle)
-            stream.handle.close()
+            self.events.append(self._resolved.popleft())
+        return self.take_events()
 
     # --- Waking and closing
 
@@ -229,21 +85,7 @@ class Sockets:
                 pass
 
     def close(self) -> None:
-        for connection_id in list(self._streams):
-            self._drop(connection_id)
+        super().close()
         self._selector.close()
         self._wake_in.close()
         self._wake_out.close()
-
-
-def is_numeric(host: str) -> bool:
-    """Return true if the host is an address already."""
-    for family in (socket.AF_INET, socket.AF_INET6):
-        with contextlib.suppress(OSError):
-            socket.inet_pton(family, host)
-            return True
-    return False
-
-
-def _sentence(code: int | None) -> str:
-    return os.strerror(code).lower() if code else "the connection failed"

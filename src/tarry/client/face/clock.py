@@ -1,4 +1,4 @@
-"""Clocks of the synchronous client, in milliseconds."""
+"""Clocks of the faces, in milliseconds."""
 
 from __future__ import annotations
 

@@ -1,0 +1,105 @@
+"""ConsumerFace: the calls of a consumer that do not wait, alike in every face.
+
+They tell the core what to read, and ask it where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+
+from tarry.base.ids import TopicPartition
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.outgoing import check_timestamp
+from tarry.client.face.clock import monotonic_ms
+
+
+class ConsumerFace:
+    """Face to be subclassed; a subclass says how its core may be touched."""
+
+    _core: GroupConsumerCore
+
+    def _told(self) -> AbstractContextManager[GroupConsumerCore]:
+        """Yield the core, to be told or asked something while nobody turns it; records that an
+        iteration did not yield are taken back."""
+        raise NotImplementedError
+
+    # --- The group
+
+    def unsubscribe(self) -> None:
+        """Unsubscribe: the next poll gives everything back and leaves the group."""
+        with self._told() as core:
+            core.unsubscribe()
+
+    def subscription(self) -> list[str]:
+        """Return the topics that are subscribed; for a pattern, those that match by now."""
+        return list(self._core.topics.subscribed)
+
+    def assignment(self) -> list[TopicPartition]:
+        """Return the partitions that are read."""
+        return list(self._core.fetcher.positions)
+
+    # --- What is read, and from where
+
+    def assign(self, places: Iterable[TopicPartition]) -> None:
+        """Read these partitions, and no others: those that were read already go on, others begin
+        where seek says, or as `auto.offset.reset` does."""
+        with self._told() as core:
+            core.assign(places)
+
+    def seek(self, topic: str, partition: int, offset: int) -> None:
+        """Hand out the record at this offset next; NotSubscribed for what is not read."""
+        with self._told() as core:
+            core.seek((topic, partition), offset)
+
+    def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
+        with self._told() as core:
+            core.seek_all(places, EARLIEST)
+
+    def seek_to_end(self, places: Iterable[TopicPartition] | None = None) -> None:
+        with self._told() as core:
+            core.seek_all(places, LATEST)
+
+    def seek_to_time(self, timestamp: int, places: Iterable[TopicPartition] | None = None) -> None:
+        """Seek to the first record that is not older than `timestamp` (milliseconds), else the
+        end."""
+        check_timestamp(timestamp)
+        with self._told() as core:
+            core.seek_all(places, timestamp)
+
+    def pause(self, places: Iterable[TopicPartition]) -> None:
+        """Read nothing of these partitions; what was read ahead is dropped."""
+        with self._told() as core:
+            core.pause(places)
+
+    def resume(self, places: Iterable[TopicPartition]) -> None:
+        """Read paused partitions again."""
+        with self._told() as core:
+            core.resume(places)
+
+    def positions(self) -> list[PartitionPosition]:
+        """Return the position in each assigned partition."""
+        return list(self._core.fetcher.positions.values())
+
+    def position(self, topic: str, partition: int) -> int:
+        """Return the offset that is handed out next; -1 while it is being looked up."""
+        with self._told() as core:
+            return core.position((topic, partition)).position
+
+    def lag(self, topic: str, partition: int) -> int:
+        """Return the number of records up to the end that the last fetch saw; -1 before the first
+        fetch."""
+        with self._told() as core:
+            return core.position((topic, partition)).lag
+
+    def is_at_end(self, topic: str, partition: int) -> bool:
+        """Return true if the last fetch saw no record behind the position."""
+        with self._told() as core:
+            return core.position((topic, partition)).is_at_end
+
+    @property
+    def trouble(self) -> str:
+        """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        return self._core.trouble(monotonic_ms())

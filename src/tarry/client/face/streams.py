@@ -1,0 +1,233 @@
+"""Streams: the sockets of one client, which never block; performs what the core asks for.
+
+Who waits for them, a selector or an event loop, is the subclass's: it is told which sockets to
+watch, and calls `happened`.  What came is in `events` until the next turn takes it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import socket
+from collections import deque
+from collections.abc import Sequence
+from typing import Final
+
+from tarry.base.doors import connected_to, disconnected, received
+from tarry.client.core.operation import Notice
+from tarry.client.settings import ClientSettings
+from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
+
+# One read: a fetch answer of 1 MiB takes four of them, small answers waste nothing.
+READ_BYTES: Final = 256 * 1024
+
+# Buffers in one gathered write, far below every system's IOV_MAX.
+GATHER_MAX: Final = 64
+
+# What a socket is watched for; the same bits as those of `selectors`.
+READING: Final = 1
+WRITING: Final = 2
+
+
+class Stream:
+    """Stream of one socket, with the bytes that the socket has not taken yet."""
+
+    __slots__ = ("connection_id", "handle", "interest", "is_connecting", "unsent")
+
+    def __init__(self, connection_id: int, handle: socket.socket) -> None:
+        self.connection_id = connection_id
+        self.handle = handle
+        self.is_connecting = True
+        self.unsent: deque[memoryview] = deque()
+        # What it is watched for.
+        self.interest = 0
+
+
+class Streams:
+    """The connections of one client by the ids that its core gave."""
+
+    def __init__(self, settings: ClientSettings) -> None:
+        self.events: list[LinkEvent] = []
+        self._settings = settings
+        self._streams: dict[int, Stream] = {}
+
+    # --- For subclasses
+
+    def watch(self, stream: Stream, interest: int) -> None:
+        """Watch a socket for this, instead of for `stream.interest`; 0: not any more."""
+        raise NotImplementedError
+
+    def look_up(self, output: Resolve) -> None:
+        """Look a name up without blocking; `Resolved` becomes an event."""
+        raise NotImplementedError
+
+    # --- Outputs
+
+    def perform(self, outputs: Sequence[Output | Notice]) -> None:
+        """Do what the core asked for; failures come back as events of the next turn."""
+        for output in outputs:
+            if isinstance(output, Send):
+                self._send(output)
+            elif isinstance(output, Connect):
+                self._connect(output.connection_id, output.address)
+            elif isinstance(output, Resolve):
+                self._resolve(output)
+            elif isinstance(output, Close):
+                self.drop(output.connection_id)
+
+    def _resolve(self, output: Resolve) -> None:
+        if is_numeric(output.address.host):
+            self.events.append(Resolved(output.connection_id, [output.address]))
+        else:
+            self.look_up(output)
+
+    def _connect(self, connection_id: int, address: Address) -> None:
+        self.drop(connection_id)
+        family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+        try:
+            handle = socket.socket(family, socket.SOCK_STREAM)
+        except OSError as error:
+            self.events.append(disconnected(connection_id, _sentence(error.errno)))
+            return
+        handle.setblocking(False)
+        handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self._set_buffer(handle, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
+        self._set_buffer(handle, socket.SO_RCVBUF, self._settings.receive_buffer_bytes)
+        code = handle.connect_ex((address.host, address.port))
+        if code not in (0, errno.EINPROGRESS):
+            handle.close()
+            self.events.append(disconnected(connection_id, _sentence(code)))
+            return
+        stream = Stream(connection_id, handle)
+        self._streams[connection_id] = stream
+        self._set_interest(stream)
+
+    @staticmethod
+    def _set_buffer(handle: socket.socket, option: int, size: int) -> None:
+        if size > 0:
+            handle.setsockopt(socket.SOL_SOCKET, option, size)
+
+    def _send(self, output: Send) -> None:
+        stream = self._streams.get(output.connection_id)
+        if stream is None:
+            return
+        stream.unsent.append(memoryview(output.data))
+        if len(stream.unsent) == 1 and not stream.is_connecting:
+            self._write(stream)
+
+    def _write(self, stream: Stream) -> None:
+        """Give the kernel what it takes; wait for room for the rest."""
+        while stream.unsent:
+            pieces = [stream.unsent[place] for place in range(min(len(stream.unsent), GATHER_MAX))]
+            try:
+                taken = stream.handle.sendmsg(pieces)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                self._lose(stream, _sentence(error.errno))
+                return
+            while taken > 0:
+                piece = stream.unsent[0]
+                if taken < len(piece):
+                    stream.unsent[0] = piece[taken:]
+                    break
+                taken -= len(piece)
+                stream.unsent.popleft()
+        self._set_interest(stream)
+
+    def _set_interest(self, stream: Stream) -> None:
+        interest = WRITING if stream.is_connecting else READING
+        if stream.unsent:
+            interest |= WRITING
+        if interest != stream.interest:
+            self.watch(stream, interest)
+            stream.interest = interest
+
+    # --- Events
+
+    def take_events(self) -> list[LinkEvent]:
+        """Return what came since the last turn."""
+        events = self.events
+        self.events = []
+        return events
+
+    def happened(self, stream: Stream, mask: int) -> None:
+        """Read, write or finish connecting: the socket is ready for it."""
+        if stream.is_connecting:
+            self._finish_connecting(stream)
+            return
+        if mask & READING:
+            self._read(stream)
+        if mask & WRITING and stream.connection_id in self._streams:
+            self._write(stream)
+
+    def _finish_connecting(self, stream: Stream) -> None:
+        code = stream.handle.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
+        if code != 0:
+            self._lose(stream, _sentence(code))
+            return
+        stream.is_connecting = False
+        self._set_interest(stream)
+        self.events.append(connected_to(stream.connection_id, ""))
+
+    def _read(self, stream: Stream) -> None:
+        try:
+            data = stream.handle.recv(READ_BYTES)
+        except BlockingIOError:
+            return
+        except OSError as error:
+            self._lose(stream, _sentence(error.errno))
+            return
+        if data:
+            self.events.append(received(stream.connection_id, data))
+        else:
+            self._lose(stream, "the broker closed the connection")
+
+    def _lose(self, stream: Stream, error: str) -> None:
+        self.drop(stream.connection_id)
+        self.events.append(disconnected(stream.connection_id, error))
+
+    def drop(self, connection_id: int) -> None:
+        """Close a connection, if it is there."""
+        stream = self._streams.pop(connection_id, None)
+        if stream is not None:
+            self.watch(stream, 0)
+            stream.handle.close()
+
+    def close(self) -> None:
+        """Close all connections."""
+        for connection_id in list(self._streams):
+            self.drop(connection_id)
+
+
+def is_numeric(host: str) -> bool:
+    """Return true if the host is an address already."""
+    for family in (socket.AF_INET, socket.AF_INET6):
+        with contextlib.suppress(OSError):
+            socket.inet_pton(family, host)
+            return True
+    return False
+
+
+def addresses_of(rows: Sequence[tuple[object, ...]], port: int) -> list[Address]:
+    """Return the addresses that `getaddrinfo` found, each once, in their order."""
+    found: list[Address] = []
+    for row in rows:
+        place = row[4]
+        assert isinstance(place, tuple)
+        address = Address(str(place[0]), port)
+        if address not in found:
+            found.append(address)
+    return found
+
+
+def lookup_flaw(host: str, error: OSError | UnicodeError) -> str:
+    """Return why a name could not be looked up."""
+    if isinstance(error, UnicodeError):
+        return f"{host} is no name of a host"
+    return f"the name {host} is not known ({error.strerror or error})"
+
+
+def _sentence(code: int | None) -> str:
+    return os.strerror(code).lower() if code else "the connection failed"
