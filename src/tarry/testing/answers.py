@@ -50,7 +50,7 @@ USUAL: Final = {"LeaveGroup": (CODE,), "OffsetFetch": (CODE, f"groups.{CODE}")}
 IsChosen = Callable[[str | None, bytes], bool]
 
 
-class Place(NamedTuple):
+class CodePlace(NamedTuple):
     """Field of an answer that holds an error code; `path` are the arrays around it."""
 
     path: tuple[str, ...]
@@ -61,11 +61,11 @@ class Place(NamedTuple):
         return ".".join((*self.path, self.field))
 
 
-class Refusal(NamedTuple):
+class ApiRefusal(NamedTuple):
     """Refusal in one version of an API: the code, its place, and topics or all."""
 
     version: int
-    place: Place
+    place: CodePlace
     code: int
     is_chosen: IsChosen | None = None
 
@@ -85,18 +85,18 @@ class ErrorAnswers:
         self.places = list(self._places_in(self.schema.response, ()))
         self._classes = import_module(f"tarry.protocol.messages.{self.schema.snake_name}")
 
-    def _places_in(self, struct: Struct, path: tuple[str, ...]) -> Iterator[Place]:
+    def _places_in(self, struct: Struct, path: tuple[str, ...]) -> Iterator[CodePlace]:
         for field in struct.fields:
             if field.is_array and field.is_struct:
                 inner = self.schema.structs[field.type_name]
                 for place in self._places_in(inner, (*path, field.name)):
                     yield place._replace(versions=place.versions.within(field.versions))
             elif field.name == CODE or field.name.endswith(f"_{CODE}"):
-                yield Place(path, field.name, field.versions)
+                yield CodePlace(path, field.name, field.versions)
 
     # --- Places
 
-    def place(self, version: int, wanted: str | None, *, by_topic: bool) -> Place | None:
+    def place(self, version: int, wanted: str | None, *, by_topic: bool) -> CodePlace | None:
         """Return the wanted place, or the usual one; None if this version has none."""
         found = [place for place in self.places if version in place.versions]
         if wanted is not None:
@@ -112,7 +112,7 @@ class ErrorAnswers:
         found.sort(key=lambda place: (self._named_depth(place, version), -len(place.path)))
         return found[-1] if found else None
 
-    def topic_depth(self, place: Place) -> int:
+    def topic_depth(self, place: CodePlace) -> int:
         """Return which array around the place, from 0, has an element a topic; -1: none."""
         struct = self.schema.response
         for depth, name in enumerate(place.path):
@@ -121,7 +121,7 @@ class ErrorAnswers:
                 return depth
         return -1
 
-    def _named_depth(self, place: Place, version: int) -> int:
+    def _named_depth(self, place: CodePlace, version: int) -> int:
         """Return how many of the arrays around the place have their elements named by a request."""
         asked: Struct | None = self.schema.request
         struct = self.schema.response
@@ -155,14 +155,14 @@ class ErrorAnswers:
 
     # --- Answers made from requests
 
-    def refuse(self, request: Message, refusal: Refusal) -> Message:
+    def refuse(self, request: Message, refusal: ApiRefusal) -> Message:
         """Make an answer with the code for all that the request names."""
         response = MESSAGES[self.api_key].response_type()
         self._fill(response, self.schema.response, (request, self.schema.request), refusal, 0)
         self.overwrite(response, refusal)
         return response
 
-    def split(self, request: Message, refusal: Refusal) -> Message | None:
+    def split(self, request: Message, refusal: ApiRefusal) -> Message | None:
         """Take the chosen topics out of a request and return the answer that refuses them; None if
         the request names none of them."""
         name = self._topics_of(refusal).name
@@ -175,23 +175,23 @@ class ErrorAnswers:
         setattr(request, name, [one for one, out in zip(values, chosen, strict=True) if not out])
         return refused
 
-    def is_empty(self, request: Message, refusal: Refusal) -> bool:
+    def is_empty(self, request: Message, refusal: ApiRefusal) -> bool:
         """Return true if all topics were taken out of a request."""
         return not getattr(request, self._topics_of(refusal).name)
 
-    def join(self, response: Message, refused: Message, refusal: Refusal) -> None:
+    def join(self, response: Message, refused: Message, refusal: ApiRefusal) -> None:
         """Add what was refused to the answer for the rest of the request."""
         name = refusal.place.path[0]
         setattr(response, name, [*getattr(response, name), *getattr(refused, name)])
 
-    def _topics_of(self, refusal: Refusal) -> Field:
+    def _topics_of(self, refusal: ApiRefusal) -> Field:
         field = _field(self.schema.response, refusal.place.path[0])
         named_by = self._named_by(self.schema.request, field, refusal.version)
         assert named_by is not None, refusal.place
         return named_by
 
     def _fill(
-        self, made: object, struct: Struct, asked: Asked, refusal: Refusal, depth: int
+        self, made: object, struct: Struct, asked: Asked, refusal: ApiRefusal, depth: int
     ) -> None:
         """Give the array around the place one element for each that the request names, or one if
         it names none."""
@@ -222,11 +222,11 @@ class ErrorAnswers:
 
     # --- Codes in answers
 
-    def overwrite(self, response: Message, refusal: Refusal) -> int:
+    def overwrite(self, response: Message, refusal: ApiRefusal) -> int:
         """Write the code into the place, for chosen topics or for all; return how often."""
         return self._overwrite(response, self.schema.response, refusal, 0)
 
-    def _overwrite(self, made: object, struct: Struct, refusal: Refusal, depth: int) -> int:
+    def _overwrite(self, made: object, struct: Struct, refusal: ApiRefusal, depth: int) -> int:
         place = refusal.place
         if depth == len(place.path):
             setattr(made, place.field, refusal.code)

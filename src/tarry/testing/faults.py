@@ -16,7 +16,7 @@ from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.message import Message
-from tarry.testing.answers import ErrorAnswers, IsChosen, Refusal
+from tarry.testing.answers import ErrorAnswers, IsChosen, ApiRefusal
 from tarry.timer.entry import TimerEntry
 
 Handle = Callable[[RequestContext, Any], Message | None]
@@ -45,7 +45,7 @@ READS: Final = frozenset(
 CUT: Final = "the test has cut this connection"
 
 
-class Fault:
+class ApiFault:
     """Fault that happens to the next requests of an API; `count` says how often it has."""
 
     def __init__(self, api_key: int, times: int | None) -> None:
@@ -71,7 +71,7 @@ class Fault:
         return f"<{type(self).__name__} of {APIS[self.api_key].name}, happened {self.count}{times}>"
 
 
-class Failure(Fault):
+class ApiFailure(ApiFault):
     """Fault with an error code."""
 
     def __init__(
@@ -88,10 +88,10 @@ class Failure(Fault):
         self._is_chosen = is_chosen
         self._place = place
 
-    def _refusal(self, version: int) -> Refusal | None:
+    def _refusal(self, version: int) -> ApiRefusal | None:
         by_topic = self._is_chosen is not None
         place = self._answers.place(version, self._place, by_topic=by_topic)
-        return None if place is None else Refusal(version, place, self.code, self._is_chosen)
+        return None if place is None else ApiRefusal(version, place, self.code, self._is_chosen)
 
     def fits(self, context: RequestContext, request: Message) -> bool:
         return self._refusal(context.api_version) is not None
@@ -119,7 +119,7 @@ class Failure(Fault):
         return _handle_for(handle, JoinedAnswer(context, answers, refused, refusal), request)
 
 
-class Delay(Fault):
+class SlowAnswer(ApiFault):
     """Answers that leave later than they were made."""
 
     def __init__(self, api_key: int, times: int | None, delay_ms: int) -> None:
@@ -131,7 +131,7 @@ class Delay(Fault):
         return _handle_for(handle, LateAnswer(context, self._delay_ms), request)
 
 
-class Cut(Fault):
+class CutConnection(ApiFault):
     """Connections that end with a request: before it is carried out, or in place of its answer."""
 
     def __init__(self, api_key: int, times: int | None, *, is_carried_out: bool) -> None:
@@ -151,11 +151,11 @@ class Faults:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._faults: list[Fault] = []
+        self._faults: list[ApiFault] = []
         for route in broker.routes.values():
             route.handle = _FaultyHandler(self, route.api_key, route.handle).handle
 
-    def add(self, fault: Fault) -> None:
+    def add(self, fault: ApiFault) -> None:
         """Let the fault happen from now on."""
         self._faults.append(fault)
 
@@ -163,7 +163,7 @@ class Faults:
         """Let no fault happen any more."""
         self._faults.clear()
 
-    def find(self, api_key: int, context: RequestContext, request: Message) -> Fault | None:
+    def find(self, api_key: int, context: RequestContext, request: Message) -> ApiFault | None:
         """Return the fault that happens to this request."""
         self._faults = [fault for fault in self._faults if not fault.is_over]
         for fault in self._faults:
@@ -179,7 +179,7 @@ class Faults:
 
     def failure(
         self, api: str, code: int | str, times: int | None, topic: str | None, place: str | None
-    ) -> Failure:
+    ) -> ApiFailure:
         """Make a failure; ValueError for an API, a code or a place that there is not."""
         answers = ErrorAnswers(api_key_of(api))
         if not answers.places:
@@ -188,7 +188,7 @@ class Faults:
         if place is not None and place not in names:
             raise ValueError(f"{api} has no code at {place!r}; it has {', '.join(names)}")
         if topic is None:
-            return Failure(answers, times, code_of(code), None, place)
+            return ApiFailure(answers, times, code_of(code), None, place)
         by_topic = [str(one) for one in answers.places if answers.topic_depth(one) >= 0]
         if not by_topic or (place is not None and place not in by_topic):
             raise ValueError(f"{api} has no code by topic at {place or 'any place'}")
@@ -200,7 +200,7 @@ class Faults:
             hosted = topics.with_id(topic_id)
             return hosted is not None and hosted.name == topic
 
-        return Failure(answers, times, code_of(code), is_chosen, place)
+        return ApiFailure(answers, times, code_of(code), is_chosen, place)
 
 
 class _FaultyHandler:
@@ -243,7 +243,7 @@ class OverwrittenAnswer(ChangedAnswer):
     """Answer of the handler, with a code written over it."""
 
     def __init__(
-        self, context: RequestContext, fault: Fault, answers: ErrorAnswers, refusal: Refusal
+        self, context: RequestContext, fault: ApiFault, answers: ErrorAnswers, refusal: ApiRefusal
     ) -> None:
         super().__init__(context)
         self._fault = fault
@@ -261,7 +261,7 @@ class JoinedAnswer(ChangedAnswer):
     """Answer of the handler for some topics, with the refusal of others."""
 
     def __init__(
-        self, context: RequestContext, answers: ErrorAnswers, refused: Message, refusal: Refusal
+        self, context: RequestContext, answers: ErrorAnswers, refused: Message, refusal: ApiRefusal
     ) -> None:
         super().__init__(context)
         self._error_answers = answers

@@ -9,7 +9,7 @@ from tarry.base.settings import Settings
 from tarry.runtime.thread import BrokerThread
 from tarry.testing.access import BrokerAccess
 from tarry.testing.clock import BrokerClock, MovableClock
-from tarry.testing.faults import Cut, Delay, Fault, Faults, api_key_of
+from tarry.testing.faults import CutConnection, SlowAnswer, ApiFault, Faults, api_key_of
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
 
@@ -47,7 +47,7 @@ class Tarry(BrokerAccess):
         *,
         topic: str | None = None,
         place: str | None = None,
-    ) -> Fault:
+    ) -> ApiFault:
         """Refuse the next requests of an API with an error code, by its number or Kafka's name.
 
         What is refused is not carried out.  `times=None` goes on until `heal`.  `topic` refuses
@@ -57,25 +57,25 @@ class Tarry(BrokerAccess):
         name = None if topic is None else self.topic_name(topic)
         return self._begin(self._faults.failure(api, code, times, name, place))
 
-    def delay(self, api: str, seconds: float, times: int | None = 1) -> Fault:
+    def delay(self, api: str, seconds: float, times: int | None = 1) -> ApiFault:
         """Carry the next requests of an API out, and answer them so many seconds later."""
-        return self._begin(Delay(api_key_of(api), times, round(seconds * 1000)))
+        return self._begin(SlowAnswer(api_key_of(api), times, round(seconds * 1000)))
 
     def cut(
         self, api: str | None = None, times: int | None = 1, *, is_carried_out: bool = False
-    ) -> Fault | None:
+    ) -> ApiFault | None:
         """End every connection now; or, with an API, those through which its next requests come:
         before they are carried out, or in place of the answer."""
         if api is None:
             self._thread.call(lambda _: self._faults.cut_all())
             return None
-        return self._begin(Cut(api_key_of(api), times, is_carried_out=is_carried_out))
+        return self._begin(CutConnection(api_key_of(api), times, is_carried_out=is_carried_out))
 
     def heal(self) -> None:
         """End all faults."""
         self._thread.call(lambda _: self._faults.clear())
 
-    def _begin(self, fault: Fault) -> Fault:
+    def _begin(self, fault: ApiFault) -> ApiFault:
         self._thread.call(lambda _: self._faults.add(fault))
         return fault
 

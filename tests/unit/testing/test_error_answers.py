@@ -12,7 +12,7 @@ from tests.support.sound_requests import request_of
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.registry import MESSAGES
 from tarry.simulation.by_hand import BrokerByHand
-from tarry.testing.answers import ErrorAnswers, Place, Refusal
+from tarry.testing.answers import ErrorAnswers, CodePlace, ApiRefusal
 from tarry.testing.faults import Faults
 from tarry.wire.reader import Reader
 from tarry.wire.writer import Writer
@@ -21,14 +21,14 @@ CODE = 29
 TOPIC_ID = bytes(range(16))
 
 
-def codes_at(message: Any, place: Place) -> list[int]:
+def codes_at(message: Any, place: CodePlace) -> list[int]:
     found = [message]
     for name in place.path:
         found = [inner for one in found for inner in getattr(one, name)]
     return [getattr(one, place.field) for one in found]
 
 
-def places_of(version: int, answers: ErrorAnswers) -> list[Place]:
+def places_of(version: int, answers: ErrorAnswers) -> list[CodePlace]:
     return [place for place in answers.places if version in place.versions]
 
 
@@ -42,7 +42,7 @@ def test_every_place_of_every_version_can_hold_a_code(api_key: int) -> None:
         assert places, version
         for place in places:
             request = request_of(api_key, version, TOPIC_ID, b"")
-            answer = answers.refuse(request, Refusal(version, place, CODE))
+            answer = answers.refuse(request, ApiRefusal(version, place, CODE))
             writer = Writer()
             answer.encode(writer, version)
             data = writer.joined()
@@ -58,7 +58,7 @@ def test_a_refusal_names_what_the_request_has_named() -> None:
     place = answers.place(9, None, by_topic=True)
     assert place is not None
 
-    answer: Any = answers.refuse(request_of(0, 9, TOPIC_ID, b""), Refusal(9, place, CODE))
+    answer: Any = answers.refuse(request_of(0, 9, TOPIC_ID, b""), ApiRefusal(9, place, CODE))
 
     (topic,) = answer.responses
     assert (topic.name, [one.index for one in topic.partition_responses]) == ("orders", [0])
