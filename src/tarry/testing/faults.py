@@ -16,7 +16,7 @@ from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.message import Message
-from tarry.testing.answers import ErrorAnswers, IsChosen, ApiRefusal
+from tarry.testing.answers import ApiRefusal, ErrorAnswers, IsChosen
 from tarry.timer.entry import TimerEntry
 
 Handle = Callable[[RequestContext, Any], Message | None]

@@ -9,7 +9,7 @@ from tarry.base.settings import Settings
 from tarry.runtime.thread import BrokerThread
 from tarry.testing.access import BrokerAccess
 from tarry.testing.clock import BrokerClock, MovableClock
-from tarry.testing.faults import CutConnection, SlowAnswer, ApiFault, Faults, api_key_of
+from tarry.testing.faults import ApiFault, CutConnection, Faults, SlowAnswer, api_key_of
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
 

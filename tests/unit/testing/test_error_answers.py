@@ -12,7 +12,7 @@ from tests.support.sound_requests import request_of
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.registry import MESSAGES
 from tarry.simulation.by_hand import BrokerByHand
-from tarry.testing.answers import ErrorAnswers, CodePlace, ApiRefusal
+from tarry.testing.answers import ApiRefusal, CodePlace, ErrorAnswers
 from tarry.testing.faults import Faults
 from tarry.wire.reader import Reader
 from tarry.wire.writer import Writer
