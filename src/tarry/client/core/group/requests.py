@@ -6,11 +6,15 @@ Pure functions from what is known of the member to the message of each version.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.group.assignment.assignors import ASSIGNORS, Assignor, subscription_of
+from tarry.client.core.group.assignment.assignor import (
+    Assignor,
+    PreviousAssignment,
+    told_user_data,
+)
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
     SubscribedMember,
@@ -72,16 +76,14 @@ def join_request(
 
 
 def protocols_of(
-    assignors: Sequence[Assignor],
-    topics: list[str],
-    owned: list[TopicPartition],
-    generation_id: int,
+    assignors: Iterable[Assignor], said: Subscription, previous: PreviousAssignment
 ) -> list[JoinGroupRequestProtocol]:
-    """Return the protocols that a member offers, in the order in which it prefers them."""
+    """Return the protocols that a member offers, in the order in which it prefers them.  Raises
+    AssignorFailed."""
     return [
         JoinGroupRequestProtocol(
             assignor.name,
-            encode_subscription(subscription_of(assignor, topics, owned, generation_id)),
+            encode_subscription(said._replace(user_data=told_user_data(assignor, previous))),
         )
         for assignor in assignors
     ]
@@ -143,17 +145,3 @@ def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
 def topics_of(members: Iterable[SubscribedMember]) -> list[str]:
     """Return the topics that any member wants, by name."""
     return sorted({topic for member in members for topic in member.subscription.topics})
-
-
-def assign(
-    protocol_name: str, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
-) -> dict[str, list[TopicPartition]]:
-    """Assign partitions for the leader; log the members that get none."""
-    assignment = ASSIGNORS[protocol_name].assign(members, partition_counts)
-    idle = [member_id for member_id, places in assignment.items() if not places]
-    if idle and len(members) > sum(partition_counts.values()):
-        log.warning(
-            "%d members share %d partitions: %s idle",
-            len(members), sum(partition_counts.values()), ", ".join(sorted(idle)),
-        )  # fmt: skip
-    return assignment
