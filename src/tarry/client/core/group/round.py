@@ -121,6 +121,7 @@ class JoinRound:
         self, owned: list[TopicPartition], generation_id: int, reason: str, now_ms: int
     ) -> None:
         """Join with what the member owns, as an assignment of that generation."""
+        # KIP-881: a leader may give partitions to members in the racks of their replicas.
         said = Subscription(
             list(self.topics.subscribed), None, owned, generation_id, self.settings.rack or None
         )
