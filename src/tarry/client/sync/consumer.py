@@ -21,7 +21,7 @@ import logging
 import re
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -33,6 +33,7 @@ from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.decoding import decoding_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -67,8 +68,9 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
-    mapping among them holds settings by Kafka's keys.  Keys and values are bytes unless `key` and
-    `value` are codecs.
+    mapping among them holds settings by Kafka's keys.  `assignors` are a user's own, or names, the
+    preferred one first; they take the place of `partition.assignment.strategy`.  Keys and values
+    are bytes unless `key` and `value` are codecs.
     """
 
     @overload
@@ -76,6 +78,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self: Consumer[bytes, bytes],
         *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         key: None = None,
         value: None = None,
         **arguments: Unpack[ConsumerArguments],
@@ -86,6 +89,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self: Consumer[Key, bytes],
         *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         key: Codec[Key],
         value: None = None,
         **arguments: Unpack[ConsumerArguments],
@@ -96,6 +100,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self: Consumer[bytes, Value],
         *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         key: None = None,
         value: Codec[Value],
         **arguments: Unpack[ConsumerArguments],
@@ -106,6 +111,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self,
         *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         key: Codec[Key],
         value: Codec[Value],
         **arguments: Unpack[ConsumerArguments],
@@ -115,6 +121,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self,
         *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         key: Codec[Any] | None = None,
         value: Codec[Any] | None = None,
         **arguments: Unpack[ConsumerArguments],
@@ -124,7 +131,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self.settings = made = ConsumerSettings(given, **arguments)
         self._driver = Driver(
             made,
-            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms()),
+            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms(), assignors),
             "tarry-keeper",
         )
         self._core.decoding = decoding
