@@ -26,7 +26,7 @@ from contextlib import contextmanager
 from functools import partial
 from random import SystemRandom
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Self, Unpack
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import consumer_arguments, places_of, times_of
@@ -37,6 +37,7 @@ from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
@@ -46,12 +47,6 @@ from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.listener import Listener
 
 log = logging.getLogger("tarry.client")
-
-# An iteration waits without an end, in polls of this length.
-ITERATION_SECONDS: Final = 3_600
-
-# Between two records of an iteration the core is turned this often.
-TICK_MS: Final = 50
 
 
 class Consumer(ConsumerFace, ProcessBound):
@@ -148,21 +143,13 @@ class Consumer(ConsumerFace, ProcessBound):
         """Yield record after record, without an end until `wakeup`; each is finished when the next
         one is asked for."""
         while (handed_out := self._hand_out(None)) is not None:
-            until_ms = monotonic_ms() + TICK_MS
-            for record in handed_out.records():
-                yield record
-                if monotonic_ms() >= until_ms:
-                    break
+            yield from for_a_tick(handed_out.records())
 
     def batches(self, max_records: int | None = None) -> Iterator[RecordGroup]:
         """Yield records of one partition at a time, without an end until `wakeup`; they are
         finished when the next ones are asked for."""
         while (handed_out := self._hand_out(max_records)) is not None:
-            until_ms = monotonic_ms() + TICK_MS
-            for group in handed_out.batches():
-                yield group
-                if monotonic_ms() >= until_ms:
-                    break
+            yield from for_a_tick(handed_out.batches())
 
     def _hand_out(self, max_records: int | None) -> HandedOut | None:
         """Poll, and hand the records out to be yielded one by one; None after a `wakeup`."""
