@@ -135,7 +135,9 @@ def tarry(directory: Path, policy: str) -> Iterator[Broker]:
 @contextlib.contextmanager
 def kafka(directory: Path) -> Iterator[Broker]:
     """Start Apache Kafka, one KRaft node."""
-    server = KafkaServer(directory, free_port(), heap_megabytes=1024, properties=SETTINGS)
+    server = KafkaServer(
+        directory, free_port(), heap_megabytes=1024, is_measured=True, properties=SETTINGS
+    )
     server.start()
     try:
         assert server.process is not None

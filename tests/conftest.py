@@ -72,6 +72,14 @@ def let_children_be_interrupted() -> None:
             signal.signal(one, lambda number, frame: None)
 
 
+def pytest_ignore_collect(collection_path: Path) -> bool | None:
+    """Pass over the folders that other workers run: reading them takes seconds."""
+    part = os.environ.get("TARRY_TEST_PART")
+    if part is None or collection_path.parent != TESTS or not collection_path.is_dir():
+        return None
+    return True if (part == "both") == (collection_path.name in ONE_FORM_FOLDERS) else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     for item in items:
         if folder_of(item) in PROCESS_FOLDERS:

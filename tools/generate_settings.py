@@ -271,6 +271,8 @@ def arguments_text() -> str:
         "from __future__ import annotations",
         "",
         "from typing import TypedDict",
+        "",
+        "from tarry.client.settings import PartitionFunction",
     ]
     for owner, title, name in CLIENT_GROUPS:
         base = "TypedDict" if owner == COMMON else CLIENT_GROUPS[0][2]
@@ -283,6 +285,8 @@ def arguments_text() -> str:
 def argument_type(row: Setting) -> str:
     if row.type == "boolean":
         return "bool"
+    if row.key == "partitioner":
+        return "str | PartitionFunction"
     # acks is often given as a number.
     return "int | str" if row.type in ("int", "long") or row.key == "acks" else "str"
 

@@ -21,6 +21,7 @@ from tarry.client.errors import (
     ClientForked,
     ConcurrentUse,
     DeliveryFailed,
+    PartitionerFailed,
     RecordTooLarge,
     UnknownTopic,
 )
@@ -175,6 +176,71 @@ def test_flush_raises_for_records_that_nobody_looked_at(broker: BrokerProcess) -
 
     with pytest.raises(DeliveryFailed, match="1 record was not delivered"):
         producer.close(20)
+
+
+def test_calls_of_on_delivery_come_from_the_producers_own_thread(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "told")
+    heard: list[tuple[str, int]] = []
+
+    def hear(receipt: Receipt) -> None:
+        heard.append((threading.current_thread().name, receipt.offset))
+        raise ZeroDivisionError
+
+    with Producer(bootstrap_servers=broker.address, on_delivery=hear) as producer:
+        for _ in range(100):
+            producer.send(topic, b"v")
+        producer.flush(PATIENCE_S)
+        assert heard == [("tarry-sender", offset) for offset in range(100)]
+
+
+def test_a_call_of_on_delivery_may_send_flush_and_close(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "chain")
+    over = threading.Event()
+
+    def end(receipt: Receipt) -> None:
+        producer.close(PATIENCE_S)
+        over.set()
+
+    def go_on(receipt: Receipt) -> None:
+        producer.send(topic, b"second", on_delivery=end)
+        producer.flush(PATIENCE_S)
+
+    producer = Producer(bootstrap_servers=broker.address)
+    producer.send(topic, b"first", on_delivery=go_on)
+
+    assert over.wait(PATIENCE_S)
+    assert values_of(broker, topic) == [b"first", b"second"]
+
+
+def test_what_was_not_sent_is_told_to_on_delivery(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "abandoned")
+    heard: list[object] = []
+    producer = Producer(bootstrap_servers=broker.address, linger_ms=60_000)
+    producer.partition_count(topic)
+    producer.send(topic, b"v", on_delivery=lambda receipt: heard.append(receipt.error))
+
+    producer.abort()
+
+    assert [type(error) for error in heard] == [ClientClosed]
+
+
+def test_a_partitioner_that_raises_harms_its_own_record_alone(broker: BrokerProcess) -> None:
+    topic = make_topic(broker, "own-partitioner", partitions=3)
+
+    def chosen(topic: str, key: bytes | None, count: int) -> int:
+        assert key is not None
+        # Whoever chooses may ask the producer.
+        return producer.partition_count(topic) - 1 if key == b"last" else int(key)
+
+    with Producer(bootstrap_servers=broker.address, partitioner=chosen) as producer:
+        receipts = [producer.send(topic, b"v", key=key) for key in (b"0", b"last")]
+        for key in (b"7", b"x", None):
+            with pytest.raises(PartitionerFailed):
+                producer.send(topic, b"v", key=key)
+        receipts.append(producer.send(topic, b"v", key=b"1"))
+        producer.flush(PATIENCE_S)
+
+    assert [(one.partition, one.offset) for one in receipts] == [(0, 0), (2, 0), (1, 0)]
 
 
 def test_an_unknown_topic_is_told_in_time(broker: BrokerProcess) -> None:

@@ -17,7 +17,14 @@ from tests.support.patience import PATIENCE_S
 from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.calls import NewTopic
 from tarry.client.core.consumer.handed_out import ConsumerRecord
-from tarry.client.errors import CommitFailed, ConcurrentUse, GroupFailed, NotSubscribed
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.errors import (
+    ClientClosed,
+    CommitFailed,
+    ConcurrentUse,
+    GroupFailed,
+    NotSubscribed,
+)
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.listener import Listener
@@ -85,6 +92,11 @@ def write(broker: BrokerProcess, topic: str, count: int) -> None:
 
 def places(topic: str) -> list[TopicPartition]:
     return [(topic, 0), (topic, 1)]
+
+
+def offsets_committed(consumer: Consumer, topic: str) -> list[int]:
+    committed = consumer.committed(places(topic))
+    return [-1 if one is None else one.offset for one in committed.values()]
 
 
 def take(consumer: Consumer, count: int) -> list[ConsumerRecord]:
@@ -163,8 +175,8 @@ def test_without_automatic_commits_only_what_is_committed_counts(make: Any, topi
     with make(enable_auto_commit=False) as second:
         found = second.committed(places(topic))
 
-    expected = dict.fromkeys(places(topic), -1)
-    expected[topic, records[0].partition] = records[0].offset + 1
+    expected: dict[TopicPartition, CommittedOffset | None] = dict.fromkeys(places(topic))
+    expected[topic, records[0].partition] = CommittedOffset(records[0].offset + 1)
     assert found == expected
 
 
@@ -176,8 +188,23 @@ def test_a_batch_and_a_mapping_can_be_committed(make: Any, topic: str) -> None:
     after_batch = consumer.committed([(topic, batch.partition)])
     consumer.commit({(topic, 0): 1, (topic, 1): 2})
 
-    assert after_batch == {(topic, batch.partition): 2}
-    assert consumer.committed(places(topic)) == {(topic, 0): 1, (topic, 1): 2}
+    assert after_batch == {(topic, batch.partition): CommittedOffset(2)}
+    assert offsets_committed(consumer, topic) == [1, 2]
+
+
+def test_offsets_are_committed_with_metadata_and_without_a_wait(make: Any, topic: str) -> None:
+    consumer = make(enable_auto_commit=False)
+    take(consumer, 2)
+    heard: list[Any] = []
+    offset = CommittedOffset(2, 0, "as of noon")
+
+    consumer.commit_async({(topic, 0): 1}, lambda *told: heard.append(told))
+    consumer.commit_async({(topic, 0): offset}, lambda *told: heard.append(told))
+    consumer.pause(places(topic))
+    wait_until(lambda: consumer.poll(0.02) or len(heard) == 2, "both outcomes")
+
+    assert heard == [({(topic, 0): CommittedOffset(1)}, None), ({(topic, 0): offset}, None)]
+    assert consumer.committed([(topic, 0)]) == {(topic, 0): offset}
 
 
 def test_a_commit_without_words_is_behind_what_was_handed_out(make: Any, topic: str) -> None:
@@ -186,8 +213,7 @@ def test_a_commit_without_words_is_behind_what_was_handed_out(make: Any, topic: 
 
     consumer.commit()
 
-    partition = records[0].partition
-    assert consumer.committed(places(topic))[topic, partition] == 2
+    assert offsets_committed(consumer, topic)[records[0].partition] == 2
 
 
 def test_a_commit_in_the_middle_of_an_iteration_loses_and_repeats_nothing(
@@ -240,7 +266,7 @@ def test_partitions_of_ones_own_choice_are_committed_without_a_membership(
 
     consumer.commit()
 
-    assert consumer.committed([(topic, 1)]) == {(topic, 1): 2}
+    assert consumer.committed([(topic, 1)]) == {(topic, 1): CommittedOffset(2)}
     assert consumer.group.member_id == ""
 
 
@@ -438,6 +464,20 @@ def test_a_reader_who_is_slower_than_the_poll_interval_loses_and_joins_again(
     assert [what for what, _ in teller.told] == ["assigned", "lost", "assigned"]
 
 
+def test_a_callback_that_is_slower_than_the_poll_interval_loses_and_joins_again(
+    make: Any, topic: str
+) -> None:
+    def work_once(consumer: Consumer) -> None:
+        if len(teller.told) == 1:
+            wait_until(lambda: consumer.group.member_id == "", "the keeper to leave")
+
+    teller = Teller(work_once)
+    consumer = make(topic, listener=teller, max_poll_interval_ms=400, heartbeat_interval_ms=100)
+
+    assert len(take(consumer, 6)) == 6
+    assert [what for what, _ in teller.told] == ["assigned", "lost", "assigned"]
+
+
 def test_another_member_hears_of_a_rebalance_while_a_reader_works(make: Any, topic: str) -> None:
     teller = Teller()
     slow = make(topic, listener=teller, heartbeat_interval_ms=100)
@@ -476,10 +516,11 @@ def test_a_broker_that_comes_back_while_a_reader_works_still_knows_him(tmp_path:
             # Nobody polls meanwhile.
             wait_until(lambda: confirmed_ms(consumer) > lost_ms, "a heartbeat at the new broker")
             rest = take(consumer, 5)
+            told = list(teller.told)
 
         assert len(rest) == 5
         assert before.generation_id == consumer.group.generation_id
-        assert [what for what, _ in teller.told] == ["assigned"]
+        assert [what for what, _ in told] == ["assigned"]
     finally:
         broker.close()
 
@@ -556,6 +597,42 @@ def test_a_close_without_a_broker_is_bounded() -> None:
         consumer.committed([("t", 0)], timeout=0.2)
 
     consumer.close()
+
+
+def test_a_close_tells_the_listener_and_commits_behind_it(make: Any, topic: str) -> None:
+    committed_then: list[list[int]] = []
+
+    def look(consumer: Consumer) -> None:
+        committed_then.append(offsets_committed(consumer, topic))
+
+    teller = Teller()
+    consumer = make(topic, listener=teller)
+    take(consumer, 6)
+    teller.action = look
+    consumer.close()
+
+    assert teller.told == [("assigned", places(topic)), ("revoked", places(topic))]
+    assert committed_then == [[-1, -1]]
+    assert offsets_committed(make(), topic) == [3, 3]
+
+
+def test_what_a_callback_raises_comes_out_of_the_close_which_is_one_all_the_same(
+    make: Any, topic: str
+) -> None:
+    def fail(consumer: Consumer) -> None:
+        raise ZeroDivisionError
+
+    teller = Teller()
+    consumer = make(topic, listener=teller)
+    take(consumer, 6)
+    teller.action = fail
+
+    with pytest.raises(ZeroDivisionError):
+        consumer.close()
+
+    with pytest.raises(ClientClosed):
+        consumer.poll(0.0)
+    assert offsets_committed(make(), topic) == [-1, -1]
 
 
 def test_a_member_that_is_closed_leaves_its_group_at_once(make: Any, topic: str) -> None:

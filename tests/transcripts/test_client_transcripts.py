@@ -12,13 +12,16 @@ instead of comparing it; read the difference before it is committed.
     > poll MS             for as long; what is handed out, told and raised
     > work MS             the user works on records, and only the keeper turns the client
     > sleep MS            the process is stopped
-    > commit [NAME-PARTITION=OFFSET]   > close
+    > commit [NAME-PARTITION=OFFSET[:METADATA]]   > async, alike, without a wait
+    > told PLACE ..       what the group has committed there
+    > close [leave] [TIMEOUT_MS]
     > next API WORD ..    the next answers: an error, a delay in ms, both (500:NONE), or silence
     > follow [PLACES]     another member leads and gives this; without places: none; > lead
     > member NAME TOPICS [OWNED]       another member of the group that we lead; > gone NAME
     > move BROKER         another broker is the coordinator
     > cut, refuse, accept connections are cut; refused; taken again
-    > listener WORD       the callbacks from now on: quiet, raises or commits
+    > listener WORD       the callbacks from now on: quiet, raises, commits,
+                        works MS, works-and-commits MS
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ from tarry.client.core.group.assignment.consumer_protocol import Subscription
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
-from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.commit import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Answer, Callback, Done, Operation
 from tarry.client.settings import ConsumerSettings
@@ -60,7 +64,7 @@ class Player:
         self.coordinator = ClientCoordinator(self.cluster, self.say)
         self.settings: dict[str, Any] = dict(DEFAULTS)
         self.lines: list[str] = []
-        self.listener = "quiet"
+        self.listener = ["quiet"]
         self.began_ms = self.cluster.now_ms
         self.state = ""
         self._core: GroupConsumerCore | None = None
@@ -151,7 +155,7 @@ class Player:
     # -- the user
 
     def do_listener(self, words: list[str]) -> None:
-        self.listener = words[0]
+        self.listener = words
 
     def do_subscribe(self, words: list[str]) -> None:
         self.core.subscribe(words)
@@ -194,19 +198,27 @@ class Player:
             if isinstance(step, Done):
                 return step.answer
             if isinstance(step, Callback):
-                assert isinstance(operation, Poll)
-                self.say_why(operation.commit)
-                self.call_back(step.event)
-                operation.end_callback(self.cluster.now_ms)
+                if isinstance(operation, Poll):
+                    self.say_why(operation.commit)
+                raised = self.call_back(step)
+                operation.end_callback(self.cluster.now_ms, raised)
             else:
                 self.run_until(lambda: operation.is_ready)
 
-    def call_back(self, event: GroupEvent) -> None:
+    def call_back(self, callback: Callback) -> Exception | None:
+        event = callback.event
+        if not isinstance(event, GroupEvent):
+            callback.call(None, None)
+            return None
         self.say(f"{event.callback} {places_text(event.places)}")
-        if self.listener == "raises":
-            raise ZeroDivisionError("in a callback")
-        if self.listener == "commits":
+        word, *words = self.listener
+        if word == "raises":
+            return ZeroDivisionError("in a callback")
+        if word.startswith("works"):
+            self.do_work(words)
+        if word.endswith("commits"):
             self.do_commit([])
+        return None
 
     def do_commit(self, words: list[str]) -> None:
         pending = self.core.begin_commit(offsets_of(words) or None, 10_000, self.cluster.now_ms)
@@ -214,6 +226,23 @@ class Player:
             self.perform(pending)
         self.say_why(pending.commit)
         pending.end(self.cluster.now_ms)
+
+    def do_async(self, words: list[str]) -> None:
+        def hear(offsets: dict[TopicPartition, CommittedOffset], error: ClientError | None) -> None:
+            told = [f"{topic}-{index}={one.offset}" for (topic, index), one in offsets.items()]
+            self.say(f"callback of {', '.join(told)}: {error or 'committed'}")
+
+        self.core.commit_async(offsets_of(words) or None, hear, self.cluster.now_ms)
+        # A face turns once, so that the request leaves.
+        self.cluster.run_for(0)
+
+    def do_told(self, words: list[str]) -> None:
+        places = [place_of(word) for word in words]
+        query = self.core.begin_committed(places, 10_000, self.cluster.now_ms)
+        for (topic, index), one in self.perform(query).items():
+            told = "nothing" if one is None else f"{one.offset} {one.leader_epoch} {one.metadata!r}"
+            self.say(f"{topic}-{index} has {told}")
+        query.end(self.cluster.now_ms)
 
     def say_why(self, commit: Commit | None) -> None:
         if commit is not None and commit.error is not None:
@@ -242,9 +271,15 @@ class Player:
 
     def do_close(self, words: list[str]) -> None:
         leave = True if "leave" in words else None
-        closing = self.core.begin_close(5_000, self.cluster.now_ms, leave=leave, is_finished=True)
-        self.perform(closing)
+        timeout_ms = next((int(word) for word in words if word.isdigit()), 5_000)
+        now_ms = self.cluster.now_ms
+        closing = self.core.begin_close(timeout_ms, now_ms, leave=leave, is_finished=True)
+        try:
+            self.perform(closing)
+        except ZeroDivisionError as error:
+            self.say(f"close raises {type(error).__name__}: {error}")
         self.say_why(closing.commit)
+        closing.end(self.cluster.now_ms)
 
 
 def place_of(text: str) -> TopicPartition:
@@ -252,9 +287,13 @@ def place_of(text: str) -> TopicPartition:
     return topic, int(index)
 
 
-def offsets_of(words: list[str]) -> dict[TopicPartition, int]:
-    pairs = [word.split("=") for word in words]
-    return {place_of(place): int(offset) for place, offset in pairs}
+def offsets_of(words: list[str]) -> dict[TopicPartition, CommittedOffset]:
+    offsets = {}
+    for word in words:
+        place, _, told = word.partition("=")
+        offset, _, metadata = told.partition(":")
+        offsets[place_of(place)] = CommittedOffset(int(offset), metadata=metadata)
+    return offsets
 
 
 @pytest.mark.parametrize("path", FILES, ids=[path.stem for path in FILES])

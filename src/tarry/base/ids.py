@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import base64
+import binascii
 
 from tarry.base.doors import Random
 
@@ -37,7 +37,8 @@ def random_id(random: Random) -> bytes:
 
 def id_text(id_: bytes) -> str:
     """Write an id as users and Kafka's tools do: 22 base64url characters."""
-    return base64.urlsafe_b64encode(id_).rstrip(b"=").decode()
+    text = binascii.b2a_base64(id_, newline=False).rstrip(b"=").decode()
+    return text.replace("+", "-").replace("/", "_")
 
 
 def uuid_text(uuid: bytes) -> str:

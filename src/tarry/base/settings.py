@@ -169,8 +169,11 @@ class Settings(SettingAttributes):
 
     def get(self, key: str) -> Value:
         """Return the value of a key by itself, without falling back to another key."""
-        layers = self.layers(key)
-        return layers[0][1] if layers else SETTINGS[key].default
+        # The order of `layers`, without a list of them: a start asks for every key.
+        for values in (self._given_to_broker, self._given_to_cluster, self._given):
+            if key in values:
+                return values[key]
+        return SETTINGS[key].default
 
     def get_int(self, key: str) -> int:
         value = self.effective(key)

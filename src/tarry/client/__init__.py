@@ -83,6 +83,7 @@ if TYPE_CHECKING:
         LogTruncated as LogTruncated,
         NotSubscribed as NotSubscribed,
         OffsetOutOfRange as OffsetOutOfRange,
+        PartitionerFailed as PartitionerFailed,
         ProducerFailed as ProducerFailed,
         RecordTooLarge as RecordTooLarge,
         RequestTimedOut as RequestTimedOut,
@@ -91,11 +92,19 @@ if TYPE_CHECKING:
         UnknownTopic as UnknownTopic,
         UnsupportedVersion as UnsupportedVersion,
     )
-    from tarry.client.settings import SettingValue as SettingValue
+    from tarry.client.settings import (
+        PartitionFunction as PartitionFunction,
+        ProducerValue as ProducerValue,
+        SettingValue as SettingValue,
+    )
     from tarry.client.sync.admin import Admin as Admin
     from tarry.client.sync.consumer import Consumer as Consumer
     from tarry.client.sync.listener import Listener as Listener
-    from tarry.client.sync.producer import Producer as Producer, Receipt as Receipt
+    from tarry.client.sync.producer import (
+        OnDelivery as OnDelivery,
+        Producer as Producer,
+        Receipt as Receipt,
+    )
     from tarry.link.events import Address as Address
     from tarry.link.versions import VersionTable as VersionTable
     from tarry.records.record import Record as Record
@@ -122,14 +131,15 @@ tarry.client.errors                      BrokerError BrokerUnreachable BufferFul
                                          ClientError ClientForked CommitFailed ConcurrentUse
                                          ConnectionLost CorruptRecords DeliveryFailed
                                          DeliveryTimedOut GroupFailed InvalidRequest InvalidSetting
-                                         LogTruncated NotSubscribed OffsetOutOfRange ProducerFailed
-                                         RecordTooLarge RequestTimedOut TimedOut TopicRecreated
-                                         UnknownTopic UnsupportedVersion
-tarry.client.settings                    SettingValue
+                                         LogTruncated NotSubscribed OffsetOutOfRange
+                                         PartitionerFailed ProducerFailed RecordTooLarge
+                                         RequestTimedOut TimedOut TopicRecreated UnknownTopic
+                                         UnsupportedVersion
+tarry.client.settings                    PartitionFunction ProducerValue SettingValue
 tarry.client.sync.admin                  Admin
 tarry.client.sync.consumer               Consumer
 tarry.client.sync.listener               Listener
-tarry.client.sync.producer               Producer Receipt
+tarry.client.sync.producer               OnDelivery Producer Receipt
 tarry.link.events                        Address
 tarry.link.versions                      VersionTable
 tarry.records.record                     Record

@@ -48,6 +48,11 @@ class RecordTooLarge(ClientError):
     """A record is larger than `max.request.size`, or than the broker's `max.message.bytes`."""
 
 
+class PartitionerFailed(ClientError):
+    """The user's own partitioner raised, or chose a partition that is not there; its record was not
+    sent."""
+
+
 class DeliveryTimedOut(TimedOut):
     """A record was not acknowledged within `delivery.timeout.ms`; it may be in the log or not."""
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TypedDict
 
+from tarry.client.settings import PartitionFunction
+
 
 class ClientArguments(TypedDict, total=False):
     """Settings of every client."""
@@ -37,6 +39,10 @@ class ProducerArguments(ClientArguments, total=False):
     batch_size: int | str
     buffer_memory: int | str
     compression_type: str
+    compression_gzip_level: int | str
+    compression_lz4_level: int | str
+    compression_zstd_level: int | str
+    partitioner: str | PartitionFunction
     max_request_size: int | str
     max_block_ms: int | str
     delivery_timeout_ms: int | str
@@ -52,6 +58,9 @@ class ConsumerArguments(ClientArguments, total=False):
     max_partition_fetch_bytes: int | str
     max_poll_records: int | str
     auto_offset_reset: str
+    isolation_level: str
+    client_rack: str
+    exclude_internal_topics: bool
     group_id: str
     group_instance_id: str
     session_timeout_ms: int | str

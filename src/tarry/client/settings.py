@@ -6,17 +6,24 @@ forms is an error.  Durations are ints of milliseconds or text such as `"30s"`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Final, cast
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.setting import Setting, Value, read_table, shown
 from tarry.base.spelling import Spelling
+from tarry.client.offset_reset import parse_offset_reset
 from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_TABLE
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
 
 SettingValue = str | int | bool
+
+# Chooses a partition, given topic, key and the number of partitions.
+PartitionFunction = Callable[[str, bytes | None, int], int]
+
+# What a producer's settings may be besides: `partitioner` takes a function.
+ProducerValue = SettingValue | PartitionFunction
 
 COMMON: Final = "every client"
 PRODUCER: Final = "producer"
@@ -53,6 +60,7 @@ FOREIGN: Final = {
     "fetch.wait.max.ms": "use fetch.max.wait.ms",
     "fetch.message.max.bytes": "use max.partition.fetch.bytes",
     "socket.timeout.ms": "use request.timeout.ms",
+    "partitioner.class": "use partitioner",
     "retries": "retries go on until delivery.timeout.ms",
     "enable.auto.offset.store": "a record is finished when the next one is asked for",
     "auto.commit.enable": "use enable.auto.commit",
@@ -204,26 +212,43 @@ class ProducerSettings(ClientSettings):
     owner = PRODUCER
 
     def __init__(
-        self, given: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
+        self, given: Mapping[str, ProducerValue] | None = None, **arguments: ProducerValue
     ) -> None:
-        super().__init__(given, **arguments)
+        # The user's own partitioner; None: `partitioner` names one of ours.
+        self.partition_function: PartitionFunction | None = None
+        texts = self._without_function(given or {})
+        text_arguments = self._without_function(arguments)
+        super().__init__(texts, **text_arguments)
         acks = self.text("acks")
         self.acks = -1 if acks in ("all", "-1") else int(acks)
         self.linger_ms = self.number("linger.ms")
         self.batch_bytes = self.number("batch.size")
         self.buffer_bytes = self.number("buffer.memory")
         self.codec = CODECS.index(self.text("compression.type"))
+        key = f"compression.{CODECS[self.codec]}.level"
+        # None: the codec has no levels.
+        self.codec_level = self.number(key) if key in CLIENT_SETTINGS else None
+        self.partitioner = self.text("partitioner")
         self.request_bytes_max = self.number("max.request.size")
         self.block_ms_max = self.number("max.block.ms")
         self.delivery_timeout_ms = self.number("delivery.timeout.ms")
         self.in_flight_max = self.number("max.in.flight.requests.per.connection")
-        self.is_idempotent = self._resolve_idempotence(given or {}, arguments)
+        self.is_idempotent = self._resolve_idempotence(texts, text_arguments)
         least_ms = self.linger_ms + self.request_timeout_ms
         if self.delivery_timeout_ms < least_ms:
             raise InvalidSetting(
                 f"delivery.timeout.ms={self.delivery_timeout_ms} is less than linger.ms + "
                 f"request.timeout.ms = {least_ms}, so no request could be repeated"
             )
+
+    def _without_function(self, given: Mapping[str, ProducerValue]) -> dict[str, SettingValue]:
+        """Return the settings without a `partitioner` that is a function, which is kept."""
+        rest = dict(given)
+        function = rest.get("partitioner")
+        if callable(function):
+            self.partition_function = function
+            del rest["partitioner"]
+        return cast("dict[str, SettingValue]", rest)
 
     def _resolve_idempotence(
         self, given: Mapping[str, SettingValue], arguments: Mapping[str, SettingValue]
@@ -247,8 +272,9 @@ class ProducerSettings(ClientSettings):
 # Brokers know the last five batches of a producer.
 IN_FLIGHT_IDEMPOTENT_MAX: Final = 5
 
-RESET_NONE: Final = 0
-RESET_EARLIEST: Final = 1
+# Isolation levels, as Fetch and ListOffsets have them.
+READ_UNCOMMITTED: Final = 0
+READ_COMMITTED: Final = 1
 
 
 class ConsumerSettings(ClientSettings):
@@ -263,7 +289,11 @@ class ConsumerSettings(ClientSettings):
         self.fetch_bytes_max = self.number("fetch.max.bytes")
         self.partition_bytes_max = self.number("max.partition.fetch.bytes")
         self.poll_records_max = self.number("max.poll.records")
-        self.offset_reset = ("none", "earliest", "latest").index(self.text("auto.offset.reset"))
+        self.offset_reset = parse_offset_reset(self.text("auto.offset.reset"))
+        is_committed = self.text("isolation.level") == "read_committed"
+        self.isolation_level = READ_COMMITTED if is_committed else READ_UNCOMMITTED
+        self.rack = self.text("client.rack")
+        self.excludes_internal_topics = self.flag("exclude.internal.topics")
         self.group_id = self.text("group.id")
         self.instance_id = self.text("group.instance.id") or None
         self.session_timeout_ms = self.number("session.timeout.ms")

@@ -54,6 +54,18 @@ buffer.memory                      long    33554432    1024..1099511627776
     Memory in bytes for records that are not acknowledged yet.
 compression.type                   string  none        none|gzip|snappy|lz4|zstd
     How the producer compresses batches.
+compression.gzip.level             int     -1          -1|1..9
+    Level of gzip where compression.type names it; -1 is the library's own, about 6.
+compression.lz4.level              int     9           1..17
+    Level of lz4 where compression.type names it. 9 is the fast form, as in Kafka; every other level
+    is one of high compression, 12 and more the highest.
+compression.zstd.level             int     3           -131072..22
+    Level of zstd where compression.type names it. Negative levels are faster and compress less.
+partitioner                        string  murmur2     murmur2|crc32 tarry
+    What chooses the partition of a record that names none: `murmur2` of the key, as Java does;
+    `crc32`, as librdkafka's `consistent_random` does; or a function of topic, key and number of
+    partitions, which returns the partition. Records without a key share a partition until its batch
+    is full.
 max.request.size                   int     1048576     1..
     Largest record and request, in bytes.
 max.block.ms                       int     60000       0..
@@ -75,8 +87,15 @@ max.partition.fetch.bytes          int     1048576     1..209715200
     Most bytes of one partition in an answer.
 max.poll.records                   int     500         1..
     Most records that one `poll` returns.
-auto.offset.reset                  string  latest      latest|earliest|none
-    Where a partition begins if it has no committed offset, or one that the log does not have.
+auto.offset.reset                  string  latest
+    Where a partition begins if it has no committed offset, or one that the log does not have:
+    latest, earliest, none (an error), or by_duration:PT1H, so long ago.
+isolation.level                    string  read_uncommitted read_uncommitted|read_committed
+    With read_committed only records of committed transactions come, and none behind an open one.
+client.rack                        string  ""
+    Rack of this consumer; brokers may name a replica in it to read from.
+exclude.internal.topics            boolean true
+    A pattern finds no internal topic, such as __consumer_offsets.
 group.id                           string  ""
     Consumer group. Its members share the partitions, and it keeps their offsets.
 group.instance.id                  string  ""

@@ -26,7 +26,7 @@ from tarry.records.batch import (
     TIMESTAMP_MAX,
     TIMESTAMP_MIN,
 )
-from tarry.wire.compression import compress
+from tarry.wire.compression import ZSTD_LEVEL_HIGHEST, compress
 from tarry.wire.crc32c import crc32c
 from tarry.wire.varint import varint_size, write_varint, write_varlong
 
@@ -109,11 +109,13 @@ class BatchBuilder:
         producer_epoch: i64 = NO_PRODUCER_EPOCH,
         base_sequence: i64 = NO_SEQUENCE,
         attributes: i64 = 0,
+        level: int | None = None,
     ) -> bytes:
-        """Build the batch of all records so far; `attributes` are added to the codec's."""
+        """Build the batch of all records so far; `attributes` are added to the codec's, `level` is
+        the codec's, its default if none is given."""
         content = self._records.getvalue()
         if codec != 0:
-            content = compress(codec, content)
+            content = compress(codec, content, level, ZSTD_LEVEL_HIGHEST)
         covered = BytesWriter()
         write_i16_be(covered, i16(attributes | codec))
         write_i32_be(covered, i32(self.count - 1))

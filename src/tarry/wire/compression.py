@@ -28,8 +28,11 @@ NAMES: Final = ("none", "gzip", "snappy", "lz4", "zstd")
 # Kafka's default level of each codec that has levels.
 LEVEL_DEFAULT: Final = {GZIP: -1, LZ4: 9, ZSTD: 3}
 
-# A zstd level above it takes 30 to 120 ms for the first byte: more than a turn has.
+# A zstd level above it takes 30 to 120 ms for the first byte: more than a broker's turn has.
 ZSTD_LEVEL_MAX: Final = 9
+
+# What a client may choose, which compresses in its own time.
+ZSTD_LEVEL_HIGHEST: Final = 22
 
 # LZ4's levels of high compression; below them there is one fast form.
 _LZ4_FAST: Final = 1
@@ -74,7 +77,9 @@ class Compressor(Protocol):
     def finish(self) -> bytes: ...
 
 
-def compress(codec: int, data: Data, level: int | None = None) -> bytes:
+def compress(
+    codec: int, data: Data, level: int | None = None, zstd_level_max: int = ZSTD_LEVEL_MAX
+) -> bytes:
     """Compress `data`; codec `NONE` gives it back as bytes.
 
     `level` is one of Kafka's, its default if none is given; NONE and SNAPPY have no levels.
@@ -83,12 +88,14 @@ def compress(codec: int, data: Data, level: int | None = None) -> bytes:
         return bytes(data)
     if codec == SNAPPY:
         return _compress_xerial(memoryview(data))
-    compressor = make_compressor(codec, level)
+    compressor = make_compressor(codec, level, zstd_level_max)
     compressor.compress(data)
     return bytes(compressor.finish())
 
 
-def make_compressor(codec: int, level: int | None = None) -> Compressor:
+def make_compressor(
+    codec: int, level: int | None = None, zstd_level_max: int = ZSTD_LEVEL_MAX
+) -> Compressor:
     """Make the library's compressor of gzip, LZ4 or zstd, which takes content in parts."""
     made: Compressor
     if codec == GZIP:
@@ -100,7 +107,7 @@ def make_compressor(codec: int, level: int | None = None) -> Compressor:
         )
     elif codec == ZSTD:
         wanted = LEVEL_DEFAULT[ZSTD] if level is None else level
-        made = _cramjam().zstd.Compressor(level=min(wanted, ZSTD_LEVEL_MAX))
+        made = _cramjam().zstd.Compressor(level=min(wanted, zstd_level_max))
     else:
         raise ValueError(f"there is no codec {codec}")
     return made

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib.machinery import EXTENSION_SUFFIXES, ExtensionFileLoader, FileFinder, PathFinder
-from importlib.util import module_from_spec
 
 # A second argument, the checksum so far, may follow.
 Checksum = Callable[..., int]
@@ -24,8 +23,8 @@ def _from_extension() -> Checksum | None:
     for location in (package.submodule_search_locations or []) if package is not None else []:
         finder = FileFinder(location, (ExtensionFileLoader, EXTENSION_SUFFIXES))
         found = finder.find_spec("_crc32c")
-        if found is not None and found.loader is not None:
-            module = module_from_spec(found)
+        module = found.loader.create_module(found) if found and found.loader else None
+        if found is not None and found.loader is not None and module is not None:
             found.loader.exec_module(module)
             function: Checksum = module.crc32c
             return function

@@ -20,6 +20,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.protocol import api_keys
 from tarry.protocol.messages.describe_groups import (
     DescribedGroup,
@@ -76,7 +77,7 @@ class ClientCoordinator:
         self.others: dict[str, Subscription] = {}
         # What another leader gives the one under test; None: it leads itself.
         self.given: list[TopicPartition] | None = None
-        self.committed: dict[TopicPartition, int] = {}
+        self.committed: dict[TopicPartition, CommittedOffset] = {}
         self.next_codes: dict[str, deque[str]] = {}
         self.held: list[tuple[int, bytes]] = []
         handlers = {
@@ -135,6 +136,7 @@ class ClientCoordinator:
         if name == "OffsetCommit":
             offsets = ", ".join(
                 f"{topic.name}-{one.partition_index}={one.committed_offset}"
+                + (f" {one.committed_metadata!r}" if one.committed_metadata else "")
                 for topic in request.topics
                 for one in topic.partitions
             )
@@ -207,7 +209,9 @@ class ClientCoordinator:
             for one in topic.partitions:
                 answer.partitions.append(OffsetCommitResponsePartition(one.partition_index, code))
                 if code == errors.NONE:
-                    self.committed[topic.name, one.partition_index] = one.committed_offset
+                    self.committed[topic.name, one.partition_index] = CommittedOffset(
+                        one.committed_offset, one.committed_leader_epoch, one.committed_metadata
+                    )
             response.topics.append(answer)
         return response
 
@@ -216,8 +220,8 @@ class ClientCoordinator:
         for topic in request.groups[0].topics if code == errors.NONE else []:
             answer = OffsetFetchResponseTopics(topic.name)
             for index in topic.partition_indexes:
-                offset = self.committed.get((topic.name, index), -1)
-                answer.partitions.append(OffsetFetchResponsePartitions(index, offset))
+                told = self.committed.get((topic.name, index), CommittedOffset(-1))
+                answer.partitions.append(OffsetFetchResponsePartitions(index, *told))
             group.topics.append(answer)
         return OffsetFetchResponse(groups=[group])
 

@@ -11,14 +11,13 @@ from typing import Any
 
 from tests.support.client.scripted_cluster import ScriptedCluster
 
-from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.operation import Answer, Callback, Done, Operation
 
 
 def perform(
     cluster: ScriptedCluster,
     operation: Operation[Answer],
-    call_back: Callable[[GroupEvent], None] | None = None,
+    call_back: Callable[[Any], None] | None = None,
     tell: Callable[[str], None] | None = None,
 ) -> Answer:
     """Take the steps of an operation to its end; `tell` hears of trouble after each turn."""
@@ -34,9 +33,13 @@ def perform(
             if isinstance(step, Done):
                 return step.answer
             if isinstance(step, Callback):
-                if call_back is not None:
-                    call_back(step.event)
-                operation.end_callback(cluster.now_ms)
+                raised: Exception | None = None
+                try:
+                    if call_back is not None:
+                        call_back(step.event)
+                except Exception as error:
+                    raised = error
+                operation.end_callback(cluster.now_ms, raised)
             else:
                 cluster.run_until(is_ready)
     finally:

@@ -309,13 +309,7 @@ class ScriptedCluster:
         reader.expect_end()
         seen = Seen(self.now_ms, broker_id, header, request)
         self.seen.append(seen)
-        scripts = self._scripts.get(seen.api_key)
-        if scripts:
-            answer = scripts.popleft()(self, seen)
-        elif seen.api_key in self._rules:
-            answer = self._rules[seen.api_key](self, seen)
-        else:
-            answer = self.default(seen)
+        answer = self.answer_to(seen)
         if answer == CUT:
             self._cut_one(connection_id)
         elif isinstance(answer, bytes):
@@ -331,6 +325,14 @@ class ScriptedCluster:
             self._answered_ms[connection_id] = due_ms
             data = b"".join(bytes(one) for one in chunks)
             self._later(received(connection_id, data), due_ms - self.now_ms)
+
+    def answer_to(self, seen: Seen) -> Any:
+        scripts = self._scripts.get(seen.api_key)
+        if scripts:
+            return scripts.popleft()(self, seen)
+        if seen.api_key in self._rules:
+            return self._rules[seen.api_key](self, seen)
+        return self.default(seen)
 
     # --- What brokers say unless a script knows better
 

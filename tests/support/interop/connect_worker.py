@@ -75,7 +75,6 @@ class ConnectWorker:
         """Start it and wait until it answers."""
         assert self.process is None
         command = java_command(PROGRAMS[self.mode], str(self.properties), pom=CONNECT_POM)
-        command.insert(1, "-XX:TieredStopAtLevel=1")
         with (self.directory / "output").open("ab") as output:
             self.process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
         self.wait_for(lambda: isinstance(self.ask("GET", "/connectors"), list), "the worker")

@@ -82,11 +82,18 @@ def class_path(pom: Path = POM) -> str:
 
 
 def java_command(
-    main_class: str, *arguments: str, heap_megabytes: int = 256, pom: Path = POM
+    main_class: str,
+    *arguments: str,
+    heap_megabytes: int = 256,
+    pom: Path = POM,
+    is_measured: bool = False,
 ) -> list[str]:
     """The command line of one of Kafka's programs, such as `kafka.tools.DumpLogSegments`."""
-    heap = f"-Xmx{heap_megabytes}m"
-    return ["java", heap, "-XX:+UseSerialGC", "-cp", class_path(pom), main_class, *arguments]
+    options = [f"-Xmx{heap_megabytes}m", "-XX:+UseSerialGC"]
+    if not is_measured:
+        # A program that runs for seconds gains nothing from the slow compiler.
+        options.append("-XX:TieredStopAtLevel=1")
+    return ["java", *options, "-cp", class_path(pom), main_class, *arguments]
 
 
 class KafkaServer:
@@ -99,11 +106,13 @@ class KafkaServer:
         *,
         heap_megabytes: int = 384,
         properties: dict[str, str] | None = None,
+        is_measured: bool = False,
     ) -> None:
         self.directory = directory
         self.port = port
         self.controller_port = free_port()
         self.heap_megabytes = heap_megabytes
+        self.is_measured = is_measured
         self.properties = properties or {}
         self.process: subprocess.Popen[bytes] | None = None
 
@@ -120,7 +129,12 @@ class KafkaServer:
         output = (self.directory / "output.log").open("ab")
         with output:
             self.process = subprocess.Popen(
-                java_command("kafka.Kafka", str(configuration), heap_megabytes=self.heap_megabytes),
+                java_command(
+                    "kafka.Kafka",
+                    str(configuration),
+                    heap_megabytes=self.heap_megabytes,
+                    is_measured=self.is_measured,
+                ),
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 start_new_session=True,

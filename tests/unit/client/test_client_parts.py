@@ -18,6 +18,7 @@ from tarry.client.settings import (
     parse_duration_ms,
 )
 from tarry.link.events import Address
+from tarry.records.record import decode_records
 
 # --- Partitioner
 
@@ -67,11 +68,19 @@ def test_settings_take_kafkas_keys_in_both_forms() -> None:
             {"enable.idempotence": True, "max.in.flight.requests.per.connection": 6},
             "needs max.in.flight",
         ),
+        (ProducerSettings, {"compression.gzip.level": 0}, "must be -1 or from 1 to 9"),
+        (ProducerSettings, {"compression.lz4.level": 18}, "must be from 1 to 17"),
+        (ProducerSettings, {"compression.zstd.level": 23}, "must be from -131072 to 22"),
+        (ProducerSettings, {"partitioner.class": "x"}, "use partitioner"),
         (ProducerSettings, {"delivery.timeout.ms": 100}, "no request could be repeated"),
         (ClientSettings, {"bootstrap.servers": ""}, "names no address"),
         (ClientSettings, {"bootstrap.servers": "host:port"}, "no address of the form host:port"),
         (ClientSettings, {"bootstrap.servers": "::1:9092"}, "write the address"),
-        (ConsumerSettings, {"auto.offset.reset": "middle"}, "must be latest, earliest or none"),
+        (
+            ConsumerSettings,
+            {"auto.offset.reset": "middle"},
+            "must be latest, earliest, none or by_duration:PT1H",
+        ),
         (ConsumerSettings, {"security.protocol": "SSL"}, "must be PLAINTEXT"),
     ],
 )
@@ -82,6 +91,32 @@ def test_what_cannot_be_meant_is_refused_with_a_hint(
         kind(given)
 
     assert sentence in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("codec", "levels"),
+    [("gzip", (1, 9)), ("lz4", (9, 3, 12)), ("zstd", (-131072, 1, 9, 22))],
+)
+def test_a_batch_is_compressed_with_the_level_that_was_set(
+    codec: str, levels: tuple[int, ...]
+) -> None:
+    sizes = []
+    for level in levels:
+        given = {"compression.type": codec, f"compression.{codec}.level": level}
+        settings = ProducerSettings(given)
+        batch = ProducerBatch("t", 0, (0,), 1_000)
+        for number in range(500):
+            batch.append(0, b"%d" % (number * number), b"%x value" % (number**5 % 1_009), None)
+        data = batch.encode(settings.codec, settings.codec_level)
+        assert len(decode_records(data, size_max=100_000)) == 500
+        sizes.append(len(data))
+
+    assert sizes == sorted(set(sizes), reverse=True)
+
+
+def test_a_codec_without_levels_has_none() -> None:
+    assert ProducerSettings({"compression.type": "snappy"}).codec_level is None
+    assert ProducerSettings().codec_level is None
 
 
 def test_a_key_in_both_forms_is_an_error() -> None:

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 from tests.support.client.group_member import PLACE, GroupScene
+from tests.support.client.hand_face import perform
 from tests.support.client.scripted_cluster import CUT, SILENCE
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
-from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.commit import Commit
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import Done
 from tarry.client.errors import CommitFailed
@@ -131,7 +132,8 @@ def test_a_commit_of_what_was_revoked_meanwhile_is_not_sent() -> None:
     scene.poll(2_000)
 
     assert offsets_sent(scene) == [3]
-    assert commit.is_done
+    assert isinstance(commit.error, CommitFailed)
+    assert "t [0] was given up before" in str(commit.error)
 
 
 def test_what_was_lost_is_not_committed_before_the_user_heard_of_it() -> None:
@@ -167,6 +169,49 @@ def test_a_commit_whose_connection_is_cut_is_sent_again() -> None:
 
     assert commit.error is None
     assert scene.committed == 3
+
+
+def test_a_failure_of_a_commit_without_a_callback_is_logged(caplog: Any) -> None:
+    scene = joined(enable_auto_commit=False)
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.OFFSET_METADATA_TOO_LARGE]
+
+    scene.core.commit_async({PLACE: 3}, None, scene.cluster.now_ms)
+    scene.poll(100)
+
+    assert "group g: an asynchronous commit failed: the offset of t [0]" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("what", "error", "sentence"),
+    [
+        (7, TypeError, "commit takes a record, records of a poll, or offsets such as"),
+        ({PLACE: "7"}, TypeError, "takes an offset as an int, not '7'"),
+        ({PLACE: CommittedOffset(-1)}, ValueError, "-1 is no offset"),
+        ({PLACE: CommittedOffset(1, -2)}, ValueError, "-2 is no leader epoch"),
+        ({PLACE: CommittedOffset(1, 0, b"x")}, TypeError, "takes metadata as str"),  # type: ignore[arg-type]
+        ({PLACE: CommittedOffset(1, 0, "é" * 20_000)}, ValueError, "longer than 32767 bytes"),
+        ({"t": 1}, TypeError, "takes partitions such as"),
+    ],
+)
+def test_what_cannot_be_committed_is_refused_before_anything_is_sent(
+    what: Any, error: type[Exception], sentence: str
+) -> None:
+    scene = joined(enable_auto_commit=False)
+
+    with pytest.raises(error, match=sentence):
+        scene.core.commit_async(what, None, scene.cluster.now_ms)
+    with pytest.raises(error, match=sentence):
+        scene.core.begin_commit(what, 1_000, scene.cluster.now_ms)
+    scene.cluster.run_for(10)
+
+    assert offsets_sent(scene) == []
+
+
+def test_a_callback_of_a_commit_must_be_a_function() -> None:
+    scene = joined(enable_auto_commit=False)
+
+    with pytest.raises(TypeError, match="takes a function of the offsets and the error"):
+        scene.core.commit_async({PLACE: 1}, 7, scene.cluster.now_ms)  # type: ignore[arg-type]
 
 
 def test_a_commit_of_nothing_is_done_at_once() -> None:
@@ -289,8 +334,7 @@ def test_a_member_may_be_closed_while_it_joins_and_a_commit_has_no_answer() -> N
     assert not commit.is_done
 
     closing = scene.core.begin_close(2_000, scene.cluster.now_ms, leave=True, is_finished=False)
-    closing.step(scene.cluster.now_ms)
-    scene.cluster.run_until(lambda: closing.is_ready)
+    perform(scene.cluster, closing)
 
     assert len(scene.requests(api_keys.LEAVE_GROUP)) == 1
 

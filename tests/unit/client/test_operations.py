@@ -18,6 +18,7 @@ from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.operation import WAIT, Done
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
@@ -84,11 +85,11 @@ def test_a_member_is_told_reads_commits_and_leaves() -> None:
     perform(cluster, core.begin_commit({PLACE: 1}, 5_000, cluster.now_ms))
     reached = perform(cluster, core.begin_committed([PLACE], 5_000, cluster.now_ms))
     ends = perform(cluster, core.begin_offsets({PLACE: LATEST}, 5_000, cluster.now_ms))
-    perform(cluster, closing(core, cluster))
+    perform(cluster, closing(core, cluster), told.append)
 
     assert values(groups) == [b"0", b"1"]
-    assert told == [GroupEvent(ASSIGNED, [PLACE])]
-    assert (reached, ends) == ({PLACE: 1}, {PLACE: 2})
+    assert told == [GroupEvent(ASSIGNED, [PLACE]), GroupEvent(REVOKED, [PLACE])]
+    assert (reached, ends) == ({PLACE: CommittedOffset(1)}, {PLACE: 2})
     assert scene.committed == 2
     assert len(scene.requests(api_keys.LEAVE_GROUP)) == 1
 

@@ -52,6 +52,8 @@ class ClientCore:
         routing = Routing(self.connections, self.metadata, self.refresh)
         self.errands = Errands(self.connections, routing)
         self.turned_ms = now_ms
+        # The calendar as the last turn was told it.
+        self.turned_wall_ms = 0
         self._planned_ms = now_ms
         self._reminder = Reminder(self.tasks, self.trouble, self.what_waits)
         self._wants_refresh = False
@@ -62,6 +64,7 @@ class ClientCore:
         """Handle the events, run what is due, send what can be sent, give notice of what ended."""
         self._refresh_if_wanted(now_ms)
         self.turned_ms = now_ms
+        self.turned_wall_ms = now_wall_ms
         for event in events:
             self.connections.handle(event, now_ms)
         # When the process was stopped, what arrived meanwhile may not be read to its end: the
@@ -139,6 +142,11 @@ class ClientCore:
         """Time at which a turn is needed although no user waits, on the monotonic clock; None: not
         at all."""
         return None
+
+    @property
+    def has_callbacks(self) -> bool:
+        """True if users asked for calls that are due, outside of any turn."""
+        return False
 
     def needs_turns(self, now_ms: int) -> bool:
         """Return whether turns have to go on although no user waits, once they have begun."""

@@ -127,6 +127,8 @@ class Metadata:
         self.version = 0
         # All topics are asked for, and `all_topics` names them: a pattern needs that.
         self.wants_all = False
+        # A pattern finds no internal topic.
+        self.excludes_internal = True
         # Beside those in use, these are kept of an answer that names all topics.
         self.is_wanted: Callable[[str], object] | None = None
         self.all_topics: list[str] = []
@@ -231,8 +233,10 @@ class Metadata:
         self.brokers = brokers_of(response.brokers)
         self.version += 1
         if self.wants_all:
-            named = [one.name for one in response.topics if one.name and not one.is_internal]
-            self.all_topics = sorted(named)
+            named = [one for one in response.topics if one.name]
+            self.all_topics = sorted(
+                one.name or "" for one in named if not (one.is_internal and self.excludes_internal)
+            )
         for answer in response.topics:
             if answer.name is not None and self._is_kept(answer.name):
                 self._apply_topic(answer.name, answer, now_ms)

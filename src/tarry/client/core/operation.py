@@ -3,7 +3,8 @@
     operation = core.begin_flush(timeout_ms, now_ms)      or begin_poll, begin_commit, ..
     step = operation.step(now_ms)      raises what went wrong
         Done      its `answer` is there
-        Callback  call the user back, then `operation.end_callback(now_ms)`, then step again
+        Callback  `step.call(listener, consumer)`, then `operation.end_callback(now_ms, error)` with
+                  what it raised, then step again
         WAIT      step again when the core gave notice of the operation
     operation.end(now_ms)              always, and at any time
 
@@ -12,13 +13,10 @@ A deadline is a task of the core, so that a face minds no time but the core's `n
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tarry.link.errors import ClientError
 from tarry.link.tasks import Task, Tasks
-
-if TYPE_CHECKING:
-    from tarry.client.core.group.events import GroupEvent
 
 Answer = TypeVar("Answer")
 
@@ -32,13 +30,28 @@ class Done(Generic[Answer]):
         self.answer = answer
 
 
+class UserEvent(Protocol):
+    """Event that a callback tells the user."""
+
+    @property
+    def callback(self) -> str:
+        """Name of what is called, for the text of errors."""
+
+    def tell(self, listener: object, consumer: object) -> object:
+        """Call the user back; returns what the callback returned, a coroutine perhaps."""
+
+
 class Callback:
     """Event that the user is told now, by a callback."""
 
     __slots__ = ("event",)
 
-    def __init__(self, event: GroupEvent) -> None:
+    def __init__(self, event: UserEvent) -> None:
         self.event = event
+
+    def call(self, listener: object, consumer: object) -> object:
+        """Call the user back; returns what the callback returned, a coroutine perhaps."""
+        return self.event.tell(listener, consumer)
 
 
 class Wait:
@@ -85,8 +98,8 @@ class Operation(Generic[Answer]):
         self.is_ready = False
         return WAIT
 
-    def end_callback(self, now_ms: int) -> None:
-        """Go on behind a `Callback`, which has returned."""
+    def end_callback(self, now_ms: int, error: Exception | None = None) -> None:
+        """Go on behind a `Callback`, which has returned or raised `error`."""
 
     def end(self, now_ms: int) -> None:
         """Forget the operation, whether it is done or not."""
@@ -122,6 +135,8 @@ class Operations:
         # An ordered set.  Any: each operation has an answer of its own class.
         self._under_way: dict[Operation[Any], None] = {}
         self._notices: list[Notice] = []
+        # No operation lasts beyond this time, because the client is being closed.
+        self.ends_ms: int | None = None
 
     def begin(self, operation: Begun, timeout_ms: int | None, now_ms: int) -> Begun:
         """Look at the operation from now on; without a timeout it ends by itself in time."""
@@ -132,8 +147,14 @@ class Operations:
     def set_deadline(self, operation: Operation[Any], timeout_ms: int | None, now_ms: int) -> None:
         """Give notice of the operation in `timeout_ms` at the latest."""
         if timeout_ms is not None:
-            operation.timeout_ms = timeout_ms
-            self._tasks.schedule_earlier(operation.deadline, now_ms + timeout_ms)
+            operation.timeout_ms = self.limited(timeout_ms, now_ms)
+            self._tasks.schedule_earlier(operation.deadline, now_ms + operation.timeout_ms)
+
+    def limited(self, timeout_ms: int, now_ms: int) -> int:
+        """Return the timeout, or what is left until the end of the client if that is less."""
+        if self.ends_ms is None:
+            return timeout_ms
+        return min(timeout_ms, max(self.ends_ms - now_ms, 0))
 
     def look(self, now_ms: int) -> None:
         """Give notice of every operation that a turn has moved."""

@@ -71,6 +71,14 @@ def check_timestamp(timestamp: object) -> None:
         )
 
 
+def check_on_delivery(on_delivery: object) -> None:
+    if on_delivery is not None and not callable(on_delivery):
+        raise TypeError(
+            f"on_delivery is of type {type(on_delivery).__name__}, not a function that takes a "
+            "receipt"
+        )
+
+
 def pairs_of(headers: object) -> Headers:
     """Return headers in their order, as pairs of a name and bytes."""
     if isinstance(headers, Mapping):

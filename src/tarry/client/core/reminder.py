@@ -6,14 +6,13 @@ log says what is wrong, and then now and then again, as long as it lasts.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 from typing import Final
 
 from tarry.link.tasks import Task, Tasks
 
 # A logger of its own, so that a program that tells its user by itself can turn it off.
-log = logging.getLogger("tarry.client.waiting")
+LOGGER: Final = "tarry.client.waiting"
 
 LOOK_MS: Final = 500
 QUIET_MS: Final = 2_000
@@ -58,6 +57,10 @@ class Reminder:
         if now_ms < self._warn_at_ms:
             return
         seconds = (now_ms - self._since_ms) // 1000
+        # Imported with the first warning: a program without trouble pays nothing for it.
+        import logging
+
+        log = logging.getLogger(LOGGER)
         log.warning("%s, for %d s now: %s", self._what_waits, seconds, trouble)
         self._warn_at_ms = now_ms + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, PAUSE_MS_MAX)

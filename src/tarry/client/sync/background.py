@@ -88,7 +88,14 @@ class Background:
             if self.is_over:
                 driver.close()
                 return
-            driver.drive_in_background()
+            if driver.core.has_callbacks:
+                driver.tell_users()
+            else:
+                driver.drive_in_background()
+
+    @property
+    def is_this_thread(self) -> bool:
+        return self._thread is threading.current_thread()
 
     @property
     def is_over(self) -> bool:
@@ -99,7 +106,7 @@ class Background:
         """Return true if the thread must drive now, else set in `_wakes_ms` when to ask again; call
         it with the lock held."""
         driver = self._driver
-        if driver.is_closed or self.is_over:
+        if driver.is_closed or self.is_over or driver.core.has_callbacks:
             return True
         now_ms = monotonic_ms()
         due_ms = driver.core.unattended_due_ms

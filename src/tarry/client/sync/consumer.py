@@ -24,7 +24,6 @@ import weakref
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -33,8 +32,12 @@ from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.offsets.commit import CommitCallback
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
@@ -104,7 +107,7 @@ class Consumer(ConsumerFace, ProcessBound):
 
     def commit(
         self,
-        what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int] | None = None,
+        what: CommitWhat = None,
         timeout: float | None = None,
     ) -> None:
         """Commit behind this record, behind these records, at these offsets, or behind everything
@@ -112,10 +115,22 @@ class Consumer(ConsumerFace, ProcessBound):
         `is_retriable`, when that is being decided."""
         self._wait_for(partial(self._core.begin_commit, what), timeout)
 
+    def commit_async(self, what: CommitWhat = None, callback: CommitCallback | None = None) -> None:
+        """Commit as `commit` does, without waiting for the coordinator.
+
+        One commit is on its way at a time, and of those that wait the newest offset counts.  The
+        next poll or close calls `callback(offsets, error)`, where `error` is None or why the
+        offsets are not committed; without a callback a failure is logged.
+        """
+        with self._told() as core:
+            core.commit_async(what, callback, monotonic_ms())
+        # The request leaves before the caller goes on.
+        self._driver.nudge()
+
     def committed(
         self, places: Iterable[TopicPartition], timeout: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """Return the offset that the group committed in each partition; -1 where it never
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """Return the offset that the group committed in each partition; None where it never
         committed."""
         return self._wait_for(partial(self._core.begin_committed, places), timeout)
 
@@ -136,8 +151,7 @@ class Consumer(ConsumerFace, ProcessBound):
             return groups
 
     def _call_back(self, callback: Callback) -> None:
-        event = callback.event
-        getattr(self._listener, event.callback)(self, list(event.places))
+        callback.call(self._listener, self)
 
     def __iter__(self) -> Iterator[ConsumerRecord]:
         """Yield record after record, without an end until `wakeup`; each is finished when the next
@@ -210,10 +224,12 @@ class Consumer(ConsumerFace, ProcessBound):
     # --- The end
 
     def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
-        """Commit what was handed out (if commits are automatic), leave the group, close.
+        """Call `on_revoked` (or `on_lost`), commit what was handed out (if commits are automatic),
+        leave the group, close.
 
-        Bounded by `close.timeout.ms`.  A static member does not leave, so that it can come back,
-        unless `leave` is true.  No callback is called.
+        Bounded by `close.timeout.ms`, but for the time that callbacks take.  A static member does
+        not leave, so that it can come back, unless `leave` is true.  What a callback raises is
+        raised when all of that is done; then nothing is committed automatically.
         """
         self._close(timeout, leave, is_finished=True)
 
@@ -226,7 +242,8 @@ class Consumer(ConsumerFace, ProcessBound):
         try:
             if not driver.is_forked:
                 with self._exclusive:
-                    driver.perform(begin, timeout, self.settings.close_timeout_ms)
+                    limit_ms = self.settings.close_timeout_ms
+                    driver.perform(begin, timeout, limit_ms, self._call_back)
         except ConcurrentUse:
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")

@@ -37,6 +37,15 @@ Tell = Callable[[str | None], None]
 Begin = Callable[[int, int], Operation[Answer]]
 
 
+def _raised_by(call_back: Callable[[Callback], None], step: Callback) -> Exception | None:
+    """Call the user back; return what that raised."""
+    try:
+        call_back(step)
+    except Exception as error:
+        return error
+    return None
+
+
 class Driver(Generic[Core]):
     """The sockets, the clock, the threads and the turns of one core."""
 
@@ -52,6 +61,8 @@ class Driver(Generic[Core]):
         self.lock = threading.Lock()
         self.is_closed = False
         self.background = Background(self, thread, nap_ms)
+        # Calls users back for what the core has for them; a client that never does has none.
+        self.tell_users: Callable[[], None] = _tell_nobody
         self._role = threading.Lock()
         self._is_leave_asked = False
         self._waiting: dict[Operation[Any], threading.Condition] = {}
@@ -110,9 +121,9 @@ class Driver(Generic[Core]):
                     return step.answer
                 if isinstance(step, Callback):
                     assert call_back is not None
-                    call_back(step)
+                    error = _raised_by(call_back, step)
                     with self.lock:
-                        operation.end_callback(monotonic_ms())
+                        operation.end_callback(monotonic_ms(), error)
                 else:
                     self._wait(operation, tell)
         finally:
@@ -145,7 +156,10 @@ class Driver(Generic[Core]):
         if self._role.acquire(blocking=False):
             core, background = self.core, self.background
             self._drive_in_role(
-                lambda now_ms: background.is_over or not core.needs_turns(now_ms), yields=True
+                lambda now_ms: (
+                    background.is_over or core.has_callbacks or not core.needs_turns(now_ms)
+                ),
+                yields=True,
             )
 
     def nudge(self) -> None:
@@ -177,6 +191,8 @@ class Driver(Generic[Core]):
                     due_ms = self.core.next_due_ms()
                     trouble = self.core.trouble(now_ms) if tell is not None else ""
                     self._give_notice(outputs)
+                    if self.core.has_callbacks:
+                        self.background.look()
                 self._sockets.perform(outputs)
                 if done or (yields and self._is_leave_asked):
                     return
@@ -220,3 +236,8 @@ class Driver(Generic[Core]):
         self._sockets.close()
         if has_role:
             self._role.release()
+        self.tell_users()
+
+
+def _tell_nobody() -> None:
+    pass

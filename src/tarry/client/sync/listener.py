@@ -12,8 +12,9 @@ if TYPE_CHECKING:
 
 class Listener:
     """Listener to be subclassed and given as `listener=`.  Its methods are called inside `poll` (or
-    the iteration, which polls) and nowhere else; an error that one raises comes out of the poll.  A
-    method may seek, pause, commit and look at positions, but not poll."""
+    the iteration, which polls) and `close`, and nowhere else; an error that one raises comes out of
+    the poll or close.  A method may seek, pause, commit and look at positions, but not poll.  One
+    that takes longer than `max.poll.interval.ms` loses the partitions."""
 
     def on_assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
         """Take partitions that came in addition to those owned already; none if a rebalance brought

@@ -13,9 +13,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -23,6 +22,7 @@ from tarry.client.core.arguments import check_settings
 from tarry.client.core.outgoing import (
     Content,
     HeadersGiven,
+    check_on_delivery,
     check_partition,
     check_timestamp,
     check_topic,
@@ -31,11 +31,12 @@ from tarry.client.core.outgoing import (
 )
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.core.producer.partitioner import ANY_PARTITION
+from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
-from tarry.client.settings import ProducerSettings, SettingValue
+from tarry.client.settings import PartitionFunction, ProducerSettings, ProducerValue
 from tarry.client.sync.driver import Driver, Tell
 from tarry.link.errors import ClientError
 
@@ -70,15 +71,28 @@ class Receipt(batch.RecordReceipt):
         return self
 
 
+# Called with the receipt of a record that is done or has failed.
+OnDelivery = Callable[[Receipt], object]
+
+
 class Producer(ProcessBound):
     """Producer that several threads may use."""
 
     def __init__(
         self,
-        settings: Mapping[str, SettingValue] | None = None,
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        on_delivery: OnDelivery | None = None,
         **arguments: Unpack[ProducerArguments],
     ) -> None:
+        """Make a producer; it connects when it is first used.
+
+        `on_delivery` is called with the receipt of each record that is done or has failed, one
+        after the other, by the producer's own thread, which sends nothing meanwhile.  `flush` and
+        `close` wait for these calls.  What it raises is logged.
+        """
         check_settings("Producer", settings)
+        check_on_delivery(on_delivery)
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = Driver(
             made,
@@ -87,6 +101,8 @@ class Producer(ProcessBound):
             max(made.linger_ms, 1),
         )
         self._core = self._driver.core
+        self._on_delivery = on_delivery
+        self._driver.tell_users = partial(_call_back, self._driver)
         # Told again and again while `partition_count` waits.
         self.on_wait: Tell | None = None
         # A program that ends without a close still delivers.
@@ -104,9 +120,11 @@ class Producer(ProcessBound):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record and return at once, unless there is no room or the topic is not known yet:
         then wait `max.block.ms` at most.  `timestamp` is in milliseconds; now if there is none.
+        `on_delivery` is called for this record in place of the producer's own.
 
         Raises TypeError or ValueError for an argument that no record can have; nothing has changed
         then, and the records around it are sent."""
@@ -126,9 +144,17 @@ class Producer(ProcessBound):
         value = content_of("value", value)
         key = content_of("key", key)
         pairs = None if headers is None else pairs_of(headers) or None
+        if on_delivery is None:
+            on_delivery = self._on_delivery
+        else:
+            check_on_delivery(on_delivery)
+        if partition is None and self.settings.partition_function is not None:
+            place = self._partition_of(self.settings.partition_function, topic, key)
         with driver.lock:
             closed_before = core.accumulator.batches_closed
             receipt = core.append(topic, place, timestamp, key, value, pairs, now_ms=monotonic_ms())
+            if on_delivery is not None and receipt is not None:
+                core.accumulator.deliveries.expect(on_delivery, receipt)
             # A batch is full: one turn sends it.
             is_due = core.accumulator.batches_closed != closed_before
             if not driver.background.is_awake:
@@ -137,10 +163,21 @@ class Producer(ProcessBound):
             record = (topic, place, timestamp, key, value, pairs)
             limit_ms = self.settings.block_ms_max
             receipt = driver.perform(partial(core.begin_send, record), None, limit_ms)
+            if on_delivery is not None:
+                with driver.lock:
+                    core.accumulator.deliveries.expect(on_delivery, receipt)
+                    driver.background.look()
         elif is_due:
             driver.nudge()
         assert isinstance(receipt, Receipt)
         return receipt
+
+    def _partition_of(self, function: PartitionFunction, topic: str, key: bytes | None) -> int:
+        """Ask the user's own partitioner; without the lock, since it may do as it likes."""
+        count = self._core.partition_count(topic)
+        if count == 0:
+            count = self.partition_count(topic)
+        return partition_of_function(function, topic, key, count)
 
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
         """Return the number of partitions of a topic; waits for metadata.  Raises UnknownTopic."""
@@ -177,16 +214,20 @@ class Producer(ProcessBound):
         """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
         `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
         are not done."""
-        limit_ms = self.settings.delivery_timeout_ms
-        self._driver.perform(self._core.begin_flush, timeout, limit_ms)
+        self._flush(timeout, self.settings.delivery_timeout_ms)
+
+    def _flush(self, timeout: float | None, limit_ms: int) -> None:
+        # A flush inside a call of `on_delivery` cannot wait for that call.
+        awaits = not self._driver.background.is_this_thread
+        begin = partial(self._core.begin_flush, awaits_callbacks=awaits)
+        self._driver.perform(begin, timeout, limit_ms)
 
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
         if not self._driver.is_closed:
-            limit_ms = self.settings.close_timeout_ms
             try:
-                self._driver.perform(self._core.begin_flush, timeout, limit_ms)
+                self._flush(timeout, self.settings.close_timeout_ms)
             finally:
                 self.abort()
 
@@ -226,6 +267,30 @@ class Producer(ProcessBound):
             # What it took is still sent.
             if not driver.background.abandon():
                 driver.close()
+
+
+def _call_back(driver: Driver[ProducerCore]) -> None:
+    """Make the calls of `on_delivery` that are due."""
+    deliveries = driver.core.accumulator.deliveries
+    while True:
+        with driver.lock:
+            delivery = deliveries.take()
+        if delivery is None:
+            break
+        on_delivery, receipt = delivery
+        try:
+            on_delivery(receipt)
+        except BaseException as error:
+            # Imported with the first mistake: a program without one pays nothing for it.
+            import logging
+
+            log = logging.getLogger("tarry.client")
+            log.exception("on_delivery raised for %r; the producer goes on", receipt)
+            if not isinstance(error, Exception) and not driver.background.is_this_thread:
+                raise
+    if not driver.is_closed and driver.core.accumulator.is_empty:
+        # A flush may have waited for the last call.
+        driver.nudge()
 
 
 def _close_at_exit(driver: Driver[ProducerCore]) -> None:

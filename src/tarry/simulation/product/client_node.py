@@ -158,7 +158,10 @@ class ClientNode:
                     if isinstance(step, Wait):
                         break
                     if isinstance(step, Callback):
-                        self.on_callback(step.event, operation)
+                        if isinstance(step.event, GroupEvent):
+                            self.on_callback(step.event, operation)
+                        else:
+                            step.call(None, self)
                         operation.end_callback(self.clock.now_ms)
                         has_acted = True
                         continue

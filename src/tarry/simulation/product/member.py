@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.group.events import REVOKED, GroupEvent
-from tarry.client.core.group.offsets.committer import Commit
+from tarry.client.core.group.offsets.commit import Commit
 from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Operation
 from tarry.client.errors import CorruptRecords, GroupFailed

@@ -149,14 +149,14 @@ class CreateTopics(Call[CreateTopicsResponse, list[TopicOutcome]]):
         )
 
     def interpret(self, response: CreateTopicsResponse) -> list[TopicOutcome]:
-        outcomes: list[TopicOutcome] = []
+        told: dict[str, TopicOutcome] = {}
         for topic in response.topics:
             sentence = topic.error_message or f"topic {topic.name} was not created"
             error = topic_error(topic.error_code, sentence)
-            outcomes.append(
-                TopicOutcome(topic.name, error, topic.num_partitions, topic.replication_factor)
+            told[topic.name] = TopicOutcome(
+                topic.name, error, topic.num_partitions, topic.replication_factor
             )
-        return outcomes
+        return [told.get(topic.name) or _untold(topic.name) for topic in self.topics]
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -183,6 +183,15 @@ def topic_error(code: int, sentence: str) -> ClientError | None:
     return BrokerError(code, sentence)
 
 
+def left_out(what: str) -> ClientError:
+    """Make the error of what was asked for and stands nowhere in the answer."""
+    return ClientError(f"the broker's answer leaves {what} out: nothing is known of its outcome")
+
+
+def _untold(name: str) -> TopicOutcome:
+    return TopicOutcome(name, left_out(f"topic {name!r}"))
+
+
 def unknown_topic(name: str) -> BrokerError:
     """Make the error of an unknown topic as a result, for calls that do not wait for a topic."""
     return BrokerError(UNKNOWN_TOPIC_OR_PARTITION, f"topic {name!r} does not exist")
@@ -202,14 +211,14 @@ class DeleteTopics(Call[DeleteTopicsResponse, list[TopicOutcome]]):
         return DeleteTopicsRequest(topic_names=list(self.names), timeout_ms=self.timeout_ms)
 
     def interpret(self, response: DeleteTopicsResponse) -> list[TopicOutcome]:
-        outcomes: list[TopicOutcome] = []
+        told: dict[str, TopicOutcome] = {}
         for answer in response.responses:
             name = answer.name or ""
             sentence = answer.error_message or f"topic {name!r} was not deleted"
             if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 sentence = f"topic {name!r} does not exist"
-            outcomes.append(TopicOutcome(name, topic_error(answer.error_code, sentence)))
-        return outcomes
+            told[name] = TopicOutcome(name, topic_error(answer.error_code, sentence))
+        return [told.get(name) or _untold(name) for name in self.names]
 
 
 class TopicList(Call[MetadataResponse, list[Topic]]):
@@ -261,6 +270,8 @@ class DescribeConfigs(Call[DescribeConfigsResponse, list[ConfigEntry] | ClientEr
 
     def interpret(self, response: DescribeConfigsResponse) -> list[ConfigEntry] | ClientError:
         entries: list[ConfigEntry] = []
+        if not response.results:
+            raise left_out(f"the settings of {self.name or 'all brokers'}")
         for result in response.results:
             if result.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 return unknown_topic(self.name)

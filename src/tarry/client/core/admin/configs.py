@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.admin.calls import RESOURCE_BROKER, unknown_topic
+from tarry.client.core.admin.calls import RESOURCE_BROKER, left_out, unknown_topic
 from tarry.client.core.routing import ANYONE
 from tarry.client.errors import BrokerError
 from tarry.link.errand import Call
@@ -60,6 +60,8 @@ class ChangeConfigs(Call[IncrementalAlterConfigsResponse, ClientError | None]):
         return IncrementalAlterConfigsRequest([resource], self.validate_only)
 
     def interpret(self, response: IncrementalAlterConfigsResponse) -> ClientError | None:
+        if not response.responses:
+            raise left_out(f"the settings of {self.name or 'all brokers'}")
         for answer in response.responses:
             if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:
                 return unknown_topic(self.name)

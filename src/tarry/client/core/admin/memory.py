@@ -67,19 +67,26 @@ class RecallGroup(GroupsCall[DescribeConfigsResponse, GroupMemory | None]):
     def interpret(
         self, response: DescribeConfigsResponse
     ) -> dict[str, GroupMemory | ClientError | None]:
+        try:
+            return {self.group_id: self._memory_of(response)}
+        except (ValueError, LookupError, msgspec.DecodeError) as flaw:
+            sentence = f"the coordinator tells the memory of group {self.group_id} in a form"
+            return {self.group_id: ClientError(f"{sentence} that this client cannot read: {flaw}")}
+
+    def _memory_of(self, response: DescribeConfigsResponse) -> GroupMemory | ClientError | None:
         result = response.results[0]
         told = {entry.name: entry.value or "" for entry in result.configs}
         error_code = result.error_code or int(told.get(NO_NOTES, NONE))
         if error_code == GROUP_ID_NOT_FOUND:
-            return {self.group_id: not_found(self.group_id, None)}
+            return not_found(self.group_id, None)
         if error_code != NONE:
             sentence = result.error_message or f"the memory of group {self.group_id} cannot be read"
-            return {self.group_id: BrokerError(error_code, sentence)}
+            return BrokerError(error_code, sentence)
         since = told.get(SINCE)
         if since is None:
-            return {self.group_id: None}
+            return None
         notes = [_note(told[name]) for name in sorted(told) if name.startswith(NOTE_PREFIX)]
-        return {self.group_id: GroupMemory(self.group_id, int(since), notes)}
+        return GroupMemory(self.group_id, int(since), notes)
 
 
 def _note(text: str) -> GroupNote:

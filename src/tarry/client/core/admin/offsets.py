@@ -14,6 +14,7 @@ from tarry.base.errors import (
     UNKNOWN_TOPIC_OR_PARTITION,
 )
 from tarry.base.ids import TopicPartition
+from tarry.client.core.admin.calls import left_out
 from tarry.client.core.admin.coordinators import MOVED, GroupsCall, at_coordinators
 from tarry.client.core.admin.groups import not_found
 from tarry.client.core.connections import Connections
@@ -115,7 +116,7 @@ class CommitOffsets(GroupsCall[OffsetCommitResponse, PartitionErrors]):
                     # The answer has no room for an error of the whole group.
                     sentence = f"the coordinator of group {self.group_id} is not ready"
                     return {self.group_id: BrokerError(one.error_code, sentence)}
-        return {self.group_id: _partition_errors(response, self._error_of)}
+        return {self.group_id: _partition_errors(response, self.offsets, self._error_of)}
 
     def _error_of(self, place: TopicPartition, code: int) -> ClientError:
         if code == UNKNOWN_MEMBER_ID:
@@ -166,7 +167,7 @@ class DeleteOffsets(GroupsCall[OffsetDeleteResponse, PartitionErrors]):
         if code != NONE:
             sentence = f"the offsets of group {self.group_id} were not deleted"
             return {self.group_id: BrokerError(code, sentence)}
-        return {self.group_id: _partition_errors(response, self._error_of)}
+        return {self.group_id: _partition_errors(response, self.places, self._error_of)}
 
     def _error_of(self, place: TopicPartition, code: int) -> ClientError:
         if code == GROUP_SUBSCRIBED_TO_TOPIC:
@@ -190,9 +191,10 @@ def delete_offsets(
 
 def _partition_errors(
     response: OffsetCommitResponse | OffsetDeleteResponse,
+    wanted: Iterable[TopicPartition],
     error_of: Callable[[TopicPartition, int], ClientError],
 ) -> PartitionErrors:
-    found: PartitionErrors = {}
+    found: PartitionErrors = {place: left_out(f"{place[0]} [{place[1]}]") for place in wanted}
     for topic in response.topics:
         for one in topic.partitions:
             place = (topic.name, one.partition_index)

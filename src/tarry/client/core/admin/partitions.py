@@ -16,7 +16,7 @@ from tarry.base.errors import (
 )
 from tarry.base.ids import TopicPartition
 from tarry.client.core.admin.brokers import ReadCluster, View
-from tarry.client.core.admin.calls import TopicOutcome, topic_error, unknown_topic
+from tarry.client.core.admin.calls import TopicOutcome, left_out, topic_error, unknown_topic
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.assignment.consumer_protocol import by_topic
 from tarry.client.core.metadata import NO_LEADER
@@ -65,6 +65,8 @@ class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
         return CreatePartitionsRequest([topic], self.timeout_ms, self.validate_only)
 
     def interpret(self, response: CreatePartitionsResponse) -> TopicOutcome:
+        if not response.results:
+            raise left_out(f"topic {self.name!r}")
         answer = response.results[0]
         sentence = answer.error_message or f"topic {self.name} did not get more partitions"
         if answer.error_code == UNKNOWN_TOPIC_OR_PARTITION:

@@ -23,6 +23,7 @@ from tarry.client.core.admin.calls import (
     NewTopic,
     TopicList,
     TopicOutcome,
+    left_out,
 )
 from tarry.client.core.admin.configs import ChangeConfigs, ConfigChange
 from tarry.client.core.admin.groups import (
@@ -182,6 +183,10 @@ def _result_or_error_of(call: Call[Any, A | ClientError]) -> Steps[A]:
 
 def _described(names: list[str]) -> Steps[list[Topic]]:
     topics = yield from _result_of(TopicList(names))
+    told = [topic.name for topic in topics]
+    for name in names:
+        if name not in told:
+            raise left_out(f"topic {name!r}")
     for topic in topics:
         if topic.error_code == UNKNOWN_TOPIC_OR_PARTITION:
             raise UnknownTopic(f"topic {topic.name!r} does not exist")

@@ -25,7 +25,8 @@ from tarry.client.core.consumer.lookup import (
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.core import ClientCore
 from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
-from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
+from tarry.client.offset_reset import RESET_BY_DURATION, RESET_EARLIEST, RESET_NONE
+from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError, timed_out
 from tarry.records.record import Record
 
@@ -38,9 +39,11 @@ class ConsumerCore(ClientCore):
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
         self.consumer_settings = settings
-        self.lookup = Lookup(self.connections, self.metadata, self.refresh)
+        self.lookup = Lookup(
+            self.connections, self.metadata, self.refresh, settings.isolation_level
+        )
         self.fetcher = Fetcher(settings, self.connections, self.metadata, self.refresh)
-        self.fetcher.when_reset = self.seek_to
+        self.fetcher.when_reset = self.reset
         self.metadata.when_recreated = self._on_recreated
         self._is_missing_told = False
         self._handed_out: HandedOut | None = None
@@ -175,19 +178,24 @@ class ConsumerCore(ClientCore):
 
     def begin_at(self, place: TopicPartition, position: PartitionPosition) -> None:
         """Find out where to begin with a partition for which the user named no offset."""
-        self.reset(place, position)
+        self.reset(position)
 
-    def reset(self, place: TopicPartition, position: PartitionPosition) -> None:
+    def reset(self, position: PartitionPosition) -> None:
         """Set a position to where `auto.offset.reset` says."""
         reset = self.consumer_settings.offset_reset
-        if reset == RESET_NONE:
+        if reset.strategy == RESET_NONE:
             position.fail(
                 OffsetOutOfRange(
                     f"there is no offset to begin at for {position}, and auto.offset.reset is none"
                 )
             )
-        else:
-            self.seek_to(place, EARLIEST if reset == RESET_EARLIEST else LATEST)
+            return
+        timestamp = LATEST
+        if reset.strategy == RESET_EARLIEST:
+            timestamp = EARLIEST
+        elif reset.strategy == RESET_BY_DURATION:
+            timestamp = max(self.turned_wall_ms - reset.duration_ms, 0)
+        self.seek_to((position.topic, position.partition), timestamp)
 
     @property
     def is_waiting(self) -> bool:
@@ -268,6 +276,7 @@ class ConsumerCore(ClientCore):
             if fetched.is_empty:
                 position.buffered.popleft()
             taken.extend(batch.records)
+            fetcher.records += len(batch.records)
             position.position = batch.next_offset
             position.read_epoch = batch.leader_epoch
             position.corrupt = 0

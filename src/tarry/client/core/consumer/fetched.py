@@ -11,6 +11,7 @@ from typing import Final
 
 from librt.strings import read_i32_be, read_i64_be
 
+from tarry.records.aborted import AbortedTransactions
 from tarry.records.batch import (
     HEADER_SIZE,
     LAST_OFFSET_DELTA,
@@ -52,7 +53,9 @@ class Fetched:
     nothing, since the size of an answer is limited.
     """
 
-    def __init__(self, window: Window, offset: int, gaps: Gaps) -> None:
+    def __init__(
+        self, window: Window, offset: int, gaps: Gaps, aborted: list[tuple[int, int]]
+    ) -> None:
         self.next_offset = offset
         self.flaw = ""
         # Behind what is damaged, as far as one can tell.
@@ -60,6 +63,7 @@ class Fetched:
         self.gap: tuple[int, int] | None = None
         self._batches: list[Window] = []
         self._taken = 0
+        self._aborted = AbortedTransactions(aborted)
         self._collect(window, gaps)
         self.size = sum(batch.size for batch in self._batches)
         self.leader_epoch = -1
@@ -132,11 +136,12 @@ class Fetched:
         return self.sound_from if self.flaw else self.next_offset
 
     def take(self, offset: int) -> FetchedBatch:
-        """Decode the next batch: its records from `offset` on, none of a control batch."""
+        """Decode the next batch: its records from `offset` on, none of a control batch or of a
+        transaction that was aborted."""
         window = self._batches[self._taken]
         self._taken += 1
         self.size -= window.size
-        return decode_fetched(window, offset)
+        return decode_fetched(window, offset, self._aborted)
 
 
 class FetchedBatch:
@@ -148,14 +153,14 @@ class FetchedBatch:
         self.leader_epoch = leader_epoch
 
 
-def decode_fetched(window: Window, offset: int) -> FetchedBatch:
+def decode_fetched(window: Window, offset: int, aborted: AbortedTransactions) -> FetchedBatch:
     """Decode the batch of a window, from `offset` on; raise `CorruptData` if it is damaged."""
     header = decode_batch_header(window.data, window.start)
     next_offset = int(header.last_offset) + 1
     leader_epoch = int(header.leader_epoch)
     records = decode_records(window.data, size_max=BATCH_BYTES_MAX, position=window.start)
-    if header.is_control:
-        # Markers of transactions are for clients, not for their users.
+    # Its CRC holds, so what its header says of transactions may be believed.
+    if aborted.leaves_out(window.data, window.start, header):
         return FetchedBatch([], next_offset, leader_epoch)
     if header.base_offset < offset:
         # A fetch from inside a batch brings the whole batch.

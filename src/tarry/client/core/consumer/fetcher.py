@@ -1,4 +1,4 @@
-"""Fetcher: asks leaders for records, and keeps the records until they are taken.
+"""Fetcher: asks brokers for records, and keeps the records until they are taken.
 
 The next fetch of a partition leaves as soon as an answer is there, before its records are handed
 out, so that the kernel's buffer fills while user code runs: reading ahead without a thread.  What
@@ -16,34 +16,21 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
 from tarry.client.core.consumer.epoch_check import EpochCheck
+from tarry.client.core.consumer.fetch_exchange import FetchExchange
 from tarry.client.core.consumer.fetched import Fetched, Gaps
-from tarry.client.core.consumer.lookup import CONSUMER_ID, EARLIEST, LATEST
-from tarry.client.core.consumer.position import PartitionPosition
-from tarry.client.core.metadata import ZERO_ID, LeaderHint, Metadata, brokers_of, leader_hint
+from tarry.client.core.consumer.position import NO_REPLICA, PartitionPosition
+from tarry.client.core.consumer.replicas import PreferredReplicas
+from tarry.client.core.consumer.session import FetchSession
+from tarry.client.core.metadata import LeaderHint, Metadata
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
-from tarry.client.settings import RESET_EARLIEST, RESET_NONE, ConsumerSettings
-from tarry.link.errors import ClientError
-from tarry.link.exchange import VERSION_UNLIMITED, Exchange
+from tarry.client.offset_reset import RESET_NONE
+from tarry.client.settings import READ_COMMITTED, ConsumerSettings
 from tarry.link.tasks import wake_up
-from tarry.protocol import api_keys
-from tarry.protocol.message import Message
-from tarry.protocol.messages.fetch import (
-    FetchPartition,
-    FetchRequest,
-    FetchResponse,
-    FetchTopic,
-    PartitionData,
-    decode_fetch_response,
-)
+from tarry.protocol.messages.fetch import PartitionData
 from tarry.wire.reader import Window
 
 log = logging.getLogger("tarry.client")
-
-SESSIONLESS_EPOCH: Final = -1
-
-# From this version on topics are named by their ids only.
-VERSION_WITH_IDS: Final = 13
 
 CORRUPT_MAX: Final = 2
 
@@ -65,38 +52,52 @@ class Fetcher:
         self.positions: dict[TopicPartition, PartitionPosition] = {}
         self.buffered_bytes = 0
         self.epoch_check = EpochCheck(connections, metadata, refresh)
-        # Called with a partition whose offset is gone, and where to go instead.
-        self.when_reset: Callable[[TopicPartition, int], None] | None = None
+        self.replicas = PreferredReplicas(metadata, settings.metadata_age_ms_max)
+        # Called with a partition whose offset is gone.
+        self.when_reset: Callable[[PartitionPosition], None] | None = None
+        # Counts of what came: answers, bytes as they came, and records.
+        self.fetches = 0
+        self.bytes = 0
+        self.records = 0
         self._busy: dict[int, FetchExchange] = {}
+        self._sessions: dict[int, FetchSession] = {}
         self._retry = wake_up()
 
     # --- Out
 
     def work(self, now_ms: int) -> None:
-        """Send one fetch to each leader that none is under way at."""
+        """Send one fetch to each broker that none is under way at."""
         if self.buffered_bytes >= self.settings.fetch_bytes_max:
             return
         requests: dict[int, FetchExchange] = {}
         for position in self.positions.values():
-            leader_id = self._leader_for(position, now_ms)
-            if leader_id < 0 or leader_id in self._busy:
+            broker_id = self._broker_for(position, now_ms)
+            if broker_id < 0 or broker_id in self._busy:
                 continue
-            exchange = requests.get(leader_id)
+            exchange = requests.get(broker_id)
             if exchange is None:
-                exchange = FetchExchange(self, leader_id)
-                requests[leader_id] = exchange
-            exchange.add(position)
+                exchange = FetchExchange(self, broker_id)
+                requests[broker_id] = exchange
+            exchange.add(position, now_ms)
         self.epoch_check.work(now_ms)
-        for leader_id, exchange in requests.items():
-            connection = self.connections.for_broker(leader_id)
+        for broker_id, exchange in requests.items():
+            connection = self.connections.for_broker(broker_id)
             if connection is None:
                 continue
-            self._busy[leader_id] = exchange
+            self._busy[broker_id] = exchange
             exchange.begin()
             connection.send(exchange, now_ms)
 
-    def _leader_for(self, position: PartitionPosition, now_ms: int) -> int:
-        """Return the leader to ask for a partition now; -1: do not ask."""
+    def session_at(self, broker_id: int) -> FetchSession:
+        """Return the session at a broker, which need not be open."""
+        session = self._sessions.get(broker_id)
+        if session is None:
+            session = FetchSession()
+            self._sessions[broker_id] = session
+        return session
+
+    def _broker_for(self, position: PartitionPosition, now_ms: int) -> int:
+        """Return the broker to ask for a partition now; -1: do not ask."""
         if position.fetch_offset < 0 or position.is_paused or position.error is not None:
             return -1
         if position.buffered_bytes >= self.settings.partition_bytes_max:
@@ -112,31 +113,84 @@ class Fetcher:
         leader_id = partition.leader_id
         if self.epoch_check.is_needed(position, leader_id, partition.leader_epoch):
             return -1
-        return leader_id
+        if position.replica_id == NO_REPLICA:
+            return leader_id
+        return self.replicas.broker_for(position, leader_id, now_ms)
 
     # --- In
 
-    def on_request_done(self, leader_id: int) -> None:
-        self._busy.pop(leader_id, None)
+    def on_request_done(self, broker_id: int) -> None:
+        self._busy.pop(broker_id, None)
 
     def on_answer(
-        self, position: PartitionPosition, answer: PartitionData, hint: LeaderHint, now_ms: int
+        self,
+        position: PartitionPosition,
+        answer: PartitionData,
+        broker_id: int,
+        hint: LeaderHint,
+        now_ms: int,
     ) -> None:
-        """Handle the broker's answer about one partition."""
+        """Handle the answer of a broker about one partition."""
+        is_replica = position.replica_id != NO_REPLICA and self.replicas.is_followed(
+            position, broker_id
+        )
         if answer.error_code != NONE:
-            self._on_error(position, answer, hint, now_ms)
+            if is_replica:
+                # What the replica lacks or refuses, the leader may have.
+                self.leave_replica(position, error_name(answer.error_code), now_ms)
+            else:
+                self._on_error(position, answer, hint, now_ms)
             return
         records = answer.records
         if isinstance(records, Window) and records.size > 0:
-            self._keep(position, records, now_ms)
+            self._keep(position, records, aborted_in(answer), now_ms)
+        elif answer.preferred_read_replica != NO_REPLICA:
+            self._follow(position, broker_id, answer.preferred_read_replica, now_ms)
+            return
         else:
             position.failures = 0
+        if is_replica:
+            self.replicas.on_success(position, broker_id)
+        self.note_ends(position, answer)
+
+    def note_ends(self, position: PartitionPosition, answer: PartitionData) -> None:
+        """Take over where a log begins, and where what may be read of it ends."""
         position.high_watermark = answer.high_watermark
         position.log_start_offset = answer.log_start_offset
+        is_committed = self.settings.isolation_level == READ_COMMITTED
+        knows_stable = is_committed and answer.last_stable_offset >= 0
+        position.readable_end = answer.last_stable_offset if knows_stable else answer.high_watermark
 
-    def _keep(self, position: PartitionPosition, records: Window, now_ms: int) -> None:
+    def _follow(
+        self, position: PartitionPosition, broker_id: int, replica_id: int, now_ms: int
+    ) -> None:
+        """Read from the replica that a broker names instead of giving records."""
+        if self.replicas.follow(position, broker_id, replica_id, now_ms):
+            return
+        log.info(
+            "%s: broker %d names broker %d to read from, which cannot be followed; reading from "
+            "the leader", position, broker_id, replica_id,
+        )  # fmt: skip
+        self.replicas.leave_for_long(position, now_ms)
+        self.pause(position, now_ms)
+
+    def leave_replica(self, position: PartitionPosition, reason: str, now_ms: int) -> None:
+        """Read from the leader again, at once."""
+        log.info(
+            "%s is read from its leader again, not from broker %d: %s",
+            position, position.replica_id, reason,
+        )  # fmt: skip
+        self.replicas.leave(position, now_ms)
+
+    def _keep(
+        self,
+        position: PartitionPosition,
+        records: Window,
+        aborted: list[tuple[int, int]],
+        now_ms: int,
+    ) -> None:
         gaps = Gaps(position.gap, are_usual=position.has_gaps, is_trouble=position.corrupt > 0)
-        fetched = Fetched(records, position.fetch_offset, gaps)
+        fetched = Fetched(records, position.fetch_offset, gaps, aborted)
         if fetched.flaw:
             position.flawed_at = fetched.next_offset
         if fetched.is_empty:
@@ -150,6 +204,8 @@ class Fetcher:
         position.fetch_offset = fetched.next_offset
         position.fetch_epoch = fetched.leader_epoch
         self.buffered_bytes += fetched.size
+        self.fetches += 1
+        self.bytes += fetched.size
 
     def _on_nothing_kept(
         self, position: PartitionPosition, fetched: Fetched, size: int, now_ms: int
@@ -186,6 +242,9 @@ class Fetcher:
         """Fetch a corrupt batch once more, because the network may have damaged it; the second time
         raise it to the user."""
         position.corrupt += 1
+        if position.replica_id != NO_REPLICA:
+            # The leader's copy decides; it would name the replica again if it knew the rack.
+            self.replicas.leave_for_long(position, now_ms)
         if position.corrupt < CORRUPT_MAX:
             self.pause(position, now_ms)
             return
@@ -235,19 +294,22 @@ class Fetcher:
             # that holds the offset is no reason to leave it.
             self.pause(position, now_ms)
             return
-        valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
-        if self.settings.offset_reset == RESET_NONE:
+        # Apache Kafka does not say in this answer where its log begins and ends.
+        is_known = answer.log_start_offset >= 0
+        valid = "its log begins later or ends before"
+        if is_known:
+            valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
+        if self.settings.offset_reset.strategy == RESET_NONE:
             position.fail(OffsetOutOfRange(f"{position} has no offset {offset}: {valid}"))
             return
-        is_earliest = self.settings.offset_reset == RESET_EARLIEST
         lost = max(answer.log_start_offset - offset, 0)
         log.warning(
-            "%s has no offset %d (%s); reading on from the %s, %d records are gone",
-            position, offset, valid, "beginning" if is_earliest else "end", lost,
+            "%s has no offset %d (%s); reading on as auto.offset.reset=%s says%s",
+            position, offset, valid, self.settings.offset_reset.text,
+            f", {lost} records are gone" if is_known else "",
         )  # fmt: skip
         assert self.when_reset is not None
-        place = (position.topic, position.partition)
-        self.when_reset(place, EARLIEST if is_earliest else LATEST)
+        self.when_reset(position)
 
     def pause(self, position: PartitionPosition, now_ms: int) -> None:
         position.failures += 1
@@ -255,95 +317,9 @@ class Fetcher:
         self.connections.tasks.schedule_earlier(self._retry, position.retry_at_ms)
 
 
-class FetchExchange(Exchange[FetchResponse]):
-    """Exchange of one Fetch request for the partitions of one leader."""
-
-    def __init__(self, fetcher: Fetcher, leader_id: int) -> None:
-        settings = fetcher.settings
-        # The broker may use up its wait before it answers.
-        timeout_ms = settings.request_timeout_ms + settings.fetch_wait_ms_max
-        super().__init__(api_keys.FETCH, decode_fetch_response, timeout_ms)
-        self.fetcher = fetcher
-        self.leader_id = leader_id
-        self._positions: dict[TopicPartition, PartitionPosition] = {}
-        self._eras: dict[TopicPartition, int] = {}
-
-    def add(self, position: PartitionPosition) -> None:
-        place = (position.topic, position.partition)
-        self._positions[place] = position
-
-    def begin(self) -> None:
-        for place, position in self._positions.items():
-            self._eras[place] = position.era
-
-    def version_max(self) -> int:
-        metadata = self.fetcher.metadata
-        if any(metadata.topic_id(topic) == ZERO_ID for topic, _ in self._positions):
-            return VERSION_WITH_IDS - 1
-        return VERSION_UNLIMITED
-
-    def build(self, version: int) -> Message:
-        fetcher = self.fetcher
-        settings = fetcher.settings
-        topics: dict[str, FetchTopic] = {}
-        for (name, index), position in self._positions.items():
-            topic = topics.get(name)
-            if topic is None:
-                topic = FetchTopic(name, fetcher.metadata.topic_id(name))
-                topics[name] = topic
-            leader = fetcher.metadata.leader_of(name, index)
-            topic.partitions.append(
-                FetchPartition(
-                    partition=index,
-                    current_leader_epoch=leader.leader_epoch if leader is not None else -1,
-                    fetch_offset=position.fetch_offset,
-                    partition_max_bytes=settings.partition_bytes_max,
-                )
-            )
-        return FetchRequest(
-            replica_id=CONSUMER_ID,
-            max_wait_ms=settings.fetch_wait_ms_max,
-            min_bytes=settings.fetch_bytes_min,
-            max_bytes=settings.fetch_bytes_max,
-            session_epoch=SESSIONLESS_EPOCH,
-            topics=[*topics.values()],
-        )
-
-    def on_response(self, response: FetchResponse, now_ms: int) -> None:
-        fetcher = self.fetcher
-        fetcher.on_request_done(self.leader_id)
-        if response.error_code != NONE:
-            log.warning("a fetch was refused: %s", error_name(response.error_code))
-            for position in self._current():
-                fetcher.pause(position, now_ms)
-            return
-        brokers = brokers_of(response.node_endpoints)
-        for topic in response.responses:
-            name = topic.topic or fetcher.metadata.names.get(topic.topic_id, "")
-            for answer in topic.partitions:
-                index = answer.partition_index
-                current = self._current_at((name, index))
-                if current is not None:
-                    hint = leader_hint(name, index, answer.current_leader, brokers)
-                    fetcher.on_answer(current, answer, hint, now_ms)
-
-    def on_failure(self, error: ClientError, now_ms: int) -> None:
-        fetcher = self.fetcher
-        fetcher.on_request_done(self.leader_id)
-        for position in self._current():
-            if error.is_retriable:
-                fetcher.pause(position, now_ms)
-            else:
-                position.fail(error)
-
-    def _current(self) -> list[PartitionPosition]:
-        found = [self._current_at(place) for place in self._positions]
-        return [position for position in found if position is not None]
-
-    def _current_at(self, place: TopicPartition) -> PartitionPosition | None:
-        """Return the partition's position, unless the partition was given up or began a new era
-        since this fetch left."""
-        position = self._positions.get(place)
-        if position is None or self.fetcher.positions.get(place) is not position:
-            return None
-        return position if self._eras[place] == position.era else None
+def aborted_in(answer: PartitionData) -> list[tuple[int, int]]:
+    """Return the aborted transactions that an answer names: producer id and first offset."""
+    transactions = answer.aborted_transactions
+    if not transactions:
+        return []
+    return [(one.producer_id, one.first_offset) for one in transactions]

@@ -17,6 +17,7 @@ from tarry.client.core.metadata import Metadata
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError
+from tarry.client.settings import READ_UNCOMMITTED
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
 from tarry.link.tasks import wake_up
@@ -71,8 +72,16 @@ class Question:
 class Lookup:
     """The questions of one core; `ask` and `work` in turns."""
 
-    def __init__(self, connections: Connections, metadata: Metadata, refresh: Refresh) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        metadata: Metadata,
+        refresh: Refresh,
+        isolation_level: int = READ_UNCOMMITTED,
+    ) -> None:
         self.connections = connections
+        # The end of a log is another one for those who read only what is committed.
+        self.isolation_level = isolation_level
         self.metadata = metadata
         self.refresh = refresh
         # An ordered set; a partition may be asked about several times at once.
@@ -183,7 +192,11 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
             epoch = leader.leader_epoch if leader is not None else -1
             topic.partitions.append(ListOffsetsPartition(partition, epoch, question.timestamp))
         return ListOffsetsRequest(
-            replica_id=CONSUMER_ID, topics=[*topics.values()], timeout_ms=self.timeout_ms
+            replica_id=CONSUMER_ID,
+            # Brokers that take no other version have no transactions.
+            isolation_level=self.lookup.isolation_level if version > 1 else READ_UNCOMMITTED,
+            topics=[*topics.values()],
+            timeout_ms=self.timeout_ms,
         )
 
     def on_response(self, response: ListOffsetsResponse, now_ms: int) -> None:

@@ -7,11 +7,14 @@ the position, drops what was fetched or doubts it begins a new era.
 from __future__ import annotations
 
 from collections import deque
+from typing import Final
 
 from tarry.client.core.consumer.fetched import Fetched
 from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.link.errors import ClientError
 from tarry.records.record import Record
+
+NO_REPLICA: Final = -1
 
 
 class PartitionPosition:
@@ -34,6 +37,12 @@ class PartitionPosition:
         # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
         self.read_epoch = -1
         self.is_being_checked = False
+        # The replica to read from instead of the leader, until when, how often it failed in a row,
+        # and until when only the leader is asked.
+        self.replica_id = NO_REPLICA
+        self.replica_until_ms = 0
+        self.replica_failures = 0
+        self.leader_only_until_ms = 0
         # While the leader, or the group's coordinator, is asked where the position is.
         self.question: object | None = None
         # Up to here the user is done; what a commit says.
@@ -47,6 +56,9 @@ class PartitionPosition:
         self.left_over: list[Record] = []
         self.left_over_end = OFFSET_UNKNOWN
         self.high_watermark = -1
+        # Up to here the consumer may read: the last stable offset if it reads only what is
+        # committed, else the high watermark.
+        self.readable_end = -1
         self.log_start_offset = -1
         self.retry_at_ms = 0
         self.failures = 0
@@ -128,12 +140,12 @@ class PartitionPosition:
 
     @property
     def is_at_end(self) -> bool:
-        """True if all records up to the last known high watermark were handed out."""
-        return 0 <= self.high_watermark <= self.position
+        """True if all records up to the last known end were handed out."""
+        return 0 <= self.readable_end <= self.position
 
     @property
     def lag(self) -> int:
-        """Records between the position and the last known high watermark; -1: not known."""
-        if self.high_watermark < 0 or self.position < 0:
+        """Records between the position and the last known end that may be read; -1: not known."""
+        if self.readable_end < 0 or self.position < 0:
             return -1
-        return max(self.high_watermark - self.position, 0)
+        return max(self.readable_end - self.position, 0)

@@ -8,27 +8,36 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import offsets_of, places_of, topics_of
+from tarry.client.core.arguments import places_of, topics_of
 from tarry.client.core.consumer.core import ConsumerCore
-from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES, Membership
+from tarry.client.core.group.offsets.commit import (
+    Commit,
+    CommitCallback,
+    CommitWithCallback,
+    UnattendedCommit,
+)
 from tarry.client.core.group.offsets.committed import (
     CommittedAnswer,
     CommittedOffsets,
     CommittedQuery,
 )
-from tarry.client.core.group.offsets.committer import Commit, Committer, PendingCommit
+from tarry.client.core.group.offsets.committer import Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
-from tarry.client.core.group.poll import Closing, Poll
+from tarry.client.core.group.offsets.what import CommitWhat, offsets_behind
+from tarry.client.core.group.poll import Poll
 from tarry.client.core.group.topics import TopicSubscription
+from tarry.client.core.operation import UserEvent
 from tarry.client.errors import ConcurrentUse, NotSubscribed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
@@ -61,6 +70,7 @@ class GroupConsumerCore(ConsumerCore):
 
     def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
         super().__init__(settings, random, now_ms)
+        self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
         self.topics = TopicSubscription(self.metadata)
         self.membership = Membership(settings, self.coordinator, self.topics)
@@ -69,9 +79,8 @@ class GroupConsumerCore(ConsumerCore):
         self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
-        self._last_auto: Commit | None = None
         # What a callback tells the user now.
-        self.told: GroupEvent | None = None
+        self.told: UserEvent | None = None
         # A user wants the poll under way to end, or else the next; set from any thread.
         self.is_woken = False
         # The last poll was woken.
@@ -148,7 +157,7 @@ class GroupConsumerCore(ConsumerCore):
         if self.has_group:
             position.question = self.committed_offsets.ask(place, self._on_committed)
         else:
-            self.reset(place, position)
+            self.reset(position)
 
     def _on_committed(self, place: TopicPartition, answer: CommittedAnswer, now_ms: int) -> None:
         position = self.position(place)
@@ -156,7 +165,7 @@ class GroupConsumerCore(ConsumerCore):
         if isinstance(answer, ClientError):
             position.fail(answer)
         elif answer.offset == NO_OFFSET:
-            self.reset(place, position)
+            self.reset(position)
         else:
             # With an epoch the leader is asked whether that still is in its log.
             position.seek(answer.offset, answer.leader_epoch)
@@ -194,10 +203,12 @@ class GroupConsumerCore(ConsumerCore):
         self.finish_handed_out()
         if self.has_group:
             self.membership.begin_poll()
-            self._look_at_auto_commit()
             if self._is_auto_due and self.committer.is_idle:
+                # The next commit includes the offsets of one that fails.
                 self._is_auto_due = False
-                self._last_auto = self.begin_auto_commit(now_ms)
+                group_id = self.consumer_settings.group_id
+                commit = UnattendedCommit(self.finished_offsets(), "an automatic commit", group_id)
+                self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
         return self.operations.begin(Poll(self, records_max), timeout_ms, now_ms)
 
     def check_not_told(self, what: str) -> None:
@@ -205,21 +216,9 @@ class GroupConsumerCore(ConsumerCore):
         event = self.told
         if event is not None:
             raise ConcurrentUse(
-                f"{what} was called inside {event.callback}, which a poll has called: return first"
+                f"{what} was called inside {event.callback}, which a poll or close has called: "
+                "return first"
             )
-
-    def _look_at_auto_commit(self) -> None:
-        """Log the failure of the last automatic commit, because no call waits for it; the next
-        commit includes its offsets."""
-        last = self._last_auto
-        if last is not None and last.is_done:
-            self._last_auto = None
-            if last.error is not None:
-                log.warning(
-                    "group %s: an automatic commit failed: %s",
-                    self.consumer_settings.group_id,
-                    last.error,
-                )
 
     def end_poll(self, now_ms: int) -> None:
         """Let the user work on what he was given."""
@@ -232,7 +231,9 @@ class GroupConsumerCore(ConsumerCore):
     def has_news(self, now_ms: int) -> bool:
         """Return whether a poll has something to tell, to hand out or to raise."""
         membership = self.membership
-        if membership.has_event or membership.error is not None or membership.failure is not None:
+        if self.committer.outcomes or membership.has_event:
+            return True
+        if membership.error is not None or membership.failure is not None:
             return True
         return self.has_records(now_ms)
 
@@ -245,8 +246,18 @@ class GroupConsumerCore(ConsumerCore):
             return []
         return super().take(records_max, now_ms)
 
-    def begin_event(self) -> GroupEvent | None:
+    def begin_event(self) -> UserEvent | None:
         """Begin the next event that the user must be told, if there is one; `end_event` ends it."""
+        if self.committer.outcomes:
+            return self.committer.outcomes.popleft()
+        return self._begin_group_event()
+
+    def begin_last_event(self) -> GroupEvent | None:
+        """Begin the event by which a user that closes hears that all partitions go."""
+        self.membership.ownership.give_all()
+        return self._begin_group_event()
+
+    def _begin_group_event(self) -> GroupEvent | None:
         event = self.membership.begin_event()
         if event is None:
             return None
@@ -260,9 +271,19 @@ class GroupConsumerCore(ConsumerCore):
             self._is_auto_due = False
         return event
 
+    def begin_callback(self, event: UserEvent) -> None:
+        """Begin to call the user back: what may not be called inside a callback is refused."""
+        self.told = event
+
+    def end_callback(self) -> None:
+        """End a callback, if one is under way."""
+        self.told = None
+
     def end_event(self) -> None:
-        self.membership.end_event()
-        self._read_only(self.membership.owned)
+        """End an event of the group that the user was told, if one is under way."""
+        if self.membership.ownership.event is not None:
+            self.membership.end_event()
+            self._read_only(self.membership.owned)
 
     # --- Commits
 
@@ -279,8 +300,11 @@ class GroupConsumerCore(ConsumerCore):
     def begin_auto_commit(self, now_ms: int) -> Commit:
         """Commit what is finished; nobody need wait for it."""
         commit = Commit(self.finished_offsets())
-        self.committer.begin(commit, self.consumer_settings.api_timeout_ms, now_ms)
+        self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
         return commit
+
+    def _commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
+        self.committer.begin(commit, self.operations.limited(timeout_ms, now_ms), now_ms)
 
     def finished_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """Return the offsets that are finished and not committed."""
@@ -306,20 +330,35 @@ class GroupConsumerCore(ConsumerCore):
         is_all = offset == position.fetch_offset and not position.buffered
         return CommittedOffset(offset, position.fetch_epoch if is_all else UNKNOWN)
 
-    def begin_commit(
-        self,
-        what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int] | None,
-        timeout_ms: int,
-        now_ms: int,
-    ) -> PendingCommit:
+    def begin_commit(self, what: CommitWhat, timeout_ms: int, now_ms: int) -> PendingCommit:
         """Commit behind this record, behind these records, at these offsets, or behind everything
         that was handed out."""
-        offsets = None if what is None else _offsets_behind(what)
+        commit = Commit(self._offsets_to_commit(what))
+        self._commit(commit, timeout_ms, now_ms)
+        return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
+
+    def commit_async(self, what: CommitWhat, callback: CommitCallback | None, now_ms: int) -> None:
+        """Commit as `begin_commit` does, without a call that waits: the next poll or close tells
+        the outcome to the callback."""
+        if callback is not None and not callable(callback):
+            raise TypeError(
+                "commit_async takes a function of the offsets and the error as its callback, not "
+                f"{callback!r:.60}"
+            )
+        offsets = self._offsets_to_commit(what)
+        commit: Commit
+        if callback is None:
+            group_id = self.consumer_settings.group_id
+            commit = UnattendedCommit(offsets, "an asynchronous commit", group_id)
+        else:
+            commit = CommitWithCallback(offsets, callback, self.committer.outcomes)
+        self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
+
+    def _offsets_to_commit(self, what: CommitWhat) -> dict[TopicPartition, CommittedOffset]:
+        offsets = None if what is None else offsets_behind(what)
         self._require_committing()
         self.take_back()
-        commit = Commit(self.handed_out_offsets() if offsets is None else offsets)
-        self.committer.begin(commit, timeout_ms, now_ms)
-        return self.operations.begin(PendingCommit(self.operations, commit), None, now_ms)
+        return self.handed_out_offsets() if offsets is None else offsets
 
     def begin_committed(
         self, places: Iterable[TopicPartition], timeout_ms: int, now_ms: int
@@ -339,16 +378,16 @@ class GroupConsumerCore(ConsumerCore):
     def begin_close(
         self, timeout_ms: int, now_ms: int, *, leave: bool | None, is_finished: bool
     ) -> Closing:
-        """Commit what is finished (what was handed out is, or not) and leave the group.  A static
-        member leaves only if `leave` is true."""
+        """Tell the user that the partitions go, commit what is finished (what was handed out is, or
+        not) and leave the group.  A static member leaves only if `leave` is true."""
         self.check_not_told("close")
         self.take_back()
         if is_finished:
             self.finish_handed_out()
         closing = Closing(self, leaves=leave is not False, even_static=leave is True)
-        if self.has_group and self.consumer_settings.auto_commit:
-            closing.commit = self.begin_auto_commit(now_ms)
-        return self.operations.begin(closing, timeout_ms, now_ms)
+        self.operations.begin(closing, timeout_ms, now_ms)
+        self.operations.ends_ms = now_ms + timeout_ms
+        return closing
 
     # --- Turns while no user waits
 
@@ -357,9 +396,8 @@ class GroupConsumerCore(ConsumerCore):
         """Time at which a heartbeat, or the limit between two polls, needs a turn although no poll
         is under way, on the monotonic clock; None during a poll."""
         membership = self.membership
-        is_called_back = membership.ownership.event is not None
         # In a callback the user works on something too.
-        is_driven = membership.is_polled and not is_called_back
+        is_driven = membership.is_polled and self.told is None
         return None if is_driven else membership.next_due_ms
 
     @property
@@ -379,15 +417,3 @@ class GroupConsumerCore(ConsumerCore):
 
     def leave(self, reason: str, now_ms: int, *, even_static: bool) -> None:
         self.membership.leave(reason, now_ms, even_static=even_static)
-
-
-def _offsets_behind(
-    what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int],
-) -> dict[TopicPartition, CommittedOffset]:
-    if isinstance(what, ConsumerRecord):
-        return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
-    if isinstance(what, RecordGroup):
-        offset = what.records[-1].offset + 1
-        return {(what.topic, what.partition): CommittedOffset(offset)}
-    offsets = offsets_of("commit", what)
-    return {place: CommittedOffset(offset) for place, offset in offsets.items()}

@@ -26,3 +26,7 @@ class GroupEvent(NamedTuple):
     def callback(self) -> str:
         """Name of the listener's method that is called with it."""
         return f"on_{EVENT_NAMES[self.kind]}"
+
+    def tell(self, listener: object, consumer: object) -> object:
+        """Call the listener's method; returns what it returned."""
+        return getattr(listener, self.callback)(consumer, list(self.places))

@@ -1,4 +1,5 @@
-"""Heartbeat: requests by which a member shows its coordinator that it lives.
+"""Heartbeat: requests by which a member shows its coordinator that it lives, and the limit of the
+time in which its user has to show the same.
 
 One task; `in_flight` is a field of it, so that there is never a second beat under way.  After each
 new generation the beats come at 100, 200, 400 ms and so on up to the interval: who joins just
@@ -7,6 +8,8 @@ after it is noticed in a tenth of a second and not in three.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from tarry.client.core.group.coordinator import CoordinatorFinder
@@ -15,10 +18,12 @@ from tarry.client.core.group.requests import heartbeat_request
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
-from tarry.link.tasks import Task
+from tarry.link.tasks import Task, Tasks
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.heartbeat import HeartbeatResponse, decode_heartbeat_response
+
+log = logging.getLogger("tarry.client")
 
 RAMP_MS_FIRST: Final = 100
 
@@ -94,6 +99,45 @@ class Heartbeat:
         self.in_flight = False
         if self.is_on:
             self._arm(max(now_ms, self.sent_ms + self._pause_ms))
+
+
+class PollLimit:
+    """Limit of the time in which the user polls again or returns from a callback
+    (`max.poll.interval.ms`), between `begin` and `end`; `when_over` hears the reason to leave.
+
+    Heartbeats alone would keep the partitions of a user that hangs.
+    """
+
+    def __init__(
+        self, settings: ConsumerSettings, tasks: Tasks, when_over: Callable[[str, int], None]
+    ) -> None:
+        self.task = Task(self._on_over)
+        self._settings = settings
+        self._tasks = tasks
+        self._when_over = when_over
+        # Empty if the user works between two polls.
+        self._callback = ""
+
+    def begin(self, now_ms: int, callback: str) -> None:
+        self._callback = callback
+        self._tasks.schedule(self.task, now_ms + self._settings.poll_interval_ms_max)
+
+    def end(self) -> None:
+        self._tasks.cancel(self.task)
+
+    def _on_over(self, now_ms: int) -> None:
+        limit_ms = self._settings.poll_interval_ms_max
+        if self._callback:
+            reason = f"{self._callback} did not return for {limit_ms} ms"
+            advice = "do less in it or allow more time"
+        else:
+            reason = f"no poll for {limit_ms} ms"
+            advice = "take fewer records at a time (max.poll.records) or allow more time"
+        log.warning(
+            "group %s: %s (max.poll.interval.ms), so this member leaves the group; %s",
+            self._settings.group_id, reason, advice,
+        )  # fmt: skip
+        self._when_over(reason, now_ms)
 
 
 class _Beat(Exchange[HeartbeatResponse]):

@@ -22,7 +22,7 @@ from tarry.client.core.group.assignment.assignors import parse_assignors
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import ASSIGNED, GroupEvent
-from tarry.client.core.group.heartbeat import Heartbeat
+from tarry.client.core.group.heartbeat import Heartbeat, PollLimit
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.leaving import Leaving
 from tarry.client.core.group.ownership import Ownership
@@ -83,7 +83,7 @@ class Membership:
         self._turned_ms = -1
         self._pauses = coordinator.connections.pauses()
         self._session = Task(self._on_session_over)
-        self._poll_limit = Task(self._on_poll_limit)
+        self.poll_limit = PollLimit(settings, self.tasks, self._on_poll_limit)
         coordinator.when_lost = self._on_coordinator_lost
         coordinator.when_refused = self._on_unfound
 
@@ -113,7 +113,7 @@ class Membership:
         clock; an answer that should be read counts as due now."""
         if self.is_busy:
             return self._turned_ms
-        tasks = [self._session, self._poll_limit]
+        tasks = [self._session, self.poll_limit.task]
         due = [task.deadline_ms for task in tasks if task.is_armed]
         if self.heartbeat.due_ms is not None:
             due.append(self.heartbeat.due_ms)
@@ -133,13 +133,25 @@ class Membership:
 
     def begin_poll(self) -> None:
         self.is_polled = True
-        self.tasks.cancel(self._poll_limit)
+        self.poll_limit.end()
 
     def end_poll(self, now_ms: int) -> None:
         """End a poll: the user has records to work on, and a limited time until the next poll."""
         self.is_polled = False
-        if self.settings.has_keeper and self.is_wanted and self.failure is None:
-            self.tasks.schedule(self._poll_limit, now_ms + self.settings.poll_interval_ms_max)
+        self._limit_user(now_ms, "")
+
+    def begin_callback(self, name: str, now_ms: int) -> None:
+        """Begin a callback inside a poll: it has no more time than there is between two polls."""
+        self._limit_user(now_ms, name)
+
+    def end_callback(self) -> None:
+        """End a callback: the poll goes on."""
+        self.poll_limit.end()
+
+    def _limit_user(self, now_ms: int, callback: str) -> None:
+        is_member = bool(self.member_id) or self.is_joining
+        if self.settings.has_keeper and is_member and self.is_wanted:
+            self.poll_limit.begin(now_ms, callback)
 
     def may_hand_out(self, now_ms: int) -> bool:
         """Return true if the member still owns its partitions, as far as the member can know: after
@@ -259,7 +271,7 @@ class Membership:
 
     def _join(self, now_ms: int) -> None:
         protocols = requests.protocols_of(
-            self.assignors, list(self.topics.subscribed), self.owned, self.ownership.generation_id
+            self.assignors, self.topics.subscribed, self.ownership, self.settings.rack
         )
         self._round_reason = self.join_reason
         if now_ms - self.confirmed_ms > self.settings.session_timeout_ms:
@@ -464,15 +476,9 @@ class Membership:
         self.error = None
         return error
 
-    def _on_poll_limit(self, now_ms: int) -> None:
-        limit_ms = self.settings.poll_interval_ms_max
-        log.warning(
-            "group %s: no poll for max.poll.interval.ms=%d, so member %s leaves; take fewer "
-            "records at a time (max.poll.records) or allow more time",
-            self.settings.group_id, limit_ms, self.member_id,
-        )  # fmt: skip
-        self.leave(f"no poll for {limit_ms} ms", now_ms)
-        self._forget(f"no poll for {limit_ms} ms", forget_id=True)
+    def _on_poll_limit(self, reason: str, now_ms: int) -> None:
+        self.leave(reason, now_ms)
+        self._forget(reason, forget_id=True)
 
     def _leave_now(self, now_ms: int) -> None:
         self._is_leaving = False

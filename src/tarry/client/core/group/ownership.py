@@ -70,6 +70,11 @@ class Ownership:
         self.to_give = []
         self.is_lost = self.is_lost and bool(self.owned)
 
+    def give_all(self) -> None:
+        """Give everything back, for the member leaves; what is lost stays lost."""
+        self.target = None
+        self.to_give = list(self.owned)
+
     def lose(self) -> None:
         """Lose all partitions: the coordinator has removed the member, and other members own
         them."""

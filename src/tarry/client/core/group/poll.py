@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Final
 
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.group.events import REVOKED, GroupEvent
-from tarry.client.core.group.offsets.committer import Commit
-from tarry.client.core.operation import Callback, Done, Operation, Wait
+from tarry.client.core.group.offsets.commit import Commit
+from tarry.client.core.operation import Callback, Done, Operation, UserEvent, Wait
 
 if TYPE_CHECKING:
     from tarry.client.core.group.consumer import GroupConsumerCore
@@ -37,7 +37,7 @@ class Poll(Operation[list[RecordGroup]]):
         self.commit: Commit | None = None
         self._core = core
         self._records_max = records_max
-        self._event: GroupEvent | None = None
+        self._event: UserEvent | None = None
 
     def look(self, now_ms: int) -> bool:
         if self._event is not None:
@@ -76,63 +76,27 @@ class Poll(Operation[list[RecordGroup]]):
             if self._event is None:
                 return None
             self.commit = None
-            if self._event.kind == REVOKED and core.consumer_settings.auto_commit:
+            is_revoked = isinstance(self._event, GroupEvent) and self._event.kind == REVOKED
+            if is_revoked and core.consumer_settings.auto_commit:
                 self.commit = core.begin_auto_commit(now_ms)
         if self.commit is not None and not self.commit.is_done:
             return self.wait()
         if self.commit is not None and self.commit.error is not None:
             log.warning("the last commit failed: %s", self.commit.error)
-        core.told = self._event
+        core.begin_callback(self._event)
+        core.membership.begin_callback(self._event.callback, now_ms)
         return Callback(self._event)
 
-    def end_callback(self, now_ms: int) -> None:
+    def end_callback(self, now_ms: int, error: Exception | None = None) -> None:
         self._event = None
-        self._core.told = None
+        self._core.end_callback()
+        self._core.membership.end_callback()
         self._core.end_event()
+        if error is not None:
+            raise error
 
     def end(self, now_ms: int) -> None:
         super().end(now_ms)
         if self._event is not None:
             self.end_callback(now_ms)
         self._core.end_poll(now_ms)
-
-
-class Closing(Operation[None]):
-    """The end of a member: the last commit, then the leave, within its time."""
-
-    def __init__(self, core: GroupConsumerCore, *, leaves: bool, even_static: bool) -> None:
-        super().__init__(core.operations)
-        self.commit: Commit | None = None
-        self._core = core
-        self._leaves = leaves
-        self._even_static = even_static
-        self._has_left = False
-
-    def look(self, now_ms: int) -> bool:
-        if not self._has_left:
-            return self.is_late or self.commit is None or self.commit.is_done
-        return self.is_late or self._core.membership.leaving.is_answered
-
-    def step(self, now_ms: int) -> Done[None] | Wait:
-        if self.failure is not None:
-            raise self.failure
-        if not self.look(now_ms):
-            return self.wait()
-        if not self._has_left:
-            self._leave(now_ms)
-            if not self._core.membership.leaving.is_answered:
-                # One turn sends it, however late it is.
-                return self.wait()
-        if not self._core.membership.leaving.is_answered:
-            log.warning("the coordinator did not answer to the leave within %d ms", self.timeout_ms)
-        return Done(None)
-
-    def _leave(self, now_ms: int) -> None:
-        self._has_left = True
-        commit = self.commit
-        if commit is not None and not commit.is_done:
-            log.warning("the last commit failed: it took longer than %d ms", self.timeout_ms)
-        elif commit is not None and commit.error is not None:
-            log.warning("the last commit failed: %s", commit.error)
-        if self._leaves:
-            self._core.leave("the consumer was closed", now_ms, even_static=self._even_static)

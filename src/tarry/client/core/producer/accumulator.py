@@ -13,6 +13,7 @@ from typing import Final
 from tarry.base.ids import TopicPartition
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, RecordReceipt, expired
+from tarry.client.core.producer.deliveries import Deliveries
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import RecordTooLarge
 from tarry.client.settings import ProducerSettings
@@ -57,6 +58,7 @@ class Accumulator:
         self.ready: dict[PartitionQueue, None] = {}
         self.failed: list[ProducerBatch] = []
         self.failed_before = 0
+        self.deliveries = Deliveries()
         self.batches_closed = 0
         # Records that a broker has taken.
         self.acknowledged = 0
@@ -234,3 +236,5 @@ class Accumulator:
                 wait.operations.notify(wait)
             else:
                 wait.watch()
+        if batch.expected is not None:
+            self.deliveries.on_batch_end(batch)

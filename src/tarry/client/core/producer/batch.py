@@ -7,6 +7,7 @@ ends as `pieces`, and its receipts look there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from tarry.client.core.operation import Operation, Operations
@@ -45,6 +46,7 @@ class ProducerBatch:
         "count",
         "deadline_ms",
         "error",
+        "expected",
         "is_done",
         "last_error",
         "order",
@@ -86,6 +88,8 @@ class ProducerBatch:
         self.unseen_failures = 0
         # What waits for records of this batch, as an ordered set; None: nothing.
         self.waits: dict[Acknowledgement, None] | None = None
+        # Whom to call when records of this batch are done; None: nobody.
+        self.expected: list[Delivery] | None = None
 
     @property
     def size(self) -> int:
@@ -102,11 +106,12 @@ class ProducerBatch:
         self.count = place + 1
         return place
 
-    def encode(self, codec: int) -> bytes:
+    def encode(self, codec: int, level: int | None = None) -> bytes:
         """Encode the batch; the bytes are the same as long as its sequence is the same."""
         assert self.builder is not None
         return self.builder.build(
             codec,
+            level=level,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
@@ -208,11 +213,12 @@ class RecordReceipt:
 
     A receipt equals itself and, when its record is done, its copies, which have no owner."""
 
-    __slots__ = ("_batch", "_place", "timestamp")
+    __slots__ = ("_batch", "_place", "_was_asked", "timestamp")
 
     def __init__(self, batch: ProducerBatch, place: int, timestamp: int) -> None:
         self._batch = batch
         self._place = place
+        self._was_asked = False
         self.timestamp = timestamp
 
     @property
@@ -241,7 +247,8 @@ class RecordReceipt:
     def error(self) -> ClientError | None:
         """Reason why the record failed, None if it did not; asking counts as having seen it."""
         batch = self.batch
-        if batch.error is not None and batch.unseen_failures > 0:
+        if batch.error is not None and not self._was_asked:
+            self._was_asked = True
             batch.unseen_failures -= 1
         return batch.error
 
@@ -287,6 +294,10 @@ class RecordReceipt:
         """Offset of the record; -1 while that is not known, with acks=0, and for a duplicate."""
         batch, place = self._batch.locate(self._place)
         return batch.base_offset + place if batch.base_offset >= 0 else OFFSET_UNKNOWN
+
+
+# A function and the receipt to call it with; Any: each face has a receipt of its own class.
+Delivery = tuple[Callable[[Any], object], RecordReceipt]
 
 
 class ReceiptState(NamedTuple):

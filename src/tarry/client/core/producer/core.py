@@ -22,7 +22,7 @@ from tarry.client.errors import (
     UnknownTopic,
 )
 from tarry.client.settings import ProducerSettings
-from tarry.link.errors import ClientError
+from tarry.link.errors import ClientError, TimedOut
 from tarry.records.builder import Headers
 
 # Topic, partition, timestamp, key, value and headers, as `append` takes them.
@@ -60,7 +60,7 @@ class ProducerCore(ClientCore):
             self.refresh,
             self.identity,
         )
-        self.partitioner = Partitioner(random)
+        self.partitioner = Partitioner(random, settings.partitioner)
         self.accumulator.when_closed = self.partitioner.on_batch_closed
 
     def work(self, now_ms: int) -> None:
@@ -98,7 +98,7 @@ class ProducerCore(ClientCore):
             return None
         if partition == ANY_PARTITION:
             queue = accumulator.queue(topic, self.partitioner.choose(known, key))
-            if key is None and not accumulator.fits(queue, size):
+            if self.partitioner.sticks(key) and not accumulator.fits(queue, size):
                 # A new batch is the time to go elsewhere.
                 accumulator.close(queue)
                 queue = accumulator.queue(topic, self.partitioner.choose(known, key))
@@ -118,6 +118,11 @@ class ProducerCore(ClientCore):
             # The next record asks again.
             self.metadata.untrack(topic)
             raise error
+
+    def partition_count(self, topic: str) -> int:
+        """Return the number of partitions of a topic; 0 while the topic is not known."""
+        known = self.metadata.topic(topic)
+        return len(known.partitions) if known is not None else 0
 
     def begin_send(self, record: Appended, timeout_ms: int, now_ms: int) -> PendingSend:
         """Wait until the topic is known and there is room, then append."""
@@ -145,26 +150,34 @@ class ProducerCore(ClientCore):
         if queue.open is not None and queue.open is receipt.batch:
             self.accumulator.close(queue)
 
-    def begin_flush(self, timeout_ms: int, now_ms: int) -> Flush:
-        """Send everything now and wait for it."""
+    def begin_flush(self, timeout_ms: int, now_ms: int, *, awaits_callbacks: bool = True) -> Flush:
+        """Send everything now and wait for it, and for the calls of `on_delivery` unless the flush
+        is asked for by one of them."""
         self.accumulator.close_all()
-        return self.operations.begin(Flush(self), timeout_ms, now_ms)
+        flush = Flush(self, awaits_callbacks=awaits_callbacks)
+        return self.operations.begin(flush, timeout_ms, now_ms)
 
     # --- Turns while no user waits
 
     @property
     def has_work(self) -> bool:
-        return not self.accumulator.is_empty
+        return not self.accumulator.is_empty or self.has_callbacks
+
+    @property
+    def has_callbacks(self) -> bool:
+        return self.accumulator.deliveries.are_due
 
     @property
     def unattended_due_ms(self) -> int | None:
         """Time when a turn is needed although no user sends, on the monotonic clock; a send turns
         the core itself."""
+        if self.has_callbacks:
+            return self.turned_ms
         nap_ms = max(self.producer_settings.linger_ms, NAP_MS_MIN)
         return self.turned_ms + nap_ms if self.has_work else None
 
     def needs_turns(self, now_ms: int) -> bool:
-        return self.has_work
+        return not self.accumulator.is_empty
 
     # --- What stands in the way
 
@@ -209,7 +222,8 @@ class ProducerCore(ClientCore):
     @property
     def is_waiting(self) -> bool:
         """True if records are not acknowledged, or a send waits for its topic."""
-        return self.has_work or self.metadata.needs_refresh or super().is_waiting
+        is_empty = self.accumulator.is_empty
+        return not is_empty or self.metadata.needs_refresh or super().is_waiting
 
     def take_failure(self) -> DeliveryFailed | None:
         """Take the error for records that failed without any call asking for their receipts."""
@@ -256,15 +270,19 @@ class PendingSend(Operation[RecordReceipt]):
 
 
 class Flush(Operation[None]):
-    """Operation that waits until every record is done; raises for those that failed without being
-    asked for."""
+    """Operation that waits until every record is done and every call of `on_delivery` has returned;
+    raises for records that failed without being asked for."""
 
-    def __init__(self, core: ProducerCore) -> None:
+    def __init__(self, core: ProducerCore, *, awaits_callbacks: bool) -> None:
         super().__init__(core.operations)
         self._core = core
+        self._awaits_callbacks = awaits_callbacks
 
     def look(self, now_ms: int) -> bool:
-        return self._core.accumulator.is_empty
+        accumulator = self._core.accumulator
+        if not accumulator.is_empty:
+            return False
+        return accumulator.deliveries.are_over or not self._awaits_callbacks
 
     def answer(self, now_ms: int) -> None:
         failure = self._core.take_failure()
@@ -272,6 +290,10 @@ class Flush(Operation[None]):
             raise failure
 
     def late_error(self, now_ms: int) -> ClientError:
+        if self._core.accumulator.is_empty:
+            return TimedOut(
+                f"on_delivery did not return within {self.timeout_ms} ms; all records are done"
+            )
         return self._core.take_failure() or DeliveryTimedOut(
             f"not all records were acknowledged within {self.timeout_ms} ms"
         )

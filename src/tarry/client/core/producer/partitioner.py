@@ -1,16 +1,20 @@
 """Partitioner: which partition a record goes to when the caller names none.
 
-With a key the partition follows from murmur2 of its bytes, as in Java, so that all clients agree.
-Without one, records stick to one partition until its batch is closed (KIP-480): few large batches
-instead of many small ones.
+With a key the partition follows from a hash of its bytes, so that all clients with the same hash
+agree: murmur2 as in Java, or crc32 as librdkafka's default.  Without one, records stick to one
+partition until its batch is closed (KIP-480): few large batches instead of many small ones.
 """
 
 from __future__ import annotations
 
+import zlib
+from operator import index
 from typing import Final
 
 from tarry.base.doors import Random
 from tarry.client.core.metadata import NO_LEADER, Topic
+from tarry.client.errors import PartitionerFailed
+from tarry.client.settings import PartitionFunction
 
 SEED: Final = 0x9747B28C
 MULTIPLIER: Final = 0x5BD1E995
@@ -39,15 +43,50 @@ def partition_for_key(key: bytes, partition_count: int) -> int:
     return (murmur2(key) & 0x7FFF_FFFF) % partition_count
 
 
+def partition_by_crc32(key: bytes, partition_count: int) -> int:
+    return zlib.crc32(key) % partition_count
+
+
+def partition_of_function(
+    function: PartitionFunction, topic: str, key: bytes | None, partition_count: int
+) -> int:
+    """Return what the user's own partitioner chooses.  Raises `PartitionerFailed` if it raises, or
+    if there is no such partition."""
+    try:
+        chosen = function(topic, key, partition_count)
+    except Exception as error:
+        raise PartitionerFailed(
+            f"the partitioner raised {type(error).__name__} for a record of topic {topic!r}, which "
+            f"was not sent: {error}"
+        ) from error
+    try:
+        partition = index(chosen)
+    except TypeError:
+        partition = ANY_PARTITION
+    if isinstance(chosen, bool) or not 0 <= partition < partition_count:
+        raise PartitionerFailed(
+            f"the partitioner returned {chosen!r:.60} for a record of topic {topic!r}, which was "
+            f"not sent; return an int from 0 to {partition_count - 1}"
+        )
+    return partition
+
+
 class Partitioner:
     """Partitioner that remembers the sticky partition of each topic."""
 
-    def __init__(self, random: Random) -> None:
+    def __init__(self, random: Random, name: str = "murmur2") -> None:
         self._random = random
+        self._is_crc32 = name == "crc32"
         self._sticky: dict[str, int] = {}
 
+    def sticks(self, key: bytes | None) -> bool:
+        """Return true if the record may go anywhere; librdkafka takes an empty key for none."""
+        return key is None or (self._is_crc32 and not key)
+
     def choose(self, topic: Topic, key: bytes | None) -> int:
-        if key is not None:
+        if key is not None and not self.sticks(key):
+            if self._is_crc32:
+                return partition_by_crc32(key, len(topic.partitions))
             return partition_for_key(key, len(topic.partitions))
         partition = self._sticky.get(topic.name, ANY_PARTITION)
         if partition == ANY_PARTITION or partition not in topic.partitions:

@@ -86,7 +86,7 @@ class ProduceExchange(Exchange[ProduceResponse]):
             if topic is None:
                 topic = TopicProduceData(name, self.sender.metadata.topic_id(name))
                 topics[name] = topic
-            records = window_of(batch.encode(settings.codec))
+            records = window_of(batch.encode(settings.codec, settings.codec_level))
             topic.partition_data.append(PartitionProduceData(partition, records))
         return ProduceRequest(None, settings.acks, settings.request_timeout_ms, [*topics.values()])
 

@@ -14,6 +14,7 @@ from tarry.client.core.group import reactions
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.requests import (
+    NO_OFFSET,
     CommittedOffset,
     ToldOffsets,
     offset_fetch_request,
@@ -165,8 +166,9 @@ class _OffsetFetch(Exchange[OffsetFetchResponse]):
         self.committed.on_failure(self.asked, error, now_ms)
 
 
-class CommittedQuery(Operation[dict[TopicPartition, int]]):
-    """Query of a group's committed offsets in several partitions; -1 where it never committed."""
+class CommittedQuery(Operation[dict[TopicPartition, CommittedOffset | None]]):
+    """Query of a group's committed offsets in several partitions; None where it never
+    committed."""
 
     def __init__(
         self, operations: Operations, offsets: CommittedOffsets, places: Sequence[TopicPartition]
@@ -182,13 +184,13 @@ class CommittedQuery(Operation[dict[TopicPartition, int]]):
     def look(self, now_ms: int) -> bool:
         return len(self._answers) == len(self._questions)
 
-    def answer(self, now_ms: int) -> dict[TopicPartition, int]:
-        found: dict[TopicPartition, int] = {}
+    def answer(self, now_ms: int) -> dict[TopicPartition, CommittedOffset | None]:
+        found: dict[TopicPartition, CommittedOffset | None] = {}
         for place in self._questions:
             answer = self._answers[place]
             if isinstance(answer, ClientError):
                 raise answer
-            found[place] = answer.offset
+            found[place] = None if answer.offset == NO_OFFSET else answer
         return found
 
     def late_error(self, now_ms: int) -> ClientError:

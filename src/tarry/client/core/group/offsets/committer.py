@@ -8,6 +8,7 @@ everything that was handed out before he asked for more.
 from __future__ import annotations
 
 import logging
+from collections import deque
 from collections.abc import Iterable
 
 from tarry.base import errors
@@ -17,6 +18,7 @@ from tarry.client.core.group import reactions
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.membership import JOINING, SYNCING, Membership
+from tarry.client.core.group.offsets.commit import Commit, CommitOutcome
 from tarry.client.core.group.offsets.requests import CommittedOffset, commit_request
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.errors import BrokerError, CommitFailed
@@ -31,20 +33,6 @@ from tarry.protocol.messages.offset_commit import (
 )
 
 log = logging.getLogger("tarry.client")
-
-
-class Commit:
-    """Commit of offsets; `error` says why they are not committed."""
-
-    def __init__(self, offsets: dict[TopicPartition, CommittedOffset]) -> None:
-        self.offsets = offsets
-        self.is_done = False
-        self.error: ClientError | None = None
-
-    def end(self, error: ClientError | None) -> None:
-        if not self.is_done:
-            self.is_done = True
-            self.error = error
 
 
 class Committer:
@@ -63,6 +51,8 @@ class Committer:
         self._is_in_flight = False
         self._pauses = coordinator.connections.pauses()
         self._deadline = Task(self._give_up)
+        # What the callbacks of commits are to be told.
+        self.outcomes: deque[CommitOutcome] = deque()
 
     @property
     def is_idle(self) -> bool:
@@ -72,7 +62,7 @@ class Committer:
         """Commit as soon as nothing else is under way."""
         strange = self._not_owned(commit.offsets)
         if strange:
-            names = ", ".join(f"{topic} [{index}]" for topic, index in strange)
+            names = _names(strange)
             sentence = f"{names} is not assigned to this member, so it cannot commit there"
             commit.end(CommitFailed(sentence, is_retriable=False))
             return
@@ -117,11 +107,16 @@ class Committer:
 
     def _send(self, now_ms: int) -> None:
         offsets: dict[TopicPartition, CommittedOffset] = {}
-        for commit in self._under_way:
+        for commit in list(self._under_way):
+            # What was revoked since it was asked for is not ours to commit any more.
+            strange = self._not_owned(commit.offsets)
+            if strange:
+                commit.end(_given_up(strange))
+                if len(strange) == len(commit.offsets):
+                    del self._under_way[commit]
             offsets.update(commit.offsets)
-        for place in self._not_owned(list(offsets)):
-            # Revoked since it was asked for: it is not ours to commit any more.
-            del offsets[place]
+            for place in strange:
+                offsets.pop(place, None)
         if not offsets:
             self._end_under_way(None)
             return
@@ -218,6 +213,10 @@ class Committer:
         self._waiting = {}
         self._end_under_way(error)
 
+    def give_up_all(self, error: ClientError) -> None:
+        """Fail all commits; the broker may still carry out one that was sent."""
+        self._end_all(error)
+
     def _give_up(self, now_ms: int) -> None:
         """Fail the commits whose time is up; the broker may still carry out one that was sent."""
         for commits in (self._under_way, self._waiting):
@@ -228,6 +227,15 @@ class Committer:
         deadlines = [*self._under_way.values(), *self._waiting.values()]
         if deadlines:
             self.tasks.schedule(self._deadline, min(deadlines))
+
+
+def _names(places: Iterable[TopicPartition]) -> str:
+    return ", ".join(f"{topic} [{index}]" for topic, index in places)
+
+
+def _given_up(places: Iterable[TopicPartition]) -> CommitFailed:
+    sentence = f"{_names(places)} was given up before the offset could be committed"
+    return CommitFailed(sentence, is_retriable=False)
 
 
 class _OffsetCommit(Exchange[OffsetCommitResponse]):

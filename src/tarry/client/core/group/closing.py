@@ -1,0 +1,107 @@
+"""Closing: the end of a member, in steps.
+
+The user is told first that the partitions go, then what is finished is committed, then the group
+is left.  All of it has the time of the close: what a callback takes is not there for the rest, and
+what is late by then is sent without waiting for its answer.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from tarry.client.core.group.offsets.commit import Commit
+from tarry.client.core.operation import Callback, Done, Operation, UserEvent, Wait
+from tarry.link.errors import TimedOut
+
+if TYPE_CHECKING:
+    from tarry.client.core.group.consumer import GroupConsumerCore
+
+log = logging.getLogger("tarry.client")
+
+
+class Closing(Operation[None]):
+    """Operation of one close.  What a callback raises is raised at the end, behind the leave; what
+    `on_revoked` did not come to is then not committed."""
+
+    def __init__(self, core: GroupConsumerCore, *, leaves: bool, even_static: bool) -> None:
+        super().__init__(core.operations)
+        # The last automatic commit, once it has begun.
+        self.commit: Commit | None = None
+        self._core = core
+        self._leaves = leaves
+        self._even_static = even_static
+        self._event: UserEvent | None = None
+        self._error: Exception | None = None
+        self._has_told = False
+        self._has_left = False
+
+    def look(self, now_ms: int) -> bool:
+        if self.is_late or not self._has_told or self._core.committer.outcomes:
+            return True
+        if self._has_left:
+            return self._core.membership.leaving.is_answered
+        return self._core.committer.is_idle
+
+    def step(self, now_ms: int) -> Done[None] | Callback | Wait:
+        if self.failure is not None:
+            raise self.failure
+        core = self._core
+        if not self._has_told:
+            told = self._tell(now_ms)
+            if told is not None:
+                return told
+        leaves_now = not self._has_left and (self.is_late or core.committer.is_idle)
+        if leaves_now:
+            self._leave(now_ms)
+        if core.committer.outcomes:
+            return self._call(core.committer.outcomes.popleft())
+        is_answered = self._has_left and core.membership.leaving.is_answered
+        if not is_answered and (leaves_now or not self.is_late):
+            # One turn sends the leave, however late it is.
+            return self.wait()
+        if not is_answered:
+            log.warning("the coordinator did not answer to the leave within %d ms", self.timeout_ms)
+        if self._error is not None:
+            raise self._error
+        return Done(None)
+
+    def _tell(self, now_ms: int) -> Callback | None:
+        """Return the callback for what is owned, once; behind it the last commit begins."""
+        core = self._core
+        if self._event is None:
+            event = core.begin_last_event()
+            if event is not None:
+                return self._call(event)
+        self._has_told = True
+        if core.has_group and core.consumer_settings.auto_commit and self._error is None:
+            self.commit = core.begin_auto_commit(now_ms)
+        if self.is_late:
+            core.committer.work(now_ms)
+        return None
+
+    def _call(self, event: UserEvent) -> Callback:
+        self._event = event
+        self._core.begin_callback(event)
+        return Callback(event)
+
+    def end_callback(self, now_ms: int, error: Exception | None = None) -> None:
+        self._core.end_callback()
+        if self._error is None:
+            self._error = error
+
+    def end(self, now_ms: int) -> None:
+        super().end(now_ms)
+        self._core.end_callback()
+        self._core.end_event()
+
+    def _leave(self, now_ms: int) -> None:
+        self._has_left = True
+        waited = f"{self.timeout_ms} ms"
+        self._core.committer.give_up_all(
+            TimedOut(f"the offsets were not committed before the close, within {waited}")
+        )
+        if self.commit is not None and self.commit.error is not None:
+            log.warning("the last commit failed: %s", self.commit.error)
+        if self._leaves:
+            self._core.leave("the consumer was closed", now_ms, even_static=self._even_static)

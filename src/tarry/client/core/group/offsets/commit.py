@@ -1,0 +1,88 @@
+"""Commit: offsets on their way to the coordinator, and who hears of the end.
+
+A call waits for a commit, or a callback hears of it in the next poll, or else the log hears of a
+failure.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import NamedTuple
+
+from tarry.base.ids import TopicPartition
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.link.errors import ClientError
+
+log = logging.getLogger("tarry.client")
+
+
+class Commit:
+    """Commit of offsets; `error` says why they are not committed."""
+
+    def __init__(self, offsets: dict[TopicPartition, CommittedOffset]) -> None:
+        self.offsets = offsets
+        self.is_done = False
+        self.error: ClientError | None = None
+
+    def end(self, error: ClientError | None) -> None:
+        """End the commit; only the first end counts."""
+        if not self.is_done:
+            self.is_done = True
+            self.error = error
+            self.on_end(error)
+
+    def on_end(self, error: ClientError | None) -> None:
+        """Tell those who do not wait for the commit.  Subclasses override it."""
+
+
+# Called with the offsets, and with why they are not committed; None if they are.
+CommitCallback = Callable[[dict[TopicPartition, CommittedOffset], ClientError | None], object]
+
+
+class CommitOutcome(NamedTuple):
+    """Outcome of a commit, which a poll or a close tells to the callback."""
+
+    offsets: dict[TopicPartition, CommittedOffset]
+    error: ClientError | None
+    function: CommitCallback
+
+    @property
+    def callback(self) -> str:
+        return "the callback of commit_async"
+
+    def tell(self, listener: object, consumer: object) -> object:
+        return self.function(self.offsets, self.error)
+
+
+class UnattendedCommit(Commit):
+    """Commit whose failure is logged; `what` and `group_id` are for that line."""
+
+    def __init__(
+        self, offsets: dict[TopicPartition, CommittedOffset], what: str, group_id: str
+    ) -> None:
+        super().__init__(offsets)
+        self._what = what
+        self._group_id = group_id
+
+    def on_end(self, error: ClientError | None) -> None:
+        if error is not None:
+            log.warning("group %s: %s failed: %s", self._group_id, self._what, error)
+
+
+class CommitWithCallback(Commit):
+    """Commit whose end waits in `outcomes` for the next poll."""
+
+    def __init__(
+        self,
+        offsets: dict[TopicPartition, CommittedOffset],
+        callback: CommitCallback,
+        outcomes: deque[CommitOutcome],
+    ) -> None:
+        super().__init__(offsets)
+        self._callback = callback
+        self._outcomes = outcomes
+
+    def on_end(self, error: ClientError | None) -> None:
+        self._outcomes.append(CommitOutcome(self.offsets, error, self._callback))

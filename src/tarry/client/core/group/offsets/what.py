@@ -1,0 +1,53 @@
+"""Offsets that a user commits: behind a record, behind records of a partition, or by partition."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tarry.base.ids import TopicPartition
+from tarry.client.core.arguments import check_offset, place_of
+from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.group.offsets.requests import CommittedOffset
+
+CommitWhat = ConsumerRecord | RecordGroup | Mapping[TopicPartition, int | CommittedOffset] | None
+
+# What a request can carry; a broker allows offset.metadata.max.bytes, 4096 by default.
+METADATA_BYTES_MAX: Final = 32_767
+
+
+def offsets_behind(
+    what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int | CommittedOffset],
+) -> dict[TopicPartition, CommittedOffset]:
+    """Return the offsets to commit; TypeError or ValueError for what is none."""
+    if isinstance(what, ConsumerRecord):
+        return {(what.topic, what.partition): CommittedOffset(what.offset + 1)}
+    if isinstance(what, RecordGroup):
+        if not what.records:
+            return {}
+        offset = what.records[-1].offset + 1
+        return {(what.topic, what.partition): CommittedOffset(offset)}
+    if not isinstance(what, Mapping):
+        raise TypeError(
+            'commit takes a record, records of a poll, or offsets such as {("orders", 0): 42}, '
+            f"not {what!r:.60}"
+        )
+    return {place_of("commit", place): _offset_of(given) for place, given in what.items()}
+
+
+def _offset_of(given: object) -> CommittedOffset:
+    if not isinstance(given, CommittedOffset):
+        check_offset("commit", given)
+        assert isinstance(given, int)
+        return CommittedOffset(given)
+    check_offset("commit", given.offset)
+    if type(given.leader_epoch) is not int or not -1 <= given.leader_epoch < 2**31:
+        raise ValueError(
+            f"commit: {given.leader_epoch!r:.60} is no leader epoch; leave it out if it is not "
+            "known"
+        )
+    if not isinstance(given.metadata, str):
+        raise TypeError(f"commit takes metadata as str, not {given.metadata!r:.60}")
+    if len(given.metadata.encode()) > METADATA_BYTES_MAX:
+        raise ValueError(f"commit: metadata is longer than {METADATA_BYTES_MAX} bytes")
+    return given
