@@ -10,7 +10,6 @@ from __future__ import annotations
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Self, Unpack
 
@@ -34,6 +33,7 @@ from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
+from tarry.client.face.chance import SystemRandom
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
