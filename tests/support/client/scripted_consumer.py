@@ -20,7 +20,6 @@ def consumer_of(
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
     consumer = Consumer({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()
-    core = GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms)
-    consumer._core = cluster.attach(core)
+    core = cluster.attach(GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms))
     consumer._driver = HandDriver(cluster, core)  # type: ignore[assignment]
     return consumer

@@ -303,6 +303,10 @@ class ConsumerCore(ClientCore):
             self._handed_out.give_back(self.fetcher.positions)
             self._handed_out = None
 
+    def disown(self) -> None:
+        if self._handed_out is not None:
+            self._handed_out.is_over = True
+
     def _rotate(self) -> None:
         """Rotate the partitions: the one that was read first comes last the next time."""
         positions = self.fetcher.positions
