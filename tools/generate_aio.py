@@ -48,11 +48,17 @@ BEGINNING: Final = '''class Admin(ProcessBound):
         self._driver = driver = LoopDriver(
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
-        self._core = driver.core
-        self._requests = self._core.requests
         self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
         # At the end of the program there is no loop left.
         self._finalizer.atexit = False
+
+    @property
+    def _core(self) -> AdminCore:
+        return self._driver.core
+
+    @property
+    def _requests(self) -> AdminRequests:
+        return self._core.requests
 
 '''
 
@@ -66,7 +72,8 @@ END: Final = '''
     async def close(self) -> None:
         """Close; calls under way in other tasks raise ClientClosed."""
         driver = self._driver
-        if not driver.is_closed and not driver.is_gone:
+        driver.check_parent()
+        if not driver.is_closed and not driver.is_stranded:
             driver.check_here()
         self._finalizer.detach()
         driver.close()

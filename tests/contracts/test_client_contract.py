@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -174,10 +175,38 @@ def test_what_was_not_delivered_comes_out_of_the_close(scene: Scene) -> None:
 
 def test_waits_of_a_producer_end_in_time_and_say_why(scene: Scene) -> None:
     with pytest.raises(UnknownTopic, match="topic 'nowhere' does not exist"):
-        scene.run(scene.producer(max_block_ms=100).send("nowhere", b"x"))
-    lonely = scene.keep(scene.face.Producer(bootstrap_servers=NOBODY, max_block_ms=100))
+        scene.run(scene.producer(max_block_ms=700).send("nowhere", b"x"))
+    lonely = scene.keep(scene.face.Producer(bootstrap_servers=NOBODY, max_block_ms=700))
     with pytest.raises(TimedOut, match="connection refused"):
         scene.run(lonely.send("t", b"x"))
+
+
+def test_on_delivery_is_called_in_the_order_of_the_records(scene: Scene) -> None:
+    told: list[tuple[int, bool]] = []
+
+    async def later(receipt: Any) -> None:
+        await asyncio.sleep(0)
+        told.append((receipt.offset, True))
+
+    def at_once(receipt: Any) -> None:
+        told.append((receipt.offset, False))
+
+    is_async = isinstance(scene.face, AioFace)
+    producer = scene.producer(on_delivery=later if is_async else at_once)
+    for _ in range(3):
+        scene.run(producer.send(scene.topic, b"v", partition=0))
+    scene.run(producer.send(scene.topic, b"v", partition=0, on_delivery=at_once))
+    scene.run(producer.flush())
+
+    assert told == [(0, is_async), (1, is_async), (2, is_async), (3, False)]
+
+
+def test_a_record_goes_where_the_users_own_partitioner_says(scene: Scene) -> None:
+    producer = scene.producer(partitioner=lambda topic, key, count: count - 1)
+
+    receipts = [scene.run(producer.send(scene.topic, b"v", key=b"%d" % key)) for key in range(3)]
+
+    assert [receipt.partition for receipt in receipts] == [1, 1, 1]
 
 
 def test_a_record_without_room_waits_and_goes_out(scene: Scene) -> None:
@@ -239,13 +268,9 @@ def test_a_member_commits_what_it_says(scene: Scene) -> None:
 
     assert consumer.group.is_leader
     assert sorted(consumer.assignment()) == [(scene.topic, 0), (scene.topic, 1)]
-    assert [offset_of(behind_one), offset_of(behind_all)] == [1, 2]
+    assert [behind_one.offset, behind_all.offset] == [1, 2]
     with pytest.raises(CommitFailed):
         scene.run(consumer.commit({("another", 0): 1}))
-
-
-def offset_of(committed: Any) -> int:
-    return int(getattr(committed, "offset", committed))
 
 
 def test_a_reader_moves_stops_and_says_where_it_is(scene: Scene) -> None:
@@ -283,6 +308,38 @@ def test_a_poll_or_an_iteration_is_woken(scene: Scene) -> None:
     records = scene.face.take(consumer, 1)
 
     assert (groups, records) == ([], [])
+
+
+def test_a_commit_that_nobody_waits_for_is_told_in_a_poll(scene: Scene) -> None:
+    scene.write(b"0")
+    told: list[Any] = []
+
+    def hear(offsets: Any, error: Any) -> None:
+        told.append((offsets[(scene.topic, 0)].offset, error))
+
+    consumer = scene.member(enable_auto_commit=False)
+    scene.poll(consumer, 1)
+    consumer.commit_async(callback=hear)
+    before = list(told)
+    while not told:
+        scene.run(consumer.poll(0.1))
+    consumer.commit_async({(scene.topic, 0): 0}, hear)
+    scene.run(consumer.close())
+
+    assert before == []
+    assert told == [(1, None), (0, None)]
+
+
+def test_a_close_tells_what_is_revoked(scene: Scene) -> None:
+    told = Told(scene.face, lambda consumer: consumer.commit())
+    consumer = scene.member(listener=told.listener, enable_auto_commit=False)
+    scene.write(b"0")
+    scene.poll(consumer, 1)
+    scene.run(consumer.close())
+
+    assert told.told == [("assigned", 2), ("revoked", 2)]
+    reached = scene.run(scene.member().committed([(scene.topic, 0)]))
+    assert reached[(scene.topic, 0)].offset == 1
 
 
 class Told:

@@ -28,6 +28,7 @@ from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -56,11 +57,17 @@ class Admin(ProcessBound):
         self._driver = driver = LoopDriver(
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
-        self._core = driver.core
-        self._requests = self._core.requests
         self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
         # At the end of the program there is no loop left.
         self._finalizer.atexit = False
+
+    @property
+    def _core(self) -> AdminCore:
+        return self._driver.core
+
+    @property
+    def _requests(self) -> AdminRequests:
+        return self._core.requests
 
     # --- Topics
 
@@ -251,7 +258,8 @@ class Admin(ProcessBound):
     async def close(self) -> None:
         """Close; calls under way in other tasks raise ClientClosed."""
         driver = self._driver
-        if not driver.is_closed and not driver.is_gone:
+        driver.check_parent()
+        if not driver.is_closed and not driver.is_stranded:
             driver.check_here()
         self._finalizer.detach()
         driver.close()

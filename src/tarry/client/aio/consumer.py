@@ -16,25 +16,29 @@ import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Generic, Self, TypeVar, Unpack
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.ids import TopicPartition
-from tarry.client.aio.driver import Begin, LoopDriver, abandon, call_back
+from tarry.client.aio.driver import Begin, LoopDriver, abandon, awaited
 from tarry.client.aio.listener import Listener
 from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.offsets.commit import CommitCallback
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
+from tarry.link.errors import TimedOut
 
 Piece = TypeVar("Piece")
 
@@ -64,7 +68,6 @@ class Consumer(ConsumerFace, ProcessBound):
             lambda driver: GroupConsumerCore(made, SystemRandom(), driver.now_ms()),
             made.session_timeout_ms if made.group_id else 0,
         )
-        self._core = driver.core
         self._listener = listener or Listener()
         # The task that polls, and the one that is in a callback.
         self._poller: asyncio.Task[object] | None = None
@@ -74,6 +77,10 @@ class Consumer(ConsumerFace, ProcessBound):
         self._finalizer.atexit = False
         if topics:
             self.subscribe(topics)
+
+    @property
+    def _core(self) -> GroupConsumerCore:
+        return self._driver.core
 
     # --- The group
 
@@ -94,7 +101,7 @@ class Consumer(ConsumerFace, ProcessBound):
 
     async def commit(
         self,
-        what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int] | None = None,
+        what: CommitWhat = None,
         timeout: float | None = None,
     ) -> None:
         """Commit behind this record, behind these records, at these offsets, or behind everything
@@ -103,10 +110,21 @@ class Consumer(ConsumerFace, ProcessBound):
         is not known."""
         await self._wait_for(partial(self._core.begin_commit, what), timeout)
 
+    def commit_async(self, what: CommitWhat = None, callback: CommitCallback | None = None) -> None:
+        """Commit as `commit` does, without waiting for the coordinator.
+
+        One commit is on its way at a time, and of those that wait the newest offset counts.  The
+        next poll or close calls `callback(offsets, error)`, a function or a coroutine, where
+        `error` is None or why the offsets are not committed; without a callback a failure is
+        logged.
+        """
+        with self._told() as core:
+            core.commit_async(what, callback, self._driver.now_ms())
+
     async def committed(
         self, places: Iterable[TopicPartition], timeout: float | None = None
-    ) -> dict[TopicPartition, int]:
-        """Return the offset that the group committed in each partition; -1 where it never
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """Return the offset that the group committed in each partition; None where it never
         committed."""
         return await self._wait_for(partial(self._core.begin_committed, places), timeout)
 
@@ -140,7 +158,7 @@ class Consumer(ConsumerFace, ProcessBound):
     async def _call_back(self, callback: Callback) -> None:
         self._called = asyncio.current_task()
         try:
-            await call_back(callback, self._listener, self)
+            await awaited(callback.call(self._listener, self))
         finally:
             self._called = None
 
@@ -210,31 +228,50 @@ class Consumer(ConsumerFace, ProcessBound):
     # --- The end
 
     async def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
-        """Commit what was handed out (if commits are automatic), leave the group, close.
+        """Call `on_revoked` (or `on_lost`), commit what was handed out (if commits are automatic),
+        leave the group, close.
 
-        Bounded by `close.timeout.ms`.  A static member does not leave, so that it can come back,
-        unless `leave` is true.  A poll under way in another task ends with ClientClosed.  If this
-        is cancelled the consumer is closed as well, without a farewell.
+        Bounded by `close.timeout.ms`; a callback that is a coroutine is cancelled then.  A static
+        member does not leave, so that it can come back, unless `leave` is true.  A poll under way
+        in another task ends with ClientClosed.  What a callback raises is raised when all of that
+        is done; then nothing is committed automatically.  If this is cancelled the consumer is
+        closed at once.
         """
         await self._close(timeout, leave, is_finished=True)
 
     async def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
         driver = self._driver
-        if driver.is_gone:
+        driver.check_parent()
+        if driver.is_stranded:
             self._end()
         elif not driver.is_closed:
             driver.check_usable()
             if self._called is not None and self._called is asyncio.current_task():
                 self._core.check_not_told("close")
             driver.end_all()
+            limit_ms = self.settings.close_timeout_ms
+            limit_ms = limit_ms if timeout is None else int(timeout * 1000)
             begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
+            hear = partial(self._call_back_until, driver.now_ms() + limit_ms)
             try:
-                await driver.perform(
-                    begin, timeout, self.settings.close_timeout_ms, self._call_back
-                )
+                await driver.perform(begin, None, limit_ms, hear)
             finally:
                 self._end()
         await driver.settle()
+
+    async def _call_back_until(self, ends_ms: int, callback: Callback) -> None:
+        """Call back in a close, which waits no longer than its time."""
+        left_ms = max(ends_ms - self._driver.now_ms(), 0)
+        limit = asyncio.timeout(left_ms / 1000)
+        try:
+            async with limit:
+                await self._call_back(callback)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TimedOut(
+                f"{callback.event.callback} did not return before the consumer had to be closed"
+            ) from error
 
     def _end(self) -> None:
         self._finalizer.detach()

@@ -11,17 +11,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import os
 import warnings
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from tarry.client.aio.blocked import BlockedLoop
 from tarry.client.aio.streams import LoopStreams
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
-from tarry.client.errors import ClientClosed, ClientForked, ConcurrentUse
+from tarry.client.errors import ClientClosed, ConcurrentUse
+from tarry.client.face import forks
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.settings import ClientSettings
 
@@ -48,6 +48,10 @@ class LoopDriver(Generic[Core]):
         self.core = make_core(self)
         self.settings = settings
         self.is_closed = False
+        # True in the child of a fork: everything belongs to the process that made the client.
+        self.is_forked = False
+        # Called after a turn while the core has calls for users.
+        self.tell_users: Callable[[], None] = _tell_nobody
         # A call has turned the core: the next one lets the loop run first.
         self.owes_way = False
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -62,7 +66,7 @@ class LoopDriver(Generic[Core]):
         # Not a copy of whatever context happens to be current when something is planned.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
-        self._process_id = os.getpid()
+        forks.watch(self)
 
     # --- The world, which tests replace
 
@@ -80,38 +84,33 @@ class LoopDriver(Generic[Core]):
     # --- Who may use it
 
     @property
-    def is_forked(self) -> bool:
-        """True in a forked copy of the process: the sockets belong to the process that made the
-        client."""
-        return os.getpid() != self._process_id
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        """Event loop that the client belongs to; None before its first use."""
+        return self._loop
 
     @property
     def is_stranded(self) -> bool:
         """True if the loop was closed before the client was."""
         return self._loop is not None and self._loop.is_closed()
 
-    @property
-    def is_gone(self) -> bool:
-        """True if nothing can be sent any more: the loop, or the process, is another one."""
-        return self.is_stranded or self.is_forked
+    def check_parent(self) -> None:
+        """Refuse a client that a fork copied."""
+        if self.is_forked:
+            forks.refuse()
 
     def check_here(self) -> None:
         """Refuse a client that was closed, that a fork copied, or that belongs to another loop."""
+        self.check_parent()
         if self.is_closed:
             raise ClientClosed("the client is closed")
         loop, running = self._loop, _running_loop()
         if loop is running or loop is None:
             return
         # Between two runs of its loop nobody else can be in the client.
-        if self.is_gone or running is not None or loop.is_running():
+        if self.is_stranded or running is not None or loop.is_running():
             self._refuse()
 
     def _refuse(self) -> None:
-        if self.is_forked:
-            raise ClientForked(
-                "the client was made before a fork, its sockets belong to the parent; "
-                "make a new client in this process"
-            )
         if self.is_stranded:
             raise ConcurrentUse(
                 "the event loop that this client was used in is closed; make a new client in the "
@@ -151,15 +150,17 @@ class LoopDriver(Generic[Core]):
                 step = operation.step(self.now_ms())
                 if isinstance(step, Done):
                     return step.answer
+                error: Exception | None = None
                 if isinstance(step, Callback):
                     assert call_back is not None
-                    await call_back(step)
+                    error = await _raised_by(call_back, step)
                 else:
                     await self._wait(operation)
+                self.check_parent()
                 if operation not in self._under_way:
                     raise ClientClosed("the client was closed")
                 if isinstance(step, Callback):
-                    operation.end_callback(self.now_ms())
+                    operation.end_callback(self.now_ms(), error)
         finally:
             self.end(operation)
 
@@ -248,6 +249,8 @@ class LoopDriver(Generic[Core]):
         if streams.events:
             self.turn_soon()
         self._set_timer(now_ms)
+        if self.core.has_callbacks:
+            self.tell_users()
         if self._is_abandoned and not self.core.has_work:
             self.close()
 
@@ -282,6 +285,7 @@ class LoopDriver(Generic[Core]):
         if self.is_closed:
             return
         self.is_closed = True
+        forks.forget(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -290,6 +294,20 @@ class LoopDriver(Generic[Core]):
             self._streams.close()
         for operation in self._waiting:
             self._wake(operation)
+        if self.core.has_callbacks:
+            self.tell_users()
+
+    def disown(self) -> None:
+        """Let go of what belongs to the parent, in the child of a fork: every call is refused from
+        now on.  The loop is left alone, because the parent waits with the same descriptor."""
+        self.is_forked = True
+        self.is_closed = True
+        self.core.disown()
+        self.core = cast(Core, forks.ForkedCore())
+        self._under_way = {}
+        self._waiting = {}
+        if self._streams is not None:
+            self._streams.disown()
 
     async def settle(self) -> None:
         """Wait until the closed client has left the loop, in which nothing of it is under way."""
@@ -323,7 +341,8 @@ class LoopDriver(Generic[Core]):
     def describe(self, face: object, what: str = "") -> str:
         """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
         words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
-        words.append("closed" if self.is_closed else "")
+        words.append("of the parent process" if self.is_forked else "")
+        words.append("closed" if self.is_closed and not self.is_forked else "")
         return f"<aio.{' '.join(word for word in words if word)}>"
 
 
@@ -342,9 +361,19 @@ def abandon(driver: LoopDriver[Any], what: str) -> None:
     driver.abandon()
 
 
-async def call_back(step: Callback, listener: object, consumer: object) -> None:
-    """Call the user back, by a function or a coroutine."""
-    event = step.event
-    answer = getattr(listener, event.callback)(consumer, list(event.places))
+async def awaited(answer: object) -> None:
+    """Wait for what a callback of the user returned, if it is a coroutine."""
     if inspect.isawaitable(answer):
         await answer
+
+
+async def _raised_by(call_back: CallBack, step: Callback) -> Exception | None:
+    try:
+        await call_back(step)
+    except Exception as error:
+        return error
+    return None
+
+
+def _tell_nobody() -> None:
+    pass

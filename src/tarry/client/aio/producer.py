@@ -10,25 +10,29 @@ raises `DeliveryFailed` from `flush` or at the end of the `async with` block.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import weakref
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from functools import partial
-from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self, Unpack
 
+from tarry.client.aio.deliveries import DeliveryCalls
 from tarry.client.aio.driver import LoopDriver, abandon
 from tarry.client.core.arguments import check_settings
-from tarry.client.core.outgoing import Content, HeadersGiven, check_topic
+from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.accumulator import record_size
 from tarry.client.core.producer.core import Appended, ProducerCore
+from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
+from tarry.client.errors import ClientForked
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.producer import record_of
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
-from tarry.client.settings import ProducerSettings, SettingValue
+from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
@@ -57,24 +61,42 @@ class Receipt(batch.RecordReceipt):
         return self
 
 
+# Called with the receipt of a record that is done or has failed; a function or a coroutine.
+OnDelivery = Callable[[Receipt], object]
+
+
 class Producer(ProcessBound):
     """Producer that all tasks of one event loop may use."""
 
     def __init__(
         self,
-        settings: Mapping[str, SettingValue] | None = None,
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        on_delivery: OnDelivery | None = None,
         **arguments: Unpack[ProducerArguments],
     ) -> None:
+        """Make a producer; it connects when it is first used.
+
+        `on_delivery`, a function or a coroutine, is called with the receipt of each record that is
+        done or has failed, one after the other, in a task of the producer's own.  `flush` and
+        `close` wait for these calls.  What it raises is logged.
+        """
         check_settings("Producer", settings)
+        check_on_delivery(on_delivery)
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = driver = LoopDriver(
             made,
             lambda driver: ProducerCore(made, SystemRandom(), driver.now_ms(), Receipt, driver),
         )
-        self._core = driver.core
+        self._on_delivery = on_delivery
+        self._calls = DeliveryCalls(driver)
         self._finalizer = weakref.finalize(self, abandon, driver, "a Producer")
         # At the end of the program there is no loop left.
         self._finalizer.atexit = False
+
+    @property
+    def _core(self) -> ProducerCore:
+        return self._driver.core
 
     # --- Records
 
@@ -87,14 +109,16 @@ class Producer(ProcessBound):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record; waits until its topic is known and there is room, `max.block.ms` at most.
         A call that is cancelled has not taken it.  `timestamp` is in milliseconds; now if there is
-        none.
+        none.  `on_delivery` is called for this record in place of the producer's own.
 
         Raises TypeError or ValueError for an argument that no record can have; nothing has changed
         then, and the records around it are sent."""
         driver = self._driver
+        driver.check_usable()
         record = record_of(
             topic,
             value,
@@ -104,12 +128,15 @@ class Producer(ProcessBound):
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
         )
-        driver.check_usable()
+        hears = self._hears(on_delivery)
         if driver.owes_way:
             await driver.give_way()
-        receipt = self._append(record)
+        if partition is None and self.settings.partition_function is not None:
+            count = self._core.partition_count(topic) or await self.partition_count(topic)
+            record = self._placed(record, count)
+        receipt = self._append(record, hears)
         if receipt is None:
-            receipt = await self._append_with_room(record)
+            receipt = await self._append_with_room(record, hears)
         return receipt
 
     def send_nowait(
@@ -121,10 +148,12 @@ class Producer(ProcessBound):
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
     ) -> Receipt:
-        """Take a record, without waiting.  Raises BufferFull if there is no room, or if the topic
-        is not known yet: `send` waits for both."""
+        """Take a record as `send` does, without waiting.  Raises BufferFull if there is no room, or
+        if the topic is not known yet: `send` waits for both."""
         driver = self._driver
+        driver.check_usable()
         record = record_of(
             topic,
             value,
@@ -134,18 +163,37 @@ class Producer(ProcessBound):
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
         )
-        driver.check_usable()
-        receipt = self._append(record)
+        hears = self._hears(on_delivery)
+        if partition is None and self.settings.partition_function is not None:
+            count = self._core.partition_count(topic)
+            record = self._placed(record, count) if count else record
+        receipt = self._append(record, hears)
         if receipt is None:
             raise no_room_error(self._core, topic)
         return receipt
 
-    def _append(self, record: Appended) -> Receipt | None:
+    def _hears(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
+        if on_delivery is None:
+            return self._on_delivery
+        check_on_delivery(on_delivery)
+        return on_delivery
+
+    def _placed(self, record: Appended, partition_count: int) -> Appended:
+        """Return the record in the partition that the user's own partitioner chooses."""
+        function = self.settings.partition_function
+        assert function is not None
+        topic, _, timestamp, key, value, headers = record
+        place = partition_of_function(function, topic, key, partition_count)
+        return topic, place, timestamp, key, value, headers
+
+    def _append(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt | None:
         """Append a record; the turn that sends it comes when the loop goes on, or at once if a
         batch is full."""
         core, driver = self._core, self._driver
         closed_before = core.accumulator.batches_closed
         receipt = core.append(*record, now_ms=driver.now_ms())
+        if receipt is not None and on_delivery is not None:
+            core.accumulator.deliveries.expect(on_delivery, receipt)
         if core.accumulator.batches_closed != closed_before:
             driver.turn()
         else:
@@ -153,7 +201,7 @@ class Producer(ProcessBound):
         assert receipt is None or isinstance(receipt, Receipt)
         return receipt
 
-    async def _append_with_room(self, record: Appended) -> Receipt:
+    async def _append_with_room(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt:
         driver = self._driver
         topic, _, _, key, value, headers = record
         begin = partial(self._core.begin_room, topic, record_size(key, value, headers))
@@ -161,7 +209,7 @@ class Producer(ProcessBound):
         while True:
             await driver.perform(begin, None, max(ends_ms - driver.now_ms(), 0))
             # Others may have been faster.
-            receipt = self._append(record)
+            receipt = self._append(record, on_delivery)
             if receipt is not None:
                 return receipt
 
@@ -194,26 +242,40 @@ class Producer(ProcessBound):
         """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
         `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
         are not done."""
-        limit_ms = self.settings.delivery_timeout_ms
-        await self._driver.perform(self._core.begin_flush, timeout, limit_ms)
+        await self._flush(timeout, self.settings.delivery_timeout_ms)
+
+    async def _flush(self, timeout: float | None, limit_ms: int) -> None:
+        # A flush inside a call of `on_delivery` cannot wait for that call.
+        awaits = not self._calls.is_this_task
+        begin = partial(self._core.begin_flush, awaits_callbacks=awaits)
+        await self._driver.perform(begin, timeout, limit_ms)
 
     async def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well, and so it is when this is cancelled."""
         driver = self._driver
-        if driver.is_gone:
+        driver.check_parent()
+        if driver.is_stranded:
             self.abort()
         elif not driver.is_closed:
-            driver.check_here()
+            driver.check_usable()
             limit_ms = self.settings.close_timeout_ms
+            limit_ms = limit_ms if timeout is None else int(timeout * 1000)
+            ends_ms = driver.now_ms() + limit_ms
             try:
-                await driver.perform(self._core.begin_flush, timeout, limit_ms)
+                await self._flush(None, limit_ms)
+            except asyncio.CancelledError:
+                self.abort()
+                self._calls.cancel()
+                raise
             finally:
                 self.abort()
+                await self._calls.finish(ends_ms - driver.now_ms())
         await driver.settle()
 
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
+        self._driver.check_parent()
         self._finalizer.detach()
         self._driver.close()
 
@@ -232,7 +294,8 @@ class Producer(ProcessBound):
     ) -> None:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             # The loop is at its end.
-            self.abort()
+            with contextlib.suppress(ClientForked):
+                self.abort()
         elif error is None:
             await self.close()
         else:
