@@ -28,7 +28,13 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import consumer_arguments, places_of, times_of
+from tarry.client.core.arguments import (
+    check_listener,
+    consumer_arguments,
+    places_of,
+    timeout_ms_of,
+    times_of,
+)
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
@@ -71,6 +77,7 @@ class Consumer(ConsumerFace, ProcessBound):
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         given, topics = consumer_arguments(what)
+        check_listener(listener, Listener)
         self.settings = made = ConsumerSettings(given, **arguments)
         self._driver = Driver(
             made,
@@ -99,6 +106,7 @@ class Consumer(ConsumerFace, ProcessBound):
     ) -> None:
         """Share these topics, or those whose names the pattern finds, with the group; takes the
         place of what was subscribed before."""
+        check_listener(listener, Listener)
         with self._told() as core:
             core.subscribe(topics)
             if listener is not None:
@@ -147,7 +155,7 @@ class Consumer(ConsumerFace, ProcessBound):
         What was handed out before is finished now.  Raises what stands in the way: an offset out
         of range, a corrupt batch, a group that refuses this member, what a callback raised.
         """
-        begin = partial(self._core.begin_poll, max_records or self.settings.poll_records_max)
+        begin = partial(self._core.begin_poll, max_records)
         with self._exclusive:
             groups = self._driver.perform(begin, timeout, 0, self._call_back)
             if groups:
@@ -244,6 +252,7 @@ class Consumer(ConsumerFace, ProcessBound):
         not leave, so that it can come back, unless `leave` is true.  What a callback raises is
         raised when all of that is done; then nothing is committed automatically.
         """
+        timeout_ms_of(timeout, 0)
         self._close(timeout, leave, is_finished=True)
 
     def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:

@@ -18,7 +18,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
-from tarry.client.core.arguments import check_settings
+from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import (
     Content,
     HeadersGiven,
@@ -225,6 +225,8 @@ class Producer(ProcessBound):
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
+        # A flaw in the call must not cost the records that wait.
+        timeout_ms_of(timeout, 0)
         if not self._driver.is_closed:
             try:
                 self._flush(timeout, self.settings.close_timeout_ms)

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import places_of, topics_of
+from tarry.client.core.arguments import places_of, records_max_of, topics_of
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
@@ -196,8 +196,10 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, records_max: int, timeout_ms: int, now_ms: int) -> Poll:
-        """Hear what the group has to say and take records; what was handed out is finished."""
+    def begin_poll(self, records_max: int | None, timeout_ms: int, now_ms: int) -> Poll:
+        """Hear what the group has to say and take records (None: `max.poll.records` at most); what
+        was handed out is finished."""
+        wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
         self.check_not_told("poll")
         self.take_back()
         self.finish_handed_out()
@@ -209,7 +211,7 @@ class GroupConsumerCore(ConsumerCore):
                 group_id = self.consumer_settings.group_id
                 commit = UnattendedCommit(self.finished_offsets(), "an automatic commit", group_id)
                 self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
-        return self.operations.begin(Poll(self, records_max), timeout_ms, now_ms)
+        return self.operations.begin(Poll(self, wanted), timeout_ms, now_ms)
 
     def check_not_told(self, what: str) -> None:
         """Refuse what a user does inside a callback and may not."""
