@@ -88,6 +88,8 @@ public class Client {
                 return null;
             case "begin transactions":
                 return beginTransactions(command);
+            case "transaction":
+                return transaction(command);
             case "subscribe":
                 return subscribe(command);
             case "read":
@@ -154,6 +156,25 @@ public class Client {
         try (KafkaProducer<byte[], byte[]> producer = new KafkaProducer<>(
                 settings(command), new ByteArraySerializer(), new ByteArraySerializer())) {
             producer.initTransactions();
+        }
+        return null;
+    }
+
+    /** A step of a transaction of an open producer: init, begin, commit or abort. */
+    static Object transaction(JsonNode command) {
+        KafkaProducer<byte[], byte[]> producer = PRODUCERS.get(command.get("producer").asInt());
+        switch (command.get("step").asText()) {
+            case "init":
+                producer.initTransactions();
+                break;
+            case "begin":
+                producer.beginTransaction();
+                break;
+            case "commit":
+                producer.commitTransaction();
+                break;
+            default:
+                producer.abortTransaction();
         }
         return null;
     }

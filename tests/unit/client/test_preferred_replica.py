@@ -7,10 +7,12 @@ from typing import Any
 import pytest
 from tests.support.client.consumer_scene import T0, fetched, poll, poll_all, reading
 from tests.support.client.fetch_cluster import FetchCluster
+from tests.support.client.group_member import GroupScene
 from tests.support.client.scripted_cluster import SILENCE, Log, ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.client.core.consumer.core import ConsumerCore
+from tarry.client.core.group.assignment.consumer_protocol import decode_subscription
 from tarry.protocol import api_keys
 from tarry.protocol.messages.fetch import FetchResponse
 from tarry.wire.reader import window_of
@@ -238,3 +240,14 @@ def test_an_error_of_a_whole_answer_pauses_and_follows_on() -> None:
     log.add(b"1")
 
     assert poll(cluster) == [b"1"]
+
+
+@pytest.mark.parametrize(("rack", "wanted"), [("b", "b"), ("", None)])
+def test_a_member_tells_its_rack_to_the_leader_of_its_group(rack: str, wanted: str | None) -> None:
+    scene = GroupScene(client_rack=rack)
+
+    scene.join()
+
+    protocols = scene.requests(api_keys.JOIN_GROUP)[0].request.protocols
+    racks = [decode_subscription(one.metadata).rack_id for one in protocols]
+    assert racks == [wanted, wanted]

@@ -20,7 +20,10 @@ from tarry.client.face.clock import monotonic_ms
 class ConsumerFace:
     """Face to be subclassed; a subclass says how its core may be touched."""
 
-    _core: GroupConsumerCore
+    @property
+    def _core(self) -> GroupConsumerCore:
+        """Core of the driver, which a forked child replaces by one that refuses."""
+        raise NotImplementedError
 
     def _told(self) -> AbstractContextManager[GroupConsumerCore]:
         """Yield the core, to be told or asked something while nobody turns it; records that an

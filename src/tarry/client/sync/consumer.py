@@ -52,6 +52,7 @@ from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.background import Background
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
+from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.listener import Listener
 
 log = logging.getLogger("tarry.client")
@@ -84,7 +85,6 @@ class Consumer(ConsumerFace, ProcessBound):
             lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms()),
             "tarry-keeper",
         )
-        self._core = self._driver.core
         self._exclusive = Exclusive("a Consumer")
         self._listener = listener or Listener()
         # Told again and again while a question to the cluster waits.
@@ -98,6 +98,10 @@ class Consumer(ConsumerFace, ProcessBound):
         except BaseException:
             self._driver.close()
             raise
+
+    @property
+    def _core(self) -> GroupConsumerCore:
+        return self._driver.core
 
     # --- The group
 
@@ -156,11 +160,23 @@ class Consumer(ConsumerFace, ProcessBound):
         of range, a corrupt batch, a group that refuses this member, what a callback raised.
         """
         begin = partial(self._core.begin_poll, max_records)
+        driver = self._driver
+        interrupts = Interrupts()
+        groups: list[RecordGroup] = []
+        driver.check_usable()
         with self._exclusive:
-            groups = self._driver.perform(begin, timeout, 0, self._call_back)
-            if groups:
-                # The next fetch leaves before these records are worked on.
-                self._driver.nudge()
+            try:
+                groups = driver.perform(begin, timeout, 0, self._call_back, interrupts=interrupts)
+                if groups:
+                    # The next fetch leaves before these records are worked on.
+                    driver.nudge(interrupts)
+            finally:
+                if groups and interrupts.has_come:
+                    # Ctrl-C comes out instead of the records: they are for the next poll.
+                    with driver.lock:
+                        driver.core.hand_out(groups)
+                        driver.core.take_back()
+                interrupts.release()
             return groups
 
     def _call_back(self, callback: Callback) -> None:
@@ -231,14 +247,14 @@ class Consumer(ConsumerFace, ProcessBound):
     def _told(self) -> Iterator[GroupConsumerCore]:
         """Yield the core, to be told or asked something by one thread at a time, while no thread
         turns it; records that an iteration did not yield are taken back."""
-        with self._exclusive:
-            self._driver.check_usable()
-            with self._driver.lock:
-                self._core.take_back()
-                yield self._core
+        self._driver.check_usable()
+        with self._exclusive, self._driver.lock:
+            self._core.take_back()
+            yield self._core
 
     def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
         limit_ms = self.settings.api_timeout_ms
+        self._driver.check_usable()
         with self._exclusive:
             return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)
 
@@ -257,15 +273,15 @@ class Consumer(ConsumerFace, ProcessBound):
 
     def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
         driver = self._driver
+        driver.check_parent()
         if driver.is_closed:
             return
         self._core.check_not_told("close")
         begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
         try:
-            if not driver.is_forked:
-                with self._exclusive:
-                    limit_ms = self.settings.close_timeout_ms
-                    driver.perform(begin, timeout, limit_ms, self._call_back)
+            with self._exclusive:
+                limit_ms = self.settings.close_timeout_ms
+                driver.perform(begin, timeout, limit_ms, self._call_back)
         except ConcurrentUse:
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")
@@ -275,6 +291,8 @@ class Consumer(ConsumerFace, ProcessBound):
 
     def __repr__(self) -> str:
         group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
+        if self._driver.is_forked:
+            return self._driver.describe(self, group)
         count = len(self.assignment())
         noun = "partition" if count == 1 else "partitions"
         return self._driver.describe(self, f"{group}, {count} {noun}")
@@ -288,6 +306,9 @@ class Consumer(ConsumerFace, ProcessBound):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if error_type is not None and self._driver.is_forked:
+            # The first error is the one to see.
+            return
         # What was being worked on when the block failed is not finished.
         self._close(None, None, is_finished=error_type is None)
 

@@ -12,6 +12,7 @@ from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of, places_of
+from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.fetcher import Fetcher
 from tarry.client.core.consumer.handed_out import HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import (
@@ -287,6 +288,49 @@ class ConsumerCore(ClientCore):
             del taken[records_max:]
         return taken
 
+    def take_columns(self, taker: ColumnTaker, now_ms: int) -> list[RowRun]:
+        """Take rows until the taker is full; the positions move behind them.  Errors come as in
+        `take`."""
+        self._raise_news(now_ms)
+        for position in self.fetcher.positions.values():
+            if taker.is_full:
+                break
+            if not position.is_paused:
+                self._take_columns_from(position, taker, now_ms)
+        if taker.runs:
+            self._rotate()
+        return taker.runs
+
+    def _take_columns_from(
+        self, position: PartitionPosition, taker: ColumnTaker, now_ms: int
+    ) -> None:
+        fetcher = self.fetcher
+        if position.left_over:
+            # Decoded records that were given back: their bytes are fetched again.
+            fetcher.forget(position)
+            position.drop_fetched()
+        rows_before = taker.buffers.row_count
+        while position.buffered and not taker.is_full:
+            fetched = position.buffered[0]
+            size, ends_at = fetched.size, fetched.next_ends_at()
+            try:
+                taken = taker.take(fetched, position.position, position.end_offset)
+            except CorruptData as error:
+                fetcher.on_damaged(position, str(error), ends_at, now_ms)
+                break
+            position.buffered_bytes -= size - fetched.size
+            fetcher.buffered_bytes -= size - fetched.size
+            if fetched.is_empty:
+                position.buffered.popleft()
+            position.position = taken.next_offset
+            position.read_epoch = taken.leader_epoch
+            position.corrupt = 0
+        count = taker.buffers.row_count - rows_before
+        fetcher.records += count
+        if count > 0:
+            run = RowRun(position.topic, position.partition, count, position.position)
+            taker.runs.append(run)
+
     def finish_handed_out(self) -> None:
         """Mark all records that were handed out as finished by the user."""
         for position in self.fetcher.positions.values():
@@ -302,6 +346,10 @@ class ConsumerCore(ClientCore):
         if self._handed_out is not None:
             self._handed_out.give_back(self.fetcher.positions)
             self._handed_out = None
+
+    def disown(self) -> None:
+        if self._handed_out is not None:
+            self._handed_out.is_over = True
 
     def _rotate(self) -> None:
         """Rotate the partitions: the one that was read first comes last the next time."""

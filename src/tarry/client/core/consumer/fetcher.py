@@ -294,14 +294,19 @@ class Fetcher:
             # that holds the offset is no reason to leave it.
             self.pause(position, now_ms)
             return
-        valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
+        # Apache Kafka does not say in this answer where its log begins and ends.
+        is_known = answer.log_start_offset >= 0
+        valid = "its log begins later or ends before"
+        if is_known:
+            valid = f"its log goes from {answer.log_start_offset} to {answer.high_watermark}"
         if self.settings.offset_reset.strategy == RESET_NONE:
             position.fail(OffsetOutOfRange(f"{position} has no offset {offset}: {valid}"))
             return
         lost = max(answer.log_start_offset - offset, 0)
         log.warning(
-            "%s has no offset %d (%s); reading on as auto.offset.reset=%s says, %d records are "
-            "gone", position, offset, valid, self.settings.offset_reset.text, lost,
+            "%s has no offset %d (%s); reading on as auto.offset.reset=%s says%s",
+            position, offset, valid, self.settings.offset_reset.text,
+            f", {lost} records are gone" if is_known else "",
         )  # fmt: skip
         assert self.when_reset is not None
         self.when_reset(position)

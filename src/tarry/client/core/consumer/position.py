@@ -14,6 +14,8 @@ from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.link.errors import ClientError
 from tarry.records.record import Record
 
+# The end of what a consumer reads that has none.
+NO_END: Final = 2**63 - 1
 NO_REPLICA: Final = -1
 
 
@@ -30,6 +32,8 @@ class PartitionPosition:
         self.partition = partition
         self.position = OFFSET_UNKNOWN
         self.fetch_offset = OFFSET_UNKNOWN
+        # Nothing is read from here on.
+        self.end_offset = NO_END
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
         self.fetch_epoch = -1

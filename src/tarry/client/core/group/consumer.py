@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import places_of, records_max_of, topics_of
+from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
@@ -35,7 +37,7 @@ from tarry.client.core.group.offsets.committed import (
 from tarry.client.core.group.offsets.committer import Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat, offsets_behind
-from tarry.client.core.group.poll import Poll
+from tarry.client.core.group.poll import Group, Poll
 from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.core.operation import UserEvent
 from tarry.client.errors import ConcurrentUse, NotSubscribed
@@ -196,10 +198,21 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, records_max: int | None, timeout_ms: int, now_ms: int) -> Poll:
+    def begin_poll(
+        self, records_max: int | None, timeout_ms: int, now_ms: int
+    ) -> Poll[RecordGroup]:
         """Hear what the group has to say and take records (None: `max.poll.records` at most); what
         was handed out is finished."""
         wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
+        return self._begin_poll(partial(self.take, wanted), timeout_ms, now_ms)
+
+    def begin_columns(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> Poll[RowRun]:
+        """Poll likewise for rows of columns."""
+        return self._begin_poll(partial(self.take_columns, taker), timeout_ms, now_ms)
+
+    def _begin_poll(
+        self, take: Callable[[int], list[Group]], timeout_ms: int, now_ms: int
+    ) -> Poll[Group]:
         self.check_not_told("poll")
         self.take_back()
         self.finish_handed_out()
@@ -211,7 +224,7 @@ class GroupConsumerCore(ConsumerCore):
                 group_id = self.consumer_settings.group_id
                 commit = UnattendedCommit(self.finished_offsets(), "an automatic commit", group_id)
                 self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
-        return self.operations.begin(Poll(self, wanted), timeout_ms, now_ms)
+        return self.operations.begin(Poll(self, take), timeout_ms, now_ms)
 
     def check_not_told(self, what: str) -> None:
         """Refuse what a user does inside a callback and may not."""
@@ -247,6 +260,11 @@ class GroupConsumerCore(ConsumerCore):
         if not self.has_records(now_ms):
             return []
         return super().take(records_max, now_ms)
+
+    def take_columns(self, taker: ColumnTaker, now_ms: int) -> list[RowRun]:
+        if not self.has_records(now_ms):
+            return []
+        return super().take_columns(taker, now_ms)
 
     def begin_event(self) -> UserEvent | None:
         """Begin the next event that the user must be told, if there is one; `end_event` ends it."""

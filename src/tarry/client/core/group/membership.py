@@ -271,7 +271,7 @@ class Membership:
 
     def _join(self, now_ms: int) -> None:
         protocols = requests.protocols_of(
-            self.assignors, list(self.topics.subscribed), self.owned, self.ownership.generation_id
+            self.assignors, self.topics.subscribed, self.ownership, self.settings.rack
         )
         self._round_reason = self.join_reason
         if now_ms - self.confirmed_ms > self.settings.session_timeout_ms:

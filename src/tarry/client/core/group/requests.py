@@ -20,6 +20,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     encode_subscription,
 )
 from tarry.client.core.group.identity import GroupIdentity
+from tarry.client.core.group.ownership import Ownership
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import UnsupportedVersion
 from tarry.protocol.message import Message
@@ -72,19 +73,16 @@ def join_request(
 
 
 def protocols_of(
-    assignors: Sequence[Assignor],
-    topics: list[str],
-    owned: list[TopicPartition],
-    generation_id: int,
+    assignors: Sequence[Assignor], topics: list[str], ownership: Ownership, rack: str
 ) -> list[JoinGroupRequestProtocol]:
     """Return the protocols that a member offers, in the order in which it prefers them."""
-    return [
-        JoinGroupRequestProtocol(
-            assignor.name,
-            encode_subscription(subscription_of(assignor, topics, owned, generation_id)),
-        )
-        for assignor in assignors
-    ]
+    protocols: list[JoinGroupRequestProtocol] = []
+    for assignor in assignors:
+        said = subscription_of(assignor, list(topics), ownership.owned, ownership.generation_id)
+        # KIP-881: a leader may give partitions to members in the racks of their replicas.
+        data = encode_subscription(said._replace(rack_id=rack or None))
+        protocols.append(JoinGroupRequestProtocol(assignor.name, data))
+    return protocols
 
 
 def sync_request(

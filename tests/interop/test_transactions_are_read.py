@@ -1,0 +1,105 @@
+"""Transactions that Java wrote to Apache Kafka, read by us in both isolation levels."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from typing import Any
+
+import pytest
+from tests.support.interop.java_face import JavaFace, JavaProducer, JavaProgram
+from tests.support.interop.records_sent import SentRecord
+from tests.support.patience import PATIENCE_S
+
+from tarry.client import Consumer
+
+
+class Transactions:
+    """A transactional producer of Java that writes to one partition."""
+
+    def __init__(self, program: JavaProgram, address: str, topic: str, codec: str) -> None:
+        self.program = program
+        self.topic = topic
+        name = f"transactions-{uuid.uuid4().hex[:8]}"
+        settings = {
+            "transactional.id": name,
+            # Longer than any test waits: the coordinator aborts what is open for too long.
+            "transaction.timeout.ms": "900000",
+            "compression.type": codec,
+            "batch.size": "2000",
+        }
+        self.producer = JavaProducer(program, address, settings)
+        self.step("init")
+
+    def step(self, step: str) -> None:
+        self.program.ask("transaction", producer=self.producer.producer, step=step)
+
+    def write(self, *values: bytes) -> None:
+        """Write records into the open transaction; they are in the log afterwards."""
+        # Of today, because Kafka removes what is older than a week.
+        now_ms = time.time_ns() // 1_000_000
+        for value in values:
+            self.producer.send(self.topic, 0, SentRecord(value, None, (), now_ms))
+        self.producer.flush()
+
+
+def read(address: str, topic: str, level: str, end: int, **settings: Any) -> list[bytes | None]:
+    """Read a partition up to an offset, markers and all."""
+    values: list[bytes | None] = []
+    with Consumer(bootstrap_servers=address, isolation_level=level, **settings) as consumer:
+        consumer.assign([(topic, 0)])
+        consumer.seek(topic, 0, 0)
+        assert consumer.end_offsets([(topic, 0)]) == {(topic, 0): end}
+        while consumer.position(topic, 0) < end:
+            groups = consumer.poll(PATIENCE_S)
+            values += [record.value for group in groups for record in group.records]
+        assert consumer.poll(0.6) == []
+        assert consumer.is_at_end(topic, 0)
+        assert consumer.lag(topic, 0) == 0
+    return values
+
+
+@pytest.mark.parametrize("codec", ["none", "zstd"])
+def test_transactions_of_java_are_read_as_the_isolation_level_says(
+    apache_kafka: str, java_program: JavaProgram, codec: str
+) -> None:
+    topic = f"transactions-{uuid.uuid4().hex[:8]}"
+    JavaFace(apache_kafka, java_program).create_topic(topic, 1, {})
+    first = Transactions(java_program, apache_kafka, topic, codec)
+    second = Transactions(java_program, apache_kafka, topic, codec)
+    committed = [b"committed %d" % number for number in range(200)]
+    aborted = [b"aborted %d " % number + b"x" * 100 for number in range(200)]
+
+    # An aborted transaction around a committed one, in many batches.
+    first.step("begin")
+    first.write(*aborted[:100])
+    second.step("begin")
+    second.write(*committed[:100])
+    first.write(*aborted[100:])
+    second.write(*committed[100:])
+    second.step("commit")
+    first.step("abort")
+    stable = 402
+    # One that is open, and a committed one behind it.
+    first.step("begin")
+    first.write(b"open")
+    second.step("begin")
+    second.write(b"behind")
+    second.step("commit")
+
+    everything = read(apache_kafka, topic, "read_uncommitted", stable + 3)
+    only_committed = read(apache_kafka, topic, "read_committed", stable)
+    in_pieces = read(apache_kafka, topic, "read_committed", stable, max_partition_fetch_bytes=3_000)
+
+    assert sorted(everything) == sorted([*committed, *aborted, b"open", b"behind"])
+    assert only_committed == committed
+    assert in_pieces == committed
+
+    first.step("commit")
+    assert read(apache_kafka, topic, "read_committed", stable + 4) == [
+        *committed,
+        b"open",
+        b"behind",
+    ]
+    first.producer.close()
+    second.producer.close()
