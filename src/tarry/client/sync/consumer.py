@@ -21,16 +21,23 @@ import logging
 import re
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import consumer_arguments, places_of, times_of
+from tarry.client.core.arguments import (
+    check_listener,
+    consumer_arguments,
+    places_of,
+    timeout_ms_of,
+    times_of,
+)
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -57,20 +64,23 @@ class Consumer(ConsumerFace, ProcessBound):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
-    mapping among them holds settings by Kafka's keys.
+    mapping among them holds settings by Kafka's keys.  `assignors` are a user's own, or names, the
+    preferred one first; they take the place of `partition.assignment.strategy`.
     """
 
     def __init__(
         self,
         *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         given, topics = consumer_arguments(what)
+        check_listener(listener, Listener)
         self.settings = made = ConsumerSettings(given, **arguments)
         self._driver = Driver(
             made,
-            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms()),
+            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms(), assignors),
             "tarry-keeper",
         )
         self._exclusive = Exclusive("a Consumer")
@@ -98,6 +108,7 @@ class Consumer(ConsumerFace, ProcessBound):
     ) -> None:
         """Share these topics, or those whose names the pattern finds, with the group; takes the
         place of what was subscribed before."""
+        check_listener(listener, Listener)
         with self._told() as core:
             core.subscribe(topics)
             if listener is not None:
@@ -146,7 +157,7 @@ class Consumer(ConsumerFace, ProcessBound):
         What was handed out before is finished now.  Raises what stands in the way: an offset out
         of range, a corrupt batch, a group that refuses this member, what a callback raised.
         """
-        begin = partial(self._core.begin_poll, max_records or self.settings.poll_records_max)
+        begin = partial(self._core.begin_poll, max_records)
         driver = self._driver
         interrupts = Interrupts()
         groups: list[RecordGroup] = []
@@ -247,6 +258,7 @@ class Consumer(ConsumerFace, ProcessBound):
         not leave, so that it can come back, unless `leave` is true.  What a callback raises is
         raised when all of that is done; then nothing is committed automatically.
         """
+        timeout_ms_of(timeout, 0)
         self._close(timeout, leave, is_finished=True)
 
     def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:

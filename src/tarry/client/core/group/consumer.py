@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import places_of, topics_of
+from tarry.client.core.arguments import places_of, records_max_of, topics_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.assignment.assignor import Assignor
+from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
@@ -70,12 +72,20 @@ class GroupConsumerCore(ConsumerCore):
     """Core of a consumer with a group.  Polls, commits and the end are operations; a call between
     them comes into force with the next poll."""
 
-    def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        random: Random,
+        now_ms: int,
+        assignors: Sequence[Assignor | str] | None = None,
+    ) -> None:
+        """`assignors` take the place of `partition.assignment.strategy`."""
         super().__init__(settings, random, now_ms)
+        chosen = choose_assignors(settings.assignors, assignors)
         self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
         self.topics = TopicSubscription(self.metadata)
-        self.membership = Membership(settings, self.coordinator, self.topics)
+        self.membership = Membership(settings, self.coordinator, self.topics, chosen)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
         self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
@@ -198,9 +208,13 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, records_max: int, timeout_ms: int, now_ms: int) -> Poll[RecordGroup]:
-        """Hear what the group has to say and take records; what was handed out is finished."""
-        return self._begin_poll(partial(self.take, records_max), timeout_ms, now_ms)
+    def begin_poll(
+        self, records_max: int | None, timeout_ms: int, now_ms: int
+    ) -> Poll[RecordGroup]:
+        """Hear what the group has to say and take records (None: `max.poll.records` at most); what
+        was handed out is finished."""
+        wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
+        return self._begin_poll(partial(self.take, wanted), timeout_ms, now_ms)
 
     def begin_columns(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> Poll[RowRun]:
         """Poll likewise for rows of columns."""
