@@ -56,8 +56,19 @@ if TYPE_CHECKING:
         FoundOffset as FoundOffset,
     )
     from tarry.client.core.consumer.position import PartitionPosition as PartitionPosition
+    from tarry.client.core.group.assignment.assignor import (
+        AssignFunction as AssignFunction,
+        Assignor as Assignor,
+        PreviousAssignment as PreviousAssignment,
+    )
+    from tarry.client.core.group.assignment.consumer_protocol import (
+        SubscribedMember as SubscribedMember,
+        Subscription as Subscription,
+    )
     from tarry.client.core.group.consumer import GroupView as GroupView
+    from tarry.client.core.group.offsets.commit import CommitCallback as CommitCallback
     from tarry.client.core.group.offsets.requests import CommittedOffset as CommittedOffset
+    from tarry.client.core.group.offsets.what import CommitWhat as CommitWhat
     from tarry.client.core.metadata import (
         BrokerMetadata as BrokerMetadata,
         PartitionMetadata as PartitionMetadata,
@@ -65,6 +76,7 @@ if TYPE_CHECKING:
     )
     from tarry.client.core.outgoing import Content as Content, HeadersGiven as HeadersGiven
     from tarry.client.errors import (
+        AssignorFailed as AssignorFailed,
         BrokerError as BrokerError,
         BrokerUnreachable as BrokerUnreachable,
         BufferFull as BufferFull,
@@ -123,13 +135,17 @@ tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
 tarry.client.core.consumer.handed_out    ConsumerRecord RecordGroup
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition
+tarry.client.core.group.assignment.assignor AssignFunction Assignor PreviousAssignment
+tarry.client.core.group.assignment.consumer_protocol SubscribedMember Subscription
 tarry.client.core.group.consumer         GroupView
+tarry.client.core.group.offsets.commit   CommitCallback
 tarry.client.core.group.offsets.requests CommittedOffset
+tarry.client.core.group.offsets.what     CommitWhat
 tarry.client.core.metadata               BrokerMetadata PartitionMetadata Topic
 tarry.client.core.outgoing               Content HeadersGiven
-tarry.client.errors                      BrokerError BrokerUnreachable BufferFull ClientClosed
-                                         ClientError ClientForked CommitFailed ConcurrentUse
-                                         ConnectionLost CorruptRecords DeliveryFailed
+tarry.client.errors                      AssignorFailed BrokerError BrokerUnreachable BufferFull
+                                         ClientClosed ClientError ClientForked CommitFailed
+                                         ConcurrentUse ConnectionLost CorruptRecords DeliveryFailed
                                          DeliveryTimedOut GroupFailed InvalidRequest InvalidSetting
                                          LogTruncated NotSubscribed OffsetOutOfRange
                                          PartitionerFailed ProducerFailed RecordTooLarge

@@ -112,5 +112,10 @@ class GroupFailed(ClientError):
         self.code = code
 
 
+class AssignorFailed(ClientError):
+    """An assignor of the user raised, or its assignment would leave a partition without a reader;
+    the member that leads the group raises it from its polls, and joins again."""
+
+
 class NotSubscribed(ClientError):
     """The call needs a subscription, a group or an assignment that is not there."""

@@ -21,7 +21,7 @@ import logging
 import re
 import warnings
 import weakref
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
@@ -31,6 +31,7 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import consumer_arguments, places_of, times_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -62,20 +63,22 @@ class Consumer(ConsumerFace, ProcessBound):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
-    mapping among them holds settings by Kafka's keys.
+    mapping among them holds settings by Kafka's keys.  `assignors` are a user's own, or names, the
+    preferred one first; they take the place of `partition.assignment.strategy`.
     """
 
     def __init__(
         self,
         *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         given, topics = consumer_arguments(what)
         self.settings = made = ConsumerSettings(given, **arguments)
         self._driver = Driver(
             made,
-            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms()),
+            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms(), assignors),
             "tarry-keeper",
         )
         self._exclusive = Exclusive("a Consumer")

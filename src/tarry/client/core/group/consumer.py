@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Final, NamedTuple
 
@@ -19,6 +19,8 @@ from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.assignment.assignor import Assignor
+from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
@@ -70,12 +72,20 @@ class GroupConsumerCore(ConsumerCore):
     """Core of a consumer with a group.  Polls, commits and the end are operations; a call between
     them comes into force with the next poll."""
 
-    def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        random: Random,
+        now_ms: int,
+        assignors: Sequence[Assignor | str] | None = None,
+    ) -> None:
+        """`assignors` take the place of `partition.assignment.strategy`."""
         super().__init__(settings, random, now_ms)
+        chosen = choose_assignors(settings.assignors, assignors)
         self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
         self.topics = TopicSubscription(self.metadata)
-        self.membership = Membership(settings, self.coordinator, self.topics)
+        self.membership = Membership(settings, self.coordinator, self.topics, chosen)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
         self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
