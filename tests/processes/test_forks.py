@@ -67,3 +67,35 @@ def test_forks_while_all_clients_work_cost_no_record_and_give_the_child_nothing(
     assert len(values) == 2_400
     # The reader has seen each record once, in order, and its last commit is behind all of them.
     assert told == ["2400", "in", "order,", "committed", "2400"]
+
+
+def test_workers_of_every_kind_work_with_clients_of_their_own(broker: BrokerProcess) -> None:
+    with Admin(bootstrap_servers=broker.address) as admin:
+        admin.create_topics([NewTopic("workers", 1)])
+
+    assert run("workers.py", broker.address, "workers") == "[0, 0, 0, 0, 0]"
+
+    values = values_of(broker, "workers")
+    numbers = [one for one in values if one.isdigit()]
+    assert numbers == [b"%d" % number for number in range(len(numbers))]
+    assert (values[0], values[-1]) == (b"first", b"last")
+    assert sorted(set(values[1:-1]) - set(numbers)) == [
+        b"fork, refused",
+        b"forkserver",
+        b"preforked 0, refused",
+        b"preforked 1, refused",
+        b"spawn",
+    ]
+
+
+def test_a_child_that_was_forked_inside_a_call_is_refused_when_the_call_goes_on(
+    broker: BrokerProcess,
+) -> None:
+    with Admin(bootstrap_servers=broker.address) as admin:
+        admin.create_topics([NewTopic("inside", 1)])
+
+    # In a callback of the group, in the body of an iteration, in the handler of a signal while a
+    # poll waits, in a callback of the producer.
+    assert run("fork_inside_calls.py", broker.address, "inside") == "7 7 7 7"
+
+    assert values_of(broker, "inside") == [b"%d" % number for number in range(11)]
