@@ -13,6 +13,7 @@ import pytest
 if TYPE_CHECKING:
     from tarry.testing.process import TarryProcess
     from tarry.testing.threaded import Tarry, TarrySession
+    from tarry.testing.world import TarryWorld
 
 MARK: Final = "tarry"
 INI: Final = "tarry_settings"
@@ -74,6 +75,16 @@ def tarry_process(request: pytest.FixtureRequest) -> Iterator[TarryProcess]:
 
     with TarryProcess(settings_of(request)) as broker:
         yield broker
+
+
+@pytest.fixture
+def tarry_world(request: pytest.FixtureRequest) -> Iterator[TarryWorld]:
+    """Broker core of this test with client cores around it in simulated time, without sockets."""
+    from tarry.testing.world import TarryWorld
+
+    world = TarryWorld(settings_of(request))
+    yield world
+    world.close()
 
 
 def settings_of_project(config: pytest.Config) -> dict[str, object]:

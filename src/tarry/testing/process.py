@@ -89,10 +89,10 @@ class TarryProcess(BrokerAccess):
         self._signal(signal.SIGTERM)
         self._wait()
 
-    def pause(self) -> Pause:
+    def pause(self) -> ProcessPause:
         """Stop the process without ending it, until `resume` or to the end of a `with` block."""
         self._signal(signal.SIGSTOP)
-        return Pause(self)
+        return ProcessPause(self)
 
     def resume(self) -> None:
         """Let a paused process go on."""
@@ -133,7 +133,7 @@ class TarryProcess(BrokerAccess):
         return f"<TarryProcess at {self.bootstrap}{'' if self.is_running else ', not running'}>"
 
 
-class Pause:
+class ProcessPause:
     """Pause of a process, which ends with its `with` block if it has one."""
 
     def __init__(self, process: TarryProcess) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from tarry.base.limits import TOPIC_NAME_CHARACTERS_MAX
@@ -12,14 +12,15 @@ from tarry.base.settings import Settings
 from tarry.runtime.thread import BrokerThread
 from tarry.testing.access import BrokerAccess
 from tarry.testing.clock import BrokerClock, MovableClock
-from tarry.testing.faults import ApiFault, CutConnection, Faults, SlowAnswer, api_key_of
+from tarry.testing.controls import FaultControls, Result
+from tarry.testing.faults import Faults
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
 # Of a test's name so much stands in the names of its topics; the topic's own name needs room.
 TEST_NAME_CHARACTERS_MAX: Final = TOPIC_NAME_CHARACTERS_MAX // 2
 
 
-class ThreadAccess(BrokerAccess):
+class ThreadAccess(FaultControls, BrokerAccess):
     """Access to a broker in a thread, with its faults and its `clock`."""
 
     def __init__(self, thread: BrokerThread, clock: BrokerClock, faults: Faults) -> None:
@@ -32,45 +33,8 @@ class ThreadAccess(BrokerAccess):
     def bootstrap(self) -> str:
         return f"127.0.0.1:{self._thread.port}"
 
-    def fail(
-        self,
-        api: str,
-        code: int | str,
-        times: int | None = 1,
-        *,
-        topic: str | None = None,
-        place: str | None = None,
-    ) -> ApiFault:
-        """Refuse the next requests of an API with an error code, by its number or Kafka's name.
-
-        What is refused is not carried out.  `times=None` goes on until `heal`.  `topic` refuses
-        this topic alone; `place` is the field of the answer, such as `topics.error_code`, where an
-        answer has several.
-        """
-        name = None if topic is None else self.topic_name(topic)
-        return self._begin(self._faults.failure(api, code, times, name, place))
-
-    def delay(self, api: str, seconds: float, times: int | None = 1) -> ApiFault:
-        """Carry the next requests of an API out, and answer them so many seconds later."""
-        return self._begin(SlowAnswer(api_key_of(api), times, round(seconds * 1000)))
-
-    def cut(
-        self, api: str | None = None, times: int | None = 1, *, is_carried_out: bool = False
-    ) -> ApiFault | None:
-        """End every connection now; or, with an API, those through which its next requests come:
-        before they are carried out, or in place of the answer."""
-        if api is None:
-            self._thread.call(lambda _: self._faults.cut_all())
-            return None
-        return self._begin(CutConnection(api_key_of(api), times, is_carried_out=is_carried_out))
-
-    def heal(self) -> None:
-        """End all faults."""
-        self._thread.call(lambda _: self._faults.clear())
-
-    def _begin(self, fault: ApiFault) -> ApiFault:
-        self._thread.call(lambda _: self._faults.add(fault))
-        return fault
+    def on_faults(self, do: Callable[[Faults], Result]) -> Result:
+        return self._thread.call(lambda _: do(self._faults))
 
     def __repr__(self) -> str:
         end = "" if self._thread.is_running else ", closed"
