@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from tarry.testing.faults import ApiFault, CutConnection, Faults, SlowAnswer, api_key_of
+from tarry.testing.faults import ApiFault, CutConnection, Faults, api_key_of
 
 Result = TypeVar("Result")
 
@@ -43,7 +43,7 @@ class FaultControls:
 
     def delay(self, api: str, seconds: float, times: int | None = 1) -> ApiFault:
         """Carry the next requests of an API out, and answer them so many seconds later."""
-        return self._begin(SlowAnswer(api_key_of(api), times, round(seconds * 1000)))
+        return self._begin(self.on_faults(lambda faults: faults.slow_answer(api, seconds, times)))
 
     def cut(
         self, api: str | None = None, times: int | None = 1, *, is_carried_out: bool = False
