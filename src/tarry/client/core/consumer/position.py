@@ -34,6 +34,8 @@ class PartitionPosition:
         self.fetch_offset = OFFSET_UNKNOWN
         # Nothing is read from here on.
         self.end_offset = NO_END
+        # Where an answer without any record was last asked for, if there is an end.
+        self.bare_at = OFFSET_UNKNOWN
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
         self.fetch_epoch = -1
