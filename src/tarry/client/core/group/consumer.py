@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
@@ -210,7 +210,7 @@ class GroupConsumerCore(ConsumerCore):
 
     def begin_poll(
         self, records_max: int | None, timeout_ms: int, now_ms: int
-    ) -> Poll[RecordGroup]:
+    ) -> Poll[RecordGroup[Any, Any]]:
         """Hear what the group has to say and take records (None: `max.poll.records` at most); what
         was handed out is finished."""
         wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
@@ -266,7 +266,7 @@ class GroupConsumerCore(ConsumerCore):
         may = not self.membership.is_wanted or self.membership.may_hand_out(now_ms)
         return may and super().has_records(now_ms)
 
-    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
         if not self.has_records(now_ms):
             return []
         return super().take(records_max, now_ms)
