@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from tests.support.broker_process import BrokerProcess
+from tests.support.cli.forked import ForkedCommand
 from tests.support.interop.aiokafka_face import AiokafkaFace
 from tests.support.interop.client_face import ClientFace, ClientMissing
 from tests.support.interop.confluent_face import ConfluentFace
@@ -75,6 +76,14 @@ def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerPr
     broker.start(BROKER_TEXTS)
     yield broker
     broker.close()
+
+
+@pytest.fixture(scope="session")
+def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ForkedCommand]:
+    """The command `tarry`, loaded once for all tests that run it."""
+    command = ForkedCommand(tmp_path_factory.mktemp("command"))
+    yield command
+    command.close()
 
 
 @pytest.fixture(scope="session")

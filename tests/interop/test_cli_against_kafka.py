@@ -8,11 +8,11 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from tests.support.broker_process import BrokerProcess
+from tests.support.cli.forked import ForkedCommand
 from tests.support.patience import PATIENCE_S
 
 ANSWER_SECONDS_MAX = PATIENCE_S
@@ -21,24 +21,27 @@ ANSWER_SECONDS_MAX = PATIENCE_S
 class Cli:
     """Runs the command against one cluster; topics get names of their own."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, forked: ForkedCommand | None = None) -> None:
         self.address = address
         self.made = 0
+        self._forked = forked
+
+    @property
+    def environment(self) -> dict[str, str]:
+        return {**os.environ, "TARRY_BOOTSTRAP_SERVERS": self.address}
 
     def start(self, *arguments: str) -> subprocess.Popen[bytes]:
-        environment = {**os.environ, "TARRY_BOOTSTRAP_SERVERS": self.address}
         return subprocess.Popen(
             [sys.executable, "-m", "tarry", *arguments],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            env=environment,
+            env=self.environment,
         )
 
     def run(self, *arguments: str, data: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        process = self.start(*arguments)
-        output, errors = process.communicate(data, ANSWER_SECONDS_MAX)
-        return subprocess.CompletedProcess(arguments, process.returncode, output, errors)
+        assert self._forked is not None
+        return self._forked.run(arguments, data, self.environment)
 
     def ok(self, *arguments: str, data: bytes = b"") -> bytes:
         done = self.run(*arguments, data=data)
@@ -55,12 +58,11 @@ class Cli:
 
 
 @pytest.fixture(scope="module", params=["kafka", "tarry"])
-def cli(request: pytest.FixtureRequest) -> Iterator[Cli]:
+def cli(request: pytest.FixtureRequest, forked: ForkedCommand) -> Cli:
     if request.param == "kafka":
-        yield Cli(request.getfixturevalue("apache_kafka"))
-        return
+        return Cli(request.getfixturevalue("apache_kafka"), forked)
     broker: BrokerProcess = request.getfixturevalue("shared_broker")
-    yield Cli(broker.address)
+    return Cli(broker.address, forked)
 
 
 # --- Records in and out

@@ -5,18 +5,19 @@ from __future__ import annotations
 import shutil
 import sys
 import sysconfig
-from typing import Any
 
 import pytest
+from tests.meta.conftest import Project
 
 WHICH = "import tarry, tarry.timer.wheel as wheel; print(tarry.FORM, wheel.__file__[-3:])"
 
 has_compiler = shutil.which((sysconfig.get_config_var("CC") or "cc").split()[0]) is not None
 
 
-@pytest.fixture
-def compiled(project: Any) -> Any:
-    """A copy in which the timing wheel alone is compiled."""
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory: pytest.TempPathFactory) -> Project:
+    """A copy in which the timing wheel alone is compiled; tests leave it as it is."""
+    project = Project(tmp_path_factory.mktemp("compiled"))
     settings = project.directory / "pyproject.toml"
     lines = settings.read_text().partition("[tool.tarry]")[0]
     settings.write_text(lines + '[tool.tarry]\nhot = ["timer/wheel.py"]\nhot_opt_level = 0\n')
@@ -25,14 +26,14 @@ def compiled(project: Any) -> Any:
     return project
 
 
-def which(project: Any, **environment: str) -> tuple[str, str]:
+def which(project: Project, **environment: str) -> tuple[str, str]:
     done = project.run([sys.executable, "-c", WHICH], **environment)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip(), done.stderr.strip()
 
 
 @pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
-def test_a_stale_build_is_not_run_and_a_line_says_so(compiled: Any) -> None:
+def test_a_stale_build_is_not_run_and_a_line_says_so(compiled: Project) -> None:
     fresh = which(compiled)
     wheel = compiled.directory / "src/tarry/timer/wheel.py"
     text = wheel.read_text()
@@ -49,13 +50,18 @@ def test_a_stale_build_is_not_run_and_a_line_says_so(compiled: Any) -> None:
 
 
 @pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
-def test_the_interpreted_form_runs_beside_a_build_when_asked_for(compiled: Any) -> None:
+def test_the_interpreted_form_runs_beside_a_build_when_asked_for(compiled: Project) -> None:
     assert which(compiled, TARRY_PURE="1") == ("interpreted .py", "")
 
 
 @pytest.mark.skipif(not has_compiler, reason="there is no C compiler")
-def test_compiled_modules_without_their_record_are_not_run(compiled: Any) -> None:
-    for record in compiled.directory.glob("src/tarry/_compiled.*"):
-        record.unlink()
+def test_compiled_modules_without_their_record_are_not_run(compiled: Project) -> None:
+    records = list(compiled.directory.glob("src/tarry/_compiled.*"))
+    for record in records:
+        record.rename(record.with_suffix(".away"))
 
-    assert which(compiled) == ("interpreted .py", "")
+    without = which(compiled)
+
+    for record in records:
+        record.with_suffix(".away").rename(record)
+    assert without == ("interpreted .py", "")

@@ -45,10 +45,13 @@ def _no_collector() -> Iterator[None]:
     gc.enable()
 
 
-def deadline_of(number: int) -> int:
-    """A deadline that looks drawn; one of a thousand is within a year, the others in a minute."""
-    drawn = (number * 2_654_435_761 + 12_345) % 4_294_967_291
-    return 1 + drawn % (YEAR_MS if number % 1000 == 0 else MINUTE_MS)
+def deadlines_of(first: int, end: int) -> list[int]:
+    """Deadlines that look drawn; one of a thousand is within a year, the others in a minute."""
+    drawn = [number * 2_654_435_761 % 4_294_967_291 % MINUTE_MS + 1 for number in range(first, end)]
+    drawn[::1000] = [
+        number * 2_654_435_761 % 4_294_967_291 % YEAR_MS + 1 for number in range(first, end, 1000)
+    ]
+    return drawn
 
 
 @pytest.mark.slow
@@ -62,14 +65,14 @@ def test_millions_of_entries_all_come_once_and_in_their_time(
     timer = make(0)
     deadlines_sum = 0
     wanted = 0
-    for number in range(count):
-        entry = TimerEntry(deadline_of(number))
-        assert timer.add(entry)
-        if number % 16 == 5:
-            assert timer.cancel(entry)
-        else:
-            wanted += 1
-            deadlines_sum += entry.deadline_ms
+    for first in range(0, count, PART_ENTRIES):
+        deadlines = deadlines_of(first, first + PART_ENTRIES)
+        entries = list(map(TimerEntry, deadlines))
+        assert all(map(timer.add, entries))
+        assert all(map(timer.cancel, entries[5::16]))
+        del deadlines[5::16]
+        wanted += len(deadlines)
+        deadlines_sum += sum(deadlines)
     assert len(timer) == wanted
 
     came = 0

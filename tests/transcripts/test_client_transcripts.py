@@ -5,6 +5,7 @@ its time in ms.  `TARRY_REWRITE=1 pytest tests/transcripts` writes what happens 
 instead of comparing it; read the difference before it is committed.
 
     > set KEY=VALUE ..                 before the first other command
+    > own [FLAW]          an assignor of the user: right, raises or forgets (a partition)
     > topic NAME PARTITIONS            it is there, or has so many partitions from now on
     > records NAME-PARTITION COUNT     more records in the log
     > committed NAME-PARTITION=OFFSET  where the group stands
@@ -30,7 +31,7 @@ import contextlib
 import os
 import re
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +40,9 @@ from tests.support.client.client_coordinator import ClientCoordinator, places_te
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.group.assignment.consumer_protocol import Subscription
+from tarry.client.core.group.assignment.assignor import Assignor
+from tarry.client.core.group.assignment.assignors import assign_range
+from tarry.client.core.group.assignment.consumer_protocol import SubscribedMember, Subscription
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import GroupEvent
 from tarry.client.core.group.membership import STATE_NAMES
@@ -65,6 +68,8 @@ class Player:
         self.settings: dict[str, Any] = dict(DEFAULTS)
         self.lines: list[str] = []
         self.listener = ["quiet"]
+        self.assignors: list[Assignor | str] | None = None
+        self.flaw = "right"
         self.began_ms = self.cluster.now_ms
         self.state = ""
         self._core: GroupConsumerCore | None = None
@@ -73,7 +78,7 @@ class Player:
     def core(self) -> GroupConsumerCore:
         if self._core is None:
             settings = ConsumerSettings(self.settings)
-            made = GroupConsumerCore(settings, seeded_random(), self.cluster.now_ms)
+            made = GroupConsumerCore(settings, seeded_random(), self.cluster.now_ms, self.assignors)
             self._core = self.cluster.attach(made)
         assert self._core is not None
         return self._core
@@ -100,6 +105,20 @@ class Player:
     def do_set(self, words: list[str]) -> None:
         assert self._core is None
         self.settings.update(word.split("=", 1) for word in words)
+
+    def do_own(self, words: list[str]) -> None:
+        self.flaw = words[0]
+        self.assignors = [Assignor("own", self.assign)]
+
+    def assign(
+        self, members: Sequence[SubscribedMember], counts: Mapping[str, int]
+    ) -> dict[str, list[TopicPartition]]:
+        given = assign_range(members, counts)
+        if self.flaw == "raises":
+            raise ZeroDivisionError("in an assignor")
+        if self.flaw == "forgets":
+            given[members[0].member_id].pop()
+        return given
 
     def do_topic(self, words: list[str]) -> None:
         name, count = words

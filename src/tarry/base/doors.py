@@ -1,4 +1,5 @@
-"""The doors through which the deterministic core meets the world: Disk, Transport, Random.
+"""The doors through which the deterministic core meets the world: Disk, Transport, Random, and
+LogLevels.
 
 `runtime` implements them with the operating system, `simulation` from a seed.  Nothing below
 `runtime` touches a file, a socket, a clock or chance in any other way.  Time is no door: it is an
@@ -137,6 +138,20 @@ class Random(Protocol):
     def randrange(self, stop: int, /) -> int: ...
 
     def getrandbits(self, bits: int, /) -> int: ...
+
+
+class LogLevels(Protocol):
+    """Levels of loggers, as numbers of `logging`.  "" names the logger above all others.
+
+    The loggers of a process belong to the process: whoever starts a broker in a process of others
+    leaves them alone.
+    """
+
+    def level(self, name: str) -> int:
+        """Return the level that counts: the logger's own, or that of the nearest one above it."""
+
+    def set_level(self, name: str, level: int) -> None:
+        """Set the logger's own level; `logging.NOTSET`: the one above it counts."""
 
 
 # --- Events: what the world tells a turn. `kind` is compared, not the class: cheaper when hot.

@@ -21,6 +21,7 @@ from tarry.base.doors import (
     STOP_REQUESTED,
     Disk,
     Event,
+    LogLevels,
     Random,
     Transport,
 )
@@ -60,6 +61,7 @@ from tarry.cluster.producer_ids import ProducerIds
 from tarry.cluster.state import ClusterState
 from tarry.cluster.store import MetadataStore
 from tarry.log.logs import Logs
+from tarry.timer.entry import TimerEntry
 from tarry.timer.wheel import TimingWheel
 
 logger = logging.getLogger("tarry.broker")
@@ -69,11 +71,17 @@ class Doors:
     """The doors of one broker, and who listens to what happens in it."""
 
     def __init__(
-        self, disk: Disk, transport: Transport, random: Random, probe: Probe | None = None
+        self,
+        disk: Disk,
+        transport: Transport,
+        random: Random,
+        levels: LogLevels,
+        probe: Probe | None = None,
     ) -> None:
         self.disk = disk
         self.transport = transport
         self.random = random
+        self.levels = levels
         self.probe = probe if probe is not None else Probe()
 
 
@@ -94,6 +102,7 @@ class Broker:
         self.disk: Disk = doors.disk
         self.transport: Transport = doors.transport
         self.random: Random = doors.random
+        self.levels: LogLevels = doors.levels
         self.probe: Probe = doors.probe
         self.settings = settings
         self.logs = logs
@@ -133,6 +142,9 @@ class Broker:
         )
         self.cluster_view = ClusterView(store.state, settings, self.endpoints, self.topics)
         self.producer_ids = ProducerIds(store)
+        # Duties that go by the calendar, and last the one that finishes what they begin: who moves
+        # the calendar on by hand has them done.
+        self.calendar_duties: list[TimerEntry] = []
 
     def _make_hosting(self) -> Hosting:
         retries = Retries(self.this_turn, self.timer)

@@ -13,7 +13,7 @@ from __future__ import annotations
 from typing import Final
 
 from librt.strings import read_i16_be, read_i32_be
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.doors import Chunk
 from tarry.base.errors import ProtocolViolation
@@ -58,6 +58,7 @@ def foreign_protocol(start: bytes) -> str:
     return ""
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class Slot:
     """The place of one answer among the answers of a connection."""
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from tarry.base.disk_trouble import INTERVAL_MS
-from tarry.base.doors import Disk, Random, Transport
+from tarry.base.doors import Disk, LogLevels, Random, Transport
 from tarry.base.probe import Probe
 from tarry.base.settings import Settings
 from tarry.base.turn import Turn
@@ -24,6 +24,7 @@ from tarry.broker.duties.housekeeping import (
     delete_old_segments,
     expire_producers,
 )
+from tarry.broker.loggers import KeptLevels
 from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
 from tarry.cluster.embedded import open_store
@@ -44,11 +45,13 @@ def start_broker(
     now_wall_ms: int,
     *,
     probe: Probe | None = None,
+    levels: LogLevels | None = None,
 ) -> Broker:
     """Recover what the disk holds and return a broker that is ready for its first turn.
 
     `TarryError` with a sentence if the data cannot be used: damaged metadata, a newer format,
-    data of another broker.
+    data of another broker.  Without `levels` the broker is a guest, and the process's loggers stay
+    as they are.
     """
     is_lazy = settings.flush_policy == "os"
     logs = Logs(
@@ -59,7 +62,7 @@ def start_broker(
     turn = Turn(now_ms, now_wall_ms)
     store = open_store(logs, broker_id=settings.node_id, random=random, turn=turn)
     take_over_changes(settings, store.state)
-    doors = Doors(disk, transport, random, probe)
+    doors = Doors(disk, transport, random, KeptLevels() if levels is None else levels, probe)
     broker = Broker(doors, settings, logs, store, turn)
     store.touch = broker.flushes.touch
     broker.routes.update(make_routes(broker))
@@ -74,7 +77,7 @@ def start_broker(
 def _begin_duties(broker: Broker) -> None:
     """Add every duty to the broker's timer."""
     turn, timer, settings, topics = broker.this_turn, broker.timer, broker.settings, broker.topics
-    DutyByCalendar(
+    retention = DutyByCalendar(
         turn,
         timer,
         settings.log_retention_check_interval_ms,
@@ -86,13 +89,14 @@ def _begin_duties(broker: Broker) -> None:
     deletions = broker.record_deletions
     rounds = RecoveryPointRounds(turn, broker.logs, broker.flushes, deletions)
     deletions.rounds = Duty(turn, timer, RECOVERY_POINT_INTERVAL_MS, rounds.begin)
-    DutyByCalendar(
+    expiry = DutyByCalendar(
         turn,
         timer,
         settings.offsets_retention_check_interval_ms,
         broker.groups.expire_offsets,
         "the expiry of offsets",
     )
+    broker.calendar_duties += [retention, expiry, deletions.rounds]
     counters = Counters(broker.answers, broker.parts, broker.logs)
     Duty(turn, timer, INTERVAL_MS, counters.tell)
     Compactions(

@@ -1,7 +1,7 @@
 """The broker's loggers as a resource with settings: Kafka's BROKER_LOGGER, levels by name.
 
-The levels belong to the process and last until it ends, as Kafka's do; `logging.level` says what
-they begin with.
+The levels last until the process ends, as Kafka's do; `logging.level` says what they begin with.
+They are set through the door `LogLevels`.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ import logging
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.doors import LogLevels
 from tarry.base.setting import shown
 from tarry.base.settings import Settings
 from tarry.cluster.config_changes import DELETE, SET, ConfigRefusal, KeyChange
@@ -64,25 +65,42 @@ def check_broker(name: str, settings: Settings) -> None:
         raise ConfigRefusal(errors.INVALID_REQUEST, "loggers are those of one broker: name its id")
 
 
-def set_levels(changes: list[KeyChange]) -> None:
+def set_levels(door: LogLevels, changes: list[KeyChange]) -> None:
     """Set the levels that were checked; they count from now on."""
     for key, operation, value in changes:
         level = logging.NOTSET if operation == DELETE else _LEVELS[value or ""]
-        _logger(key).setLevel(level)
+        door.set_level(_name(key), level)
 
 
-def set_root(level: str) -> None:
+def set_root(door: LogLevels, level: str) -> None:
     """`logging.level` counts from now on."""
-    logging.getLogger().setLevel(level.upper())
+    door.set_level("", logging.getLevelNamesMapping()[level.upper()])
 
 
-def levels() -> dict[str, str]:
+def levels(door: LogLevels) -> dict[str, str]:
     """Return the level that counts for each logger, in Kafka's words."""
-    return {name: _word(_logger(name).getEffectiveLevel()) for name in NAMES}
+    return {name: _word(door.level(_name(name))) for name in NAMES}
 
 
-def _logger(name: str) -> logging.Logger:
-    return logging.getLogger(None if name == ROOT else name)
+def _name(key: str) -> str:
+    return "" if key == ROOT else key
+
+
+class KeptLevels:
+    """The door `LogLevels` of a broker that is a guest in its process, or a simulated one: levels
+    are kept for those who ask, and the process's loggers stay as they are.
+    """
+
+    def __init__(self) -> None:
+        self._own: dict[str, int] = {"": logging.INFO}
+
+    def level(self, name: str) -> int:
+        while name and self._own.get(name, logging.NOTSET) == logging.NOTSET:
+            name = name.rpartition(".")[0]
+        return self._own[name]
+
+    def set_level(self, name: str, level: int) -> None:
+        self._own[name] = level
 
 
 def _word(level: int) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from mypy_extensions import mypyc_attr
+
 from tarry.broker.answers import Answers
 from tarry.broker.connection import Connection, Slot
 from tarry.protocol.message import Message
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
 class RequestContext(Slot):
     """Request of one connection, in its context.  Its answer is given once, at once or later."""
 

@@ -30,7 +30,7 @@ def take_over(broker: Broker, fresh: Settings) -> None:
     if changed:
         logger.info("settings read again, from now on: %s", changed)
         if settings.logging_level != level_before:
-            loggers.set_root(settings.logging_level)
+            loggers.set_root(broker.levels, settings.logging_level)
         broker.hosting.reconfigure_broker()
     if waiting:
         logger.warning("settings that count only after a restart: %s", ", ".join(waiting))

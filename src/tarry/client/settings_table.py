@@ -111,7 +111,8 @@ heartbeat.ramp                     boolean true tarry
 max.poll.interval.ms               int     300000      1..
     A member that does not call `poll` for longer than this leaves the group.
 partition.assignment.strategy      string  range,cooperative-sticky
-    Assignors that the member supports, the preferred one first.
+    Assignors that the member supports, the preferred one first: range, roundrobin, sticky or
+    cooperative-sticky.
 enable.auto.commit                 boolean true
     The consumer commits the offsets of finished records by itself.
 auto.commit.interval.ms            int     5000        1..

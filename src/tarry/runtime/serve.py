@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.settings import Settings
 from tarry.broker import settings_reread
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
+from tarry.runtime.log_levels import ProcessLevels
 from tarry.runtime.loop import Turning, run
 
 
@@ -32,4 +34,4 @@ def serve(
         else:
             settings_reread.take_over(broker, fresh)
 
-    return run(settings, start_broker, announce, on_hang_up)
+    return run(settings, partial(start_broker, levels=ProcessLevels()), announce, on_hang_up)

@@ -2,9 +2,11 @@ import java.nio.ByteBuffer;
 import java.util.*;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Assignment;
 import org.apache.kafka.clients.consumer.ConsumerPartitionAssignor.Subscription;
+import org.apache.kafka.clients.consumer.ConsumerGroupMetadata;
 import org.apache.kafka.clients.consumer.CooperativeStickyAssignor;
 import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.clients.consumer.RoundRobinAssignor;
+import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
 import org.apache.kafka.common.TopicPartition;
 
@@ -16,8 +18,16 @@ public class Assignors {
         List<String> topics;
         List<TopicPartition> owned = new ArrayList<>();
         int generation = -1;
+        boolean isEager = false;
 
         Subscription subscription() {
+            if (isEager) {
+                ByteBuffer memory = generation < 0 ? null : remembered(owned, generation);
+                Subscription said =
+                    new Subscription(topics, memory, List.of(), generation, Optional.empty());
+                if (instance != null) said.setGroupInstanceId(Optional.of(instance));
+                return said;
+            }
             ByteBuffer userData = ByteBuffer.allocate(4).putInt(generation);
             userData.flip();
             Subscription said = new Subscription(topics, userData, owned, generation, Optional.empty());
@@ -42,6 +52,7 @@ public class Assignors {
             print("roundrobin", wanted, members, new RoundRobinAssignor().assign(wanted, said(members)));
             cooperate(counts, members, isMixed, random);
         }
+        for (int round = 0; round < 24; round++) stick(round % 3 == 2, random);
     }
 
     static Member member(String id, Map<String, Integer> counts, boolean isMixed, Random random) {
@@ -70,6 +81,39 @@ public class Assignors {
             else if (generation == 2)
                 members.add(member("m" + (5 + random.nextInt(4)), counts, isMixed, random));
         }
+    }
+
+    /** Rounds of an eager group: one member goes after the second, and comes back with what it
+        remembers after the third. */
+    static void stick(boolean isMixed, Random random) {
+        Map<String, Integer> counts = new TreeMap<>();
+        for (int topic = 0; topic < 1 + random.nextInt(3); topic++)
+            counts.put("t" + topic, 1 + random.nextInt(7));
+        List<Member> members = new ArrayList<>();
+        for (int place = 0; place < 2 + random.nextInt(4); place++) {
+            members.add(member("m" + place, counts, isMixed, random));
+            members.get(place).isEager = true;
+        }
+        Member gone = null;
+        for (int generation = 1; generation <= 4; generation++) {
+            Map<String, List<TopicPartition>> given =
+                new StickyAssignor().assign(wanted(counts, members), said(members));
+            print("sticky", wanted(counts, members), members, given);
+            for (Member member : members) {
+                member.owned = new ArrayList<>(given.get(member.id));
+                member.generation = generation;
+            }
+            if (generation == 2) gone = members.remove(random.nextInt(members.size()));
+            if (generation == 3) members.add(gone);
+        }
+    }
+
+    /** What members of an eager group remember, as they tell the leader. */
+    static ByteBuffer remembered(List<TopicPartition> partitions, int generation) {
+        StickyAssignor assignor = new StickyAssignor();
+        assignor.onAssignment(new Assignment(partitions),
+            new ConsumerGroupMetadata("g", generation, "m", Optional.empty()));
+        return assignor.subscriptionUserData(Set.of("a"));
     }
 
     /** A leader looks only at topics that somebody wants. */
@@ -124,6 +168,8 @@ public class Assignors {
             Assignment given = new Assignment(owned);
             hex("assignment", version, ConsumerProtocol.serializeAssignment(given, version));
         }
+        hex("sticky user data", -1, remembered(owned, 7));
+        hex("sticky user data of nothing", -1, remembered(List.of(), 8));
         hex("newest subscription", -1, ConsumerProtocol.serializeSubscription(new Subscription(List.of("a"))));
         hex("newest assignment", -1, ConsumerProtocol.serializeAssignment(new Assignment(owned)));
     }

@@ -120,7 +120,7 @@ def serve_members(cluster: MemberCluster, monkeypatch: pytest.MonkeyPatch) -> No
             super().__init__({**settings, "bootstrap.servers": str(cluster.brokers[1])})
             self._driver.close()
             core = GroupConsumerCore(self.settings, seeded_random(), cluster.now_ms)
-            self._core = cluster.attach(core)
+            cluster.attach(core)
             self._driver = HandDriver(cluster, core)  # type: ignore[assignment]
 
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)

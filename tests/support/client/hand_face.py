@@ -12,6 +12,7 @@ from typing import Any
 from tests.support.client.scripted_cluster import ScriptedCluster
 
 from tarry.client.core.operation import Answer, Callback, Done, Operation
+from tarry.client.sync.interrupts import Interrupts
 
 
 def perform(
@@ -60,6 +61,9 @@ class HandDriver:
     def check_usable(self) -> None:
         assert not self.is_closed
 
+    def check_parent(self) -> None:
+        """Do nothing: nobody forks."""
+
     def perform(
         self,
         begin: Callable[[int, int], Operation[Answer]],
@@ -67,6 +71,8 @@ class HandDriver:
         default_ms: int,
         call_back: Callable[[Callback], None] | None = None,
         tell: Callable[[str | None], None] | None = None,
+        *,
+        interrupts: Interrupts | None = None,
     ) -> Answer:
         timeout_ms = default_ms if timeout is None else int(timeout * 1000)
         operation = begin(timeout_ms, self.cluster.now_ms)
@@ -77,7 +83,7 @@ class HandDriver:
             if tell is not None:
                 tell(None)
 
-    def nudge(self) -> None:
+    def nudge(self, interrupts: Interrupts | None = None) -> None:
         self.cluster.run_for(0)
 
     def ask_to_leave(self) -> None:

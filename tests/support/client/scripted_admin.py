@@ -26,8 +26,6 @@ def serve_admins(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> C
             self._driver.close()
             core = cluster.attach(AdminCore(self.settings, seeded_random(), cluster.now_ms))
             self._driver = HandDriver(cluster, core)  # type: ignore[assignment]
-            self._core = core
-            self._requests = core.requests
 
     monkeypatch.setattr(admin_module, "Admin", ScriptedAdmin)
     return ScriptedAdmin

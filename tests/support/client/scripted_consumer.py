@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from tests.support.client.hand_face import HandDriver
@@ -12,15 +12,24 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.sync import consumer as consumer_module
 from tarry.client.sync.consumer import Consumer
 
+Face = TypeVar("Face", bound=Consumer)
+
 
 def consumer_of(
     cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, **arguments: Any
 ) -> Consumer:
     """Make a consumer of this cluster, whose bootstrap server is its broker 1."""
+    return face_of(Consumer, cluster, monkeypatch, **arguments)
+
+
+def face_of(
+    face: type[Face], cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, **arguments: Any
+) -> Face:
+    """Make a consumer of a class of its own likewise."""
     monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
-    consumer = Consumer({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
+    consumer = face({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()
-    core = GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms)
-    consumer._core = cluster.attach(core)
+    core = cluster.attach(GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms))
+    core.decoding = consumer._core.decoding
     consumer._driver = HandDriver(cluster, core)  # type: ignore[assignment]
     return consumer

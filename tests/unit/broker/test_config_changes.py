@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
 
 import pytest
 from tests.support.broker.admin_user import (
@@ -396,28 +395,18 @@ def test_a_stored_setting_that_cannot_be_had_any_more_does_not_hinder_a_start(
 # -- Loggers
 
 
-@pytest.fixture
-def levels_restored() -> Iterator[None]:
-    names = ("tarry.timer", "tarry.log")
-    before = [logging.getLogger(name).level for name in names]
-    yield
-    for name, level in zip(names, before, strict=True):
-        logging.getLogger(name).setLevel(level)
-
-
-def test_the_level_of_a_logger_changes_and_is_given_back(
-    someone: Operator, levels_restored: None
-) -> None:
+def test_the_level_of_a_logger_changes_and_is_given_back(someone: Operator) -> None:
+    levels = someone.hand.broker.levels
     changes: list[Change] = [("tarry.timer", SET, "TRACE"), ("tarry.log", SET, "FATAL")]
 
     someone.change(LOGGER, "1", *changes)
     changed_to = [someone.value(LOGGER, "1", name)[0] for name in ("tarry.timer", "tarry.log")]
-    is_heard = logging.getLogger("tarry.timer").isEnabledFor(logging.DEBUG)
+    counted = levels.level("tarry.timer")
     someone.change(LOGGER, "1", ("tarry.timer", DELETE, None))
 
     assert changed_to == ["DEBUG", "FATAL"]
-    assert is_heard
-    assert logging.getLogger("tarry.timer").level == logging.NOTSET
+    assert counted == logging.DEBUG
+    assert levels.level("tarry.timer") == logging.INFO
 
 
 # -- Bad input

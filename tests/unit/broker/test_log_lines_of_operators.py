@@ -87,11 +87,7 @@ def test_changed_settings_are_told_with_the_values_before(
 def test_a_changed_level_of_a_logger_is_told(
     operator: Operator, lines: pytest.LogCaptureFixture
 ) -> None:
-    before = logging.getLogger("tarry.timer").level
-    try:
-        operator.change(LOGGER, "1", ("tarry.timer", SET, "ERROR"))
-    finally:
-        logging.getLogger("tarry.timer").setLevel(before)
+    operator.change(LOGGER, "1", ("tarry.timer", SET, "ERROR"))
 
     (line,) = told(lines)
     assert line.startswith("levels of loggers changed: tarry.timer=ERROR (was INFO), by client '")

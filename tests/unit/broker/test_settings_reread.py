@@ -52,15 +52,11 @@ def test_what_a_client_has_changed_lies_over_what_is_read_again(hand: BrokerByHa
 def test_a_level_that_a_client_has_set_stays_unless_the_level_is_given_otherwise(
     hand: BrokerByHand,
 ) -> None:
-    root = logging.getLogger()
-    before = root.level
-    try:
-        Operator(hand).set(LOGGER, str(hand.broker.broker_id), root="ERROR")
-        take_over(hand.broker, Settings({"num.partitions": "1", "log.segment.bytes": "3000000"}))
-        kept = root.level
-        take_over(hand.broker, Settings({"num.partitions": "1", "logging.level": "debug"}))
-        changed = root.level
-    finally:
-        root.setLevel(before)
+    levels = hand.broker.levels
+    Operator(hand).set(LOGGER, str(hand.broker.broker_id), root="ERROR")
+    take_over(hand.broker, Settings({"num.partitions": "1", "log.segment.bytes": "3000000"}))
+    kept = levels.level("")
+    take_over(hand.broker, Settings({"num.partitions": "1", "logging.level": "debug"}))
+    changed = levels.level("")
 
     assert (kept, changed) == (logging.ERROR, logging.DEBUG)

@@ -10,7 +10,17 @@ import pytest
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.ids import TopicPartition
-from tarry.client.core.group.assignment.assignors import ASSIGNORS, parse_assignors
+from tarry.client.core.group.assignment.assignor import (
+    Assignor,
+    PreviousAssignment,
+    told_user_data,
+)
+from tarry.client.core.group.assignment.assignors import (
+    ASSIGNORS,
+    assign,
+    choose_assignors,
+    parse_assignors,
+)
 from tarry.client.core.group.assignment.consumer_protocol import (
     SubscribedMember,
     Subscription,
@@ -18,8 +28,12 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     decode_subscription,
     encode_assignment,
     encode_subscription,
+    write_places,
 )
+from tarry.client.core.group.assignment.sticky import remembered, sticky_user_data
+from tarry.client.errors import AssignorFailed
 from tarry.wire.reader import MalformedData
+from tarry.wire.writer import Writer
 
 # Written by tests/interop/java/Assignors.java with Kafka's jars; test_assignors_of_kafka does it
 # again and compares.
@@ -33,6 +47,8 @@ SAID = Subscription(["b", "a"], b"\x00\x00\x00\x07", OWNED, 7, "r1")
 
 FOUR = {"t": 4}
 
+DEFAULT = "range,cooperative-sticky"
+
 
 def members(*names: str, topics: list[str] | None = None) -> list[SubscribedMember]:
     return [SubscribedMember(name, None, Subscription(topics or ["t"])) for name in names]
@@ -42,9 +58,13 @@ def places(*indexes: int) -> list[TopicPartition]:
     return [("t", index) for index in indexes]
 
 
-def one_of(case: Any) -> SubscribedMember:
+def one_of(case: Any, assignor: str) -> SubscribedMember:
     member_id, instance_id, topics, owned, generation_id = case
     pairs = [(str(topic), int(index)) for topic, index in owned]
+    if assignor == "sticky":
+        memory = sticky_user_data(PreviousAssignment(pairs, generation_id))
+        said = Subscription(topics, memory, [], generation_id)
+        return SubscribedMember(member_id, instance_id, said)
     return SubscribedMember(
         member_id, instance_id, Subscription(topics, None, pairs, generation_id)
     )
@@ -61,10 +81,13 @@ def test_what_a_member_says_is_byte_for_byte_what_kafka_says(case: Any) -> None:
         "subscription": lambda: encode_subscription(SAID, **newest),
         "bare subscription": lambda: encode_subscription(Subscription(["a"]), **newest),
         "assignment": lambda: encode_assignment(OWNED, **newest),
+        "sticky user data": lambda: sticky_user_data(PreviousAssignment(OWNED, 7)),
+        "sticky user data of nothing": lambda: sticky_user_data(PreviousAssignment([], 8)),
         "newest subscription": lambda: encode_subscription(Subscription(["a"])),
         "newest assignment": lambda: encode_assignment(OWNED),
     }[case["bytes"]]()
 
+    assert said is not None
     assert said.hex() == case["hex"]
 
 
@@ -106,13 +129,13 @@ def test_a_count_beyond_the_bytes_that_are_there_allocates_nothing() -> None:
 @pytest.mark.parametrize("number", range(len(GIVEN)))
 def test_the_same_group_is_given_what_kafka_gives_it(number: int) -> None:
     case = GIVEN[number]
-    group = [one_of(member) for member in case["members"]]
+    group = [one_of(member, case["assignor"]) for member in case["members"]]
     is_mixed = any(member[2] != case["members"][0][2] for member in case["members"])
 
     given = ASSIGNORS[case["assignor"]].assign(group, case["counts"])
 
     expected = {key: [(str(t), int(i)) for t, i in value] for key, value in case["given"].items()}
-    if is_mixed and case["assignor"] == "cooperative-sticky":
+    if is_mixed and "sticky" in case["assignor"]:
         # Which partitions each reads is the same; the order in which they are named is not.
         given = {key: sorted(value) for key, value in given.items()}
         expected = {key: sorted(value) for key, value in expected.items()}
@@ -197,7 +220,123 @@ def test_a_topic_that_is_not_there_gives_nothing(name: str) -> None:
     assert ASSIGNORS[name].assign(members("a"), {}) == {"a": []}
 
 
+def test_a_member_of_the_first_sticky_version_told_no_generation() -> None:
+    writer = Writer()
+    write_places(writer, places(1, 0))
+
+    assert remembered(writer.joined()) == PreviousAssignment(places(1, 0), -1)
+
+
+@pytest.mark.parametrize("told", [None, b"", b"\0", b"weights of another assignor"])
+def test_user_data_that_no_sticky_member_wrote_is_no_memory(told: bytes | None) -> None:
+    assert remembered(told) == PreviousAssignment()
+
+
+# --- Own assignors
+
+
+def own(given: Any, **settings: Any) -> Assignor:
+    """An assignor that gives this, or calls it."""
+    return Assignor("own", given if callable(given) else lambda members, counts: given, **settings)
+
+
+def fail(*arguments: Any) -> Any:
+    raise ZeroDivisionError("no weights")
+
+
+def test_an_own_assignor_gets_the_members_and_the_counts_and_its_word_counts() -> None:
+    def to_the_last(members: Any, counts: Any) -> Any:
+        given = {member.member_id: () for member in members}
+        return {**given, members[-1].member_id: places(*range(counts["t"]))}
+
+    given = assign(own(to_the_last), members("c0", "c1"), FOUR)
+
+    assert given == {"c0": [], "c1": places(0, 1, 2, 3)}
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        (fail, "assign of assignor own raised ZeroDivisionError: no weights"),
+        (None, "returned None: return partitions by member id"),
+        ({"c0": 7, "c1": []}, "return partitions by member id"),
+        ({"c0": places(0, 1)}, "forgot member c1: give an empty list"),
+        ({"c0": places(0, 1), "c1": [], "x": []}, "named 'x', which is no member"),
+        ({"c0": places(0), "c1": []}, r"forgot partition t \[1\]: give each to one member"),
+        ({"c0": places(0, 1), "c1": places(1)}, r"gave t \[1\] to both c0 and c1"),
+        ({"c0": places(0, 1, 2), "c1": []}, r"gave t \[2\], which is not there: t has 2 part"),
+        ({"c0": places(-1), "c1": []}, r"gave t \[-1\], which is not there"),
+        ({"c0": [("u", 0)], "c1": []}, r"gave u \[0\], which is not there: u has 0 partitions"),
+        ({"c0": ["t-0"], "c1": []}, "gave 't-0', which is no partition"),
+        ({"c0": [], "c1": places(0, 1)}, "to member c1, which is not subscribed to t"),
+    ],
+)
+def test_what_an_own_assignor_does_wrong_is_told(given: Any, sentence: str) -> None:
+    group = [*members("c0"), *members("c1", topics=["u"])]
+    group = members("c0", "c1") if "subscribed" not in sentence else group
+
+    with pytest.raises(AssignorFailed, match=sentence):
+        assign(own(given), group, {"t": 2})
+
+
+def test_what_an_own_cooperative_assignor_moves_is_held_back_until_it_was_given_up() -> None:
+    old = SubscribedMember("c0", None, Subscription(["t"], None, places(0, 1), 1))
+    moving = own({"c0": places(0), "c1": places(1)}, is_cooperative=True)
+
+    assert assign(moving, [old, *members("c1")], {"t": 2}) == {"c0": places(0), "c1": []}
+
+
+def test_an_own_assignor_tells_the_leader_what_it_likes() -> None:
+    weighted = own({}, user_data=lambda previous: b"%d" % len(previous.places))
+
+    assert told_user_data(weighted, PreviousAssignment(places(0, 1), 3)) == b"2"
+    with pytest.raises(AssignorFailed, match="user_data of assignor own raised ZeroDivisionError"):
+        told_user_data(own({}, user_data=fail), PreviousAssignment())
+    with pytest.raises(AssignorFailed, match="return bytes or None"):
+        told_user_data(own({}, user_data=lambda previous: 7), PreviousAssignment())  # type: ignore[arg-type,return-value]
+
+
 # --- Settings
+
+
+def test_assignors_are_chosen_by_setting_or_given_beside_names() -> None:
+    mine = own({})
+
+    assert [one.name for one in choose_assignors("roundrobin")] == ["roundrobin"]
+    assert choose_assignors(DEFAULT, [mine, "range"]) == [mine, ASSIGNORS["range"]]
+
+
+@pytest.mark.parametrize(
+    ("text", "given", "error", "sentence"),
+    [
+        ("roundrobin", [own({})], InvalidSetting, "given twice, by partition.assignment.strategy"),
+        (DEFAULT, [], InvalidSetting, "assignors is empty"),
+        (DEFAULT, "range", TypeError, "assignors takes a list such as"),
+        (DEFAULT, [7], TypeError, "takes Assignors and names of Kafka's, not 7"),
+        (DEFAULT, ["weighted"], InvalidSetting, "weighted is not one of range"),
+        (DEFAULT, [own({}), own({})], InvalidSetting, "two assignors are named own"),
+        (DEFAULT, ["range", "range"], InvalidSetting, "two assignors are named range"),
+        (DEFAULT, [Assignor("range", fail)], InvalidSetting, "has the name of one of Kafka's"),
+    ],
+)
+def test_assignors_that_cannot_be_meant_are_refused(
+    text: str, given: Any, error: type[Exception], sentence: str
+) -> None:
+    with pytest.raises(error, match=sentence):
+        choose_assignors(text, given)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("", fail), "takes its name as text"),
+        ((7, fail), "takes its name as text"),
+        (("own", 7), "assign of Assignor own is no function"),
+    ],
+)
+def test_an_assignor_that_cannot_be_meant_is_refused(arguments: Any, sentence: str) -> None:
+    with pytest.raises(TypeError, match=sentence):
+        Assignor(*arguments)
 
 
 def test_assignors_are_named_as_kafka_names_them_or_its_classes() -> None:
@@ -207,5 +346,5 @@ def test_assignors_are_named_as_kafka_names_them_or_its_classes() -> None:
 
 
 def test_an_unknown_assignor_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(InvalidSetting, match="sticky is not one of range, roundrobin"):
-        parse_assignors("range,sticky")
+    with pytest.raises(InvalidSetting, match="striky is not one of range, roundrobin"):
+        parse_assignors("range,striky")

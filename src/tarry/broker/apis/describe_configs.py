@@ -5,6 +5,7 @@ come from; of a group, Kafka's defaults and what its coordinator remembers.
 from __future__ import annotations
 
 from tarry.base import errors
+from tarry.base.doors import LogLevels
 from tarry.base.settings import Settings
 from tarry.broker import loggers
 from tarry.broker.coordinator.groups.coordinator import GroupCoordinator
@@ -46,6 +47,7 @@ def handle(
     state: ClusterState,
     settings: Settings,
     groups: GroupCoordinator,
+    levels: LogLevels,
     context: RequestContext,
     request: DescribeConfigsRequest,
 ) -> Message | None:
@@ -62,7 +64,7 @@ def handle(
             if resource.resource_type == RESOURCE_GROUP:
                 entries = _group(groups, resource.resource_name)
             else:
-                entries = _entries(state, settings, resource)
+                entries = _entries(state, settings, levels, resource)
         except ConfigRefusal as refusal:
             result.error_code = refusal.error_code
             result.error_message = refusal.message
@@ -74,7 +76,7 @@ def handle(
 
 
 def _entries(
-    state: ClusterState, settings: Settings, resource: DescribeConfigsResource
+    state: ClusterState, settings: Settings, levels: LogLevels, resource: DescribeConfigsResource
 ) -> list[DescribedConfig]:
     """Return all settings of the resource; `ConfigRefusal` if there is none."""
     resource_type, name = resource.resource_type, resource.resource_name
@@ -86,7 +88,7 @@ def _entries(
         return broker_entries(settings)
     if resource_type == RESOURCE_BROKER_LOGGER:
         loggers.check_broker(name, settings)
-        return logger_entries(loggers.levels())
+        return logger_entries(loggers.levels(levels))
     if resource_type == RESOURCE_CLIENT_METRICS:
         if not name:
             raise ConfigRefusal(errors.INVALID_REQUEST, "client metrics must be named")

@@ -5,8 +5,14 @@ Every resource is changed as a whole or not at all, and has an answer of its own
 
 from __future__ import annotations
 
+from tarry.base.doors import LogLevels
 from tarry.broker.metadata.changes import MetadataChanges
-from tarry.broker.metadata.config_changes import ConfigAlteration, ConfigOutcome, change_configs
+from tarry.broker.metadata.config_changes import (
+    ConfigAlteration,
+    ConfigOutcome,
+    change_configs,
+    set_levels,
+)
 from tarry.broker.request import RequestContext
 from tarry.protocol.message import Message
 from tarry.protocol.messages.incremental_alter_configs import (
@@ -17,7 +23,10 @@ from tarry.protocol.messages.incremental_alter_configs import (
 
 
 def handle(
-    changes: MetadataChanges, context: RequestContext, request: IncrementalAlterConfigsRequest
+    changes: MetadataChanges,
+    levels: LogLevels,
+    context: RequestContext,
+    request: IncrementalAlterConfigsRequest,
 ) -> Message | None:
     """Change what can be changed; with `validate_only` say only what would be."""
     outcomes = [
@@ -29,6 +38,8 @@ def handle(
         for resource in request.resources
     ]
     change = ConfigAlteration(outcomes, changes.settings, is_whole=False)
+    if not request.validate_only:
+        set_levels(levels, context, outcomes)
     return change_configs(changes, context, change, _response, validate_only=request.validate_only)
 
 

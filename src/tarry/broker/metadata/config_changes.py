@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from tarry.base import errors
+from tarry.base.doors import LogLevels
 from tarry.base.limits import RESOURCES_PER_REQUEST_MAX
 from tarry.base.settings import Settings
 from tarry.broker import loggers
@@ -100,20 +101,19 @@ def change_configs(
     *,
     validate_only: bool,
 ) -> Message | None:
-    """Set the levels of loggers, have the rest made durable, and answer then."""
-    if not validate_only:
-        _set_levels(context, change.outcomes)
+    """Have the changes of metadata made durable, and answer then."""
     return changes.ask_for_many(
         context, change, respond, WRITE_TIMEOUT_MS, validate_only=validate_only
     )
 
 
-def _set_levels(context: RequestContext, outcomes: list[ConfigOutcome]) -> None:
+def set_levels(door: LogLevels, context: RequestContext, outcomes: list[ConfigOutcome]) -> None:
+    """Set the levels of the loggers that a request names."""
     for outcome in outcomes:
         if outcome.resource_type == RESOURCE_BROKER_LOGGER and outcome.error_code == errors.NONE:
-            before = loggers.levels()
-            loggers.set_levels(outcome.changes)
-            changed = changes_told.changed_text(before, loggers.levels())
+            before = loggers.levels(door)
+            loggers.set_levels(door, outcome.changes)
+            changed = changes_told.changed_text(before, loggers.levels(door))
             lines = [f"levels of loggers changed: {changed}"] if changed else []
             changes_told.tell(lines, changes_told.asker(context), errors.NONE)
 

@@ -152,6 +152,9 @@ class ClientCore:
         """Return whether turns have to go on although no user waits, once they have begun."""
         return False
 
+    def disown(self) -> None:
+        """Hand nothing out any more, as a copy in a forked child: the parent goes on with it."""
+
     def close(self, now_ms: int) -> None:
         """Close the connections; what waits fails with ClientClosed."""
         self.is_closed = True

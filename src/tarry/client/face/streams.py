@@ -16,6 +16,7 @@ from typing import Final
 
 from tarry.base.doors import connected_to, disconnected, received
 from tarry.client.core.operation import Notice
+from tarry.client.face.forks import DESCRIPTORS
 from tarry.client.settings import ClientSettings
 from tarry.link.events import Address, Close, Connect, LinkEvent, Output, Resolve, Resolved, Send
 
@@ -49,6 +50,7 @@ class Streams:
 
     def __init__(self, settings: ClientSettings) -> None:
         self.events: list[LinkEvent] = []
+        self.is_closed = False
         self._settings = settings
         self._streams: dict[int, Stream] = {}
 
@@ -66,6 +68,8 @@ class Streams:
 
     def perform(self, outputs: Sequence[Output | Notice]) -> None:
         """Do what the core asked for; failures come back as events of the next turn."""
+        if self.is_closed:
+            return
         for output in outputs:
             if isinstance(output, Send):
                 self._send(output)
@@ -85,23 +89,24 @@ class Streams:
     def _connect(self, connection_id: int, address: Address) -> None:
         self.drop(connection_id)
         family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-        try:
-            handle = socket.socket(family, socket.SOCK_STREAM)
-        except OSError as error:
-            self.events.append(disconnected(connection_id, _sentence(error.errno)))
-            return
+        with DESCRIPTORS:
+            try:
+                handle = socket.socket(family, socket.SOCK_STREAM)
+            except OSError as error:
+                self.events.append(disconnected(connection_id, sentence_of(error.errno)))
+                return
+            # Known before anything is done with it, so that a forked child finds its copy.
+            stream = Stream(connection_id, handle)
+            self._streams[connection_id] = stream
         handle.setblocking(False)
         handle.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._set_buffer(handle, socket.SO_SNDBUF, self._settings.send_buffer_bytes)
         self._set_buffer(handle, socket.SO_RCVBUF, self._settings.receive_buffer_bytes)
         code = handle.connect_ex((address.host, address.port))
-        if code not in (0, errno.EINPROGRESS):
-            handle.close()
-            self.events.append(disconnected(connection_id, _sentence(code)))
-            return
-        stream = Stream(connection_id, handle)
-        self._streams[connection_id] = stream
-        self._set_interest(stream)
+        if code in (0, errno.EINPROGRESS):
+            self._set_interest(stream)
+        else:
+            self._lose(stream, sentence_of(code))
 
     @staticmethod
     def _set_buffer(handle: socket.socket, option: int, size: int) -> None:
@@ -125,7 +130,7 @@ class Streams:
             except BlockingIOError:
                 break
             except OSError as error:
-                self._lose(stream, _sentence(error.errno))
+                self._lose(stream, sentence_of(error.errno))
                 return
             while taken > 0:
                 piece = stream.unsent[0]
@@ -165,7 +170,7 @@ class Streams:
     def _finish_connecting(self, stream: Stream) -> None:
         code = stream.handle.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR)
         if code != 0:
-            self._lose(stream, _sentence(code))
+            self._lose(stream, sentence_of(code))
             return
         stream.is_connecting = False
         self._set_interest(stream)
@@ -177,7 +182,7 @@ class Streams:
         except BlockingIOError:
             return
         except OSError as error:
-            self._lose(stream, _sentence(error.errno))
+            self._lose(stream, sentence_of(error.errno))
             return
         if data:
             self.events.append(received(stream.connection_id, data))
@@ -190,13 +195,26 @@ class Streams:
 
     def drop(self, connection_id: int) -> None:
         """Close a connection, if it is there."""
-        stream = self._streams.pop(connection_id, None)
-        if stream is not None:
+        stream = self._streams.get(connection_id)
+        if stream is None:
+            return
+        if stream.interest:
             self.watch(stream, 0)
+        with DESCRIPTORS:
+            del self._streams[connection_id]
             stream.handle.close()
+
+    def disown(self) -> None:
+        """Close the descriptors of a forked child, which ends no connection of the parent.  What
+        watches them is shared with the parent: it is not told."""
+        self.is_closed = True
+        for stream in self._streams.values():
+            stream.handle.close()
+        self._streams.clear()
 
     def close(self) -> None:
         """Close all connections."""
+        self.is_closed = True
         for connection_id in list(self._streams):
             self.drop(connection_id)
 
@@ -229,5 +247,6 @@ def lookup_flaw(host: str, error: OSError | UnicodeError) -> str:
     return f"the name {host} is not known ({error.strerror or error})"
 
 
-def _sentence(code: int | None) -> str:
+def sentence_of(code: int | None) -> str:
+    """Return the system's words for an error of a socket."""
     return os.strerror(code).lower() if code else "the connection failed"

@@ -25,6 +25,7 @@ from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -54,12 +55,18 @@ class Admin(ProcessBound):
         check_settings("Admin", settings)
         self.settings = made = ClientSettings(settings, **arguments)
         self._driver = Driver(made, lambda driver: AdminCore(made, SystemRandom(), monotonic_ms()))
-        self._core = self._driver.core
-        self._requests = self._core.requests
         self._exclusive = Exclusive("an Admin")
         # Called again and again while a call waits, with why the cluster cannot be reached (""
         # if nothing seems wrong), and with None when the wait is over.
         self.on_wait: Tell | None = None
+
+    @property
+    def _core(self) -> AdminCore:
+        return self._driver.core
+
+    @property
+    def _requests(self) -> AdminRequests:
+        return self._driver.core.requests
 
     # --- Topics
 
@@ -240,10 +247,12 @@ class Admin(ProcessBound):
 
     def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
         limit_ms = self.settings.api_timeout_ms
+        self._driver.check_usable()
         with self._exclusive:
             return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)
 
     def close(self) -> None:
+        self._driver.check_parent()
         self._driver.close()
 
     def __repr__(self) -> str:
@@ -258,4 +267,5 @@ class Admin(ProcessBound):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self.close()
+        if error_type is None or not self._driver.is_forked:
+            self.close()

@@ -44,12 +44,15 @@ class Background:
 
     def look(self) -> None:
         """Have the thread there in time for what is due; called with the driver's lock held."""
+        if self.is_stopping:
+            return
         due_ms = self._driver.core.unattended_due_ms
-        if due_ms is None or self.is_stopping:
+        if due_ms is None:
             return
         if self._thread is None:
-            self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            thread.start()
+            self._thread = thread
         elif due_ms < self._wakes_ms:
             self._told.notify()
 
@@ -61,6 +64,12 @@ class Background:
         self._driver.ask_to_leave()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(STOP_SECONDS_MAX)
+
+    def disown(self) -> None:
+        """Forget the thread, in the child of a fork: it runs in the parent only."""
+        self.is_stopping = True
+        self._thread = None
+        self._told = threading.Condition(self._driver.lock)
 
     def abandon(self) -> bool:
         """Have the thread close the client, which nobody uses any more, when its work is done;

@@ -2,24 +2,26 @@
 
 Whoever waits drives the sockets himself, so that a call and its answer cost no thread switch;
 others that wait are woken when the core gives notice of what they wait for, and take over when the
-driver leaves.  `lock` guards the core; the sockets belong to whoever holds the role.
+driver leaves.  `lock` guards the core; the sockets belong to whoever holds the role.  Ctrl-C comes
+through in waits, and never in the middle of a turn.
 """
 
 from __future__ import annotations
 
-import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar, cast
 
+from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
-from tarry.client.errors import ClientClosed, ClientForked
+from tarry.client.errors import ClientClosed
+from tarry.client.face import forks
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.settings import ClientSettings
 from tarry.client.sync.background import Background
+from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.sockets import Sockets
-from tarry.link.events import LinkEvent
 
 # The longest poll: a core with nothing due is looked at so often.
 POLL_MS_MAX: Final = 500
@@ -60,39 +62,57 @@ class Driver(Generic[Core]):
         self.settings = settings
         self.lock = threading.Lock()
         self.is_closed = False
+        # True in the child of a fork: everything belongs to the process that made the client.
+        self.is_forked = False
         self.background = Background(self, thread, nap_ms)
         # Calls users back for what the core has for them; a client that never does has none.
         self.tell_users: Callable[[], None] = _tell_nobody
         self._role = threading.Lock()
         self._is_leave_asked = False
-        self._waiting: dict[Operation[Any], threading.Condition] = {}
-        self._sockets = Sockets(settings)
-        self._process_id = os.getpid()
+        # Each who waits for a turn of others has a bell: a lock that a notice releases.
+        self._bells: dict[Operation[Any], threading.Lock] = {}
+        # Called once, when the client is closed.
+        self.when_closed: Callable[[], None] | None = None
+        with forks.DESCRIPTORS:
+            self._sockets = Sockets(settings)
+            forks.watch(self)
 
     @property
     def is_driven(self) -> bool:
         return self._role.locked()
 
-    @property
-    def is_forked(self) -> bool:
-        """True in a forked copy of the process: the sockets belong to the process that made the
-        client."""
-        return os.getpid() != self._process_id
-
     def check_usable(self) -> None:
         """Refuse a client that was closed, or that a fork copied."""
+        self.check_parent()
         if self.is_closed:
             raise ClientClosed("the client is closed")
+
+    def check_parent(self) -> None:
+        """Refuse a client that a fork copied."""
         if self.is_forked:
-            raise ClientForked(
-                "the client was made before a fork, its sockets belong to the parent; "
-                "make a new client in this process"
-            )
+            forks.refuse()
+
+    def disown(self) -> None:
+        """Let go of what belongs to the parent, in the child of a fork: every call is refused from
+        now on, also those of this thread that are under way."""
+        self.is_forked = True
+        self.is_closed = True
+        self.core.disown()
+        self.core = cast(Core, forks.ForkedCore())
+        # Threads that are not there may have held the old ones.
+        self.lock = threading.Lock()
+        self._role = threading.Lock()
+        # This thread waits for one of them, if it forked in the handler of a signal.
+        self._ring_all()
+        self._bells = {}
+        self.background.disown()
+        self._sockets.disown()
 
     def describe(self, face: object, what: str = "") -> str:
         """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
         words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
-        words.append("closed" if self.is_closed else "")
+        words.append("of the parent process" if self.is_forked else "")
+        words.append("closed" if self.is_closed and not self.is_forked else "")
         return f"<{' '.join(word for word in words if word)}>"
 
     # --- Operations
@@ -104,52 +124,91 @@ class Driver(Generic[Core]):
         default_ms: int,
         call_back: Callable[[Callback], None] | None = None,
         tell: Tell | None = None,
+        *,
+        interrupts: Interrupts | None = None,
     ) -> Answer:
         """Begin an operation and take its steps to the end; returns the answer, raises why there
         is none.  `timeout` is in seconds; without one it is `default_ms`.  `tell` is called again
-        and again while it waits."""
-        timeout_ms = default_ms if timeout is None else int(timeout * 1000)
+        and again while it waits.  Whoever brings `interrupts` releases them."""
+        timeout_ms = timeout_ms_of(timeout, default_ms)
         self.check_usable()
-        with self.lock:
-            operation = begin(timeout_ms, monotonic_ms())
+        held = interrupts or Interrupts()
+        held.hold()
         try:
-            while True:
-                with self.lock:
-                    step = operation.step(monotonic_ms())
-                    self.background.look()
-                if isinstance(step, Done):
-                    return step.answer
-                if isinstance(step, Callback):
-                    assert call_back is not None
-                    error = _raised_by(call_back, step)
-                    with self.lock:
-                        operation.end_callback(monotonic_ms(), error)
-                else:
-                    self._wait(operation, tell)
+            with self.lock:
+                operation = begin(timeout_ms, monotonic_ms())
+            try:
+                return self._take_steps(operation, held, call_back, tell)
+            finally:
+                held.hold()
+                self._end(operation, tell)
         finally:
+            if interrupts is None:
+                held.release()
+
+    def _take_steps(
+        self,
+        operation: Operation[Answer],
+        interrupts: Interrupts,
+        call_back: Callable[[Callback], None] | None,
+        tell: Tell | None,
+    ) -> Answer:
+        while True:
+            if interrupts.has_come:
+                # Better now than between a callback's turn and its call.
+                interrupts.release()
+                interrupts.hold()
+            with self.lock:
+                step = operation.step(monotonic_ms())
+                self.background.look()
+            if isinstance(step, Done):
+                return step.answer
+            if isinstance(step, Callback):
+                assert call_back is not None
+                interrupts.release()
+                error = _raised_by(call_back, step)
+                interrupts.hold()
+                self.check_parent()
+                with self.lock:
+                    operation.end_callback(monotonic_ms(), error)
+            else:
+                self._wait(operation, interrupts, tell)
+                self.check_parent()
+
+    def _end(self, operation: Operation[Any], tell: Tell | None) -> None:
+        if not self.is_forked:
             with self.lock:
                 operation.end(monotonic_ms())
                 self.background.look()
-            if tell is not None:
-                tell(None)
+        if tell is not None:
+            tell(None)
 
-    def _wait(self, operation: Operation[Any], tell: Tell | None) -> None:
+    def _wait(self, operation: Operation[Any], interrupts: Interrupts, tell: Tell | None) -> None:
         """Drive, or let others drive, until the core gives notice of the operation."""
         while not operation.is_ready:
             self.check_usable()
             if self._role.acquire(blocking=False):
-                self._drive_in_role(lambda now_ms: operation.is_ready, tell)
-                continue
+                self._drive_in_role(lambda now_ms: operation.is_ready, interrupts, tell)
+            else:
+                self._wait_for_others(operation, interrupts)
+
+    def _wait_for_others(self, operation: Operation[Any], interrupts: Interrupts) -> None:
+        """Wait until whoever drives rings: notice was given, or the role is free."""
+        bell = threading.Lock()
+        bell.acquire()
+        with self.lock:
+            self._bells[operation] = bell
+        try:
+            # Who leaves looks for bells after he has given the role up: whoever waits is there to
+            # be seen before he looks at the role.
+            if self._role.locked() and not operation.is_ready:
+                self.ask_to_leave()
+                interrupts.release()
+                bell.acquire()
+        finally:
+            interrupts.hold()
             with self.lock:
-                # Who leaves looks for those who wait after he has given the role up: whoever
-                # waits is there to be seen before he looks at the role.
-                self._waiting[operation] = threading.Condition(self.lock)
-                try:
-                    if self._role.locked() and not operation.is_ready:
-                        self.ask_to_leave()
-                        self._waiting[operation].wait()
-                finally:
-                    del self._waiting[operation]
+                self._bells.pop(operation, None)
 
     def drive_in_background(self) -> None:
         """Drive while turns are needed, until somebody who waits wants the role."""
@@ -159,15 +218,22 @@ class Driver(Generic[Core]):
                 lambda now_ms: (
                     background.is_over or core.has_callbacks or not core.needs_turns(now_ms)
                 ),
+                Interrupts(),
                 yields=True,
             )
 
-    def nudge(self) -> None:
+    def nudge(self, interrupts: Interrupts | None = None) -> None:
         """Turn once without waiting; if another thread drives, tell it that there is work."""
-        if self._role.acquire(blocking=False):
-            self._drive_in_role(lambda now_ms: True)
-        else:
-            self.ask_to_leave()
+        held = interrupts or Interrupts()
+        held.hold()
+        try:
+            if self._role.acquire(blocking=False):
+                self._drive_in_role(lambda now_ms: True, held)
+            else:
+                self.ask_to_leave()
+        finally:
+            if interrupts is None:
+                held.release()
 
     def ask_to_leave(self) -> None:
         """End the poll of a background driver, and his driving."""
@@ -177,12 +243,18 @@ class Driver(Generic[Core]):
     # --- Turns, with the role
 
     def _drive_in_role(
-        self, is_done: Callable[[int], bool], tell: Tell | None = None, *, yields: bool = False
+        self,
+        is_done: Callable[[int], bool],
+        interrupts: Interrupts,
+        tell: Tell | None = None,
+        *,
+        yields: bool = False,
     ) -> None:
+        role = self._role
         try:
             self._is_leave_asked = False
             # What came while nobody drove is read before anything is judged by the time.
-            events: Sequence[LinkEvent] = self._sockets.poll(0)
+            events = self._sockets.take(self._sockets.wait(0))
             while not self.is_closed:
                 now_ms = monotonic_ms()
                 with self.lock:
@@ -196,47 +268,70 @@ class Driver(Generic[Core]):
                 self._sockets.perform(outputs)
                 if done or (yields and self._is_leave_asked):
                     return
+                interrupts.release()
                 if tell is not None:
                     tell(trouble)
                 wait_ms = POLL_MS_MAX if due_ms is None else max(due_ms - now_ms, 0)
-                events = self._sockets.poll(min(wait_ms, POLL_MS_MAX))
+                ready = self._sockets.wait(min(wait_ms, POLL_MS_MAX))
+                interrupts.hold()
+                events = self._sockets.take(ready)
         finally:
-            self._leave()
+            interrupts.hold()
+            self._leave(role)
 
     def _give_notice(self, outputs: Sequence[object]) -> None:
         """Wake those whose operations may go on; with the lock held."""
-        if self._waiting:
+        if self._bells:
             for output in outputs:
-                if isinstance(output, Notice) and output.operation in self._waiting:
-                    self._waiting[output.operation].notify()
+                if isinstance(output, Notice) and output.operation in self._bells:
+                    _ring(self._bells[output.operation])
 
-    def _leave(self) -> None:
-        self._role.release()
-        if self._waiting:
+    def _leave(self, role: threading.Lock) -> None:
+        role.release()
+        if self._bells:
             with self.lock:
-                self._wake_all()
+                self._ring_all()
 
-    def _wake_all(self) -> None:
+    def _ring_all(self) -> None:
         """Have one of those who wait take over; with the lock held."""
-        for condition in self._waiting.values():
-            condition.notify()
+        for bell in self._bells.values():
+            _ring(bell)
 
     def close(self) -> None:
         """Close the core and the sockets.  Whoever waits gets ClientClosed."""
         if self.is_closed:
             return
-        self.is_closed = True
-        self.background.stop()
-        self.ask_to_leave()
-        # A driver looks at `is_closed` after each poll, which has just been ended.
-        has_role = self._role.acquire(timeout=CLOSE_SECONDS_MAX)
-        with self.lock:
-            self.core.close(monotonic_ms())
-            self._wake_all()
-        self._sockets.close()
-        if has_role:
-            self._role.release()
-        self.tell_users()
+        try:
+            self._close()
+        finally:
+            self.tell_users()
+
+    def _close(self) -> None:
+        interrupts = Interrupts()
+        interrupts.hold()
+        try:
+            self.is_closed = True
+            self.background.stop()
+            self.ask_to_leave()
+            # A driver looks at `is_closed` after each poll, which has just been ended.
+            has_role = self._role.acquire(timeout=CLOSE_SECONDS_MAX)
+            with self.lock:
+                self.core.close(monotonic_ms())
+                self._ring_all()
+            self._sockets.close()
+            forks.forget(self)
+            if has_role:
+                self._role.release()
+            if self.when_closed is not None:
+                self.when_closed()
+        finally:
+            interrupts.release()
+
+
+def _ring(bell: threading.Lock) -> None:
+    """Wake who waits for the bell; with the driver's lock held."""
+    if bell.locked():
+        bell.release()
 
 
 def _tell_nobody() -> None:

@@ -10,7 +10,6 @@ raises `DeliveryFailed` from `flush` or at the end of the `with` block.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import warnings
 from collections.abc import Callable, Mapping
@@ -18,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
-from tarry.client.core.arguments import check_settings
+from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import (
     Content,
     HeadersGiven,
@@ -32,11 +31,13 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import Appended, ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
+from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import PartitionFunction, ProducerSettings, ProducerValue
+from tarry.client.sync.at_exit import at_exit
 from tarry.client.sync.driver import Driver, Tell
 from tarry.link.errors import ClientError
 
@@ -100,14 +101,16 @@ class Producer(ProcessBound):
             "tarry-sender",
             max(made.linger_ms, 1),
         )
-        self._core = self._driver.core
         self._on_delivery = on_delivery
         self._driver.tell_users = partial(_call_back, self._driver)
         # Told again and again while `partition_count` waits.
         self.on_wait: Tell | None = None
         # A program that ends without a close still delivers.
-        self._at_exit = partial(_close_at_exit, self._driver)
-        atexit.register(self._at_exit)
+        self._driver.when_closed = at_exit(partial(_close_at_exit, self._driver))
+
+    @property
+    def _core(self) -> ProducerCore:
+        return self._driver.core
 
     # --- Records
 
@@ -131,7 +134,7 @@ class Producer(ProcessBound):
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
-        core = self._core
+        core = driver.core
         check_topic(topic)
         if timestamp is None:
             timestamp = wall_ms()
@@ -232,6 +235,9 @@ class Producer(ProcessBound):
     def close(self, timeout: float | None = None) -> None:
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
+        self._driver.check_parent()
+        # A flaw in the call must not cost the records that wait.
+        timeout_ms_of(timeout, 0)
         if not self._driver.is_closed:
             try:
                 self._flush(timeout, self.settings.close_timeout_ms)
@@ -240,7 +246,7 @@ class Producer(ProcessBound):
 
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
-        atexit.unregister(self._at_exit)
+        self._driver.check_parent()
         self._driver.close()
 
     def __repr__(self) -> str:
@@ -257,7 +263,8 @@ class Producer(ProcessBound):
     ) -> None:
         if error_type is not None and not issubclass(error_type, Exception):
             # Ctrl-C: whoever interrupts does not want to wait for the network.
-            self.abort()
+            with contextlib.suppress(ClientForked):
+                self.abort()
             return
         if error is None:
             self.close()
@@ -277,9 +284,10 @@ class Producer(ProcessBound):
 
 
 def _call_back(driver: Driver[ProducerCore]) -> None:
-    """Make the calls of `on_delivery` that are due."""
+    """Make the calls of `on_delivery` that are due; a child that one of them has forked makes no
+    more."""
     deliveries = driver.core.accumulator.deliveries
-    while True:
+    while not driver.is_forked:
         with driver.lock:
             delivery = deliveries.take()
         if delivery is None:
@@ -301,7 +309,7 @@ def _call_back(driver: Driver[ProducerCore]) -> None:
 
 
 def _close_at_exit(driver: Driver[ProducerCore]) -> None:
-    if not driver.is_closed and not driver.is_forked:
+    if not driver.is_closed:
         if not driver.background.is_abandoned:
             warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
         try:

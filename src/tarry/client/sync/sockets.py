@@ -1,6 +1,6 @@
 """Sockets of one client behind a selector: performs what the core asks for, tells it what came.
 
-Never blocks but in `poll`.  Only the thread that drives the client touches it, except `wake`.
+Never blocks but in `wait`.  Only the thread that drives the client touches it, except `wake`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,16 @@ import selectors
 import socket
 import threading
 from collections import deque
+from collections.abc import Sequence
 
-from tarry.client.face.streams import Stream, Streams, addresses_of, lookup_flaw
+from tarry.client.face.forks import DESCRIPTORS
+from tarry.client.face.streams import Stream, Streams, addresses_of, lookup_flaw, sentence_of
 from tarry.client.settings import ClientSettings
+from tarry.link.errors import ClientError
 from tarry.link.events import Address, LinkEvent, Resolve, Resolved
+
+# Socket that can be read or written, with what it can.
+Ready = tuple[selectors.SelectorKey, int]
 
 
 class Sockets(Streams):
@@ -21,8 +27,14 @@ class Sockets(Streams):
 
     def __init__(self, settings: ClientSettings) -> None:
         super().__init__(settings)
-        self._selector = selectors.DefaultSelector()
-        self._wake_in, self._wake_out = socket.socketpair()
+        try:
+            self._selector = selectors.DefaultSelector()
+            self._wake_in, self._wake_out = socket.socketpair()
+        except OSError as error:
+            raise ClientError(
+                f"the client cannot be made: {sentence_of(error.errno)}; it needs three file "
+                "descriptors of its own and one for each broker"
+            ) from error
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._selector.register(self._wake_in, selectors.EVENT_READ, None)
@@ -45,7 +57,11 @@ class Sockets(Streams):
             name=f"tarry-resolve-{output.address.host}",
             daemon=True,
         )
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            flaw = f"the name {output.address.host} cannot be looked up: {error}"
+            self.events.append(Resolved(output.connection_id, [], flaw))
 
     def _look_up(self, connection_id: int, address: Address) -> None:
         host, port = address
@@ -59,10 +75,22 @@ class Sockets(Streams):
         self._resolved.append(Resolved(connection_id, addresses, error))
         self.wake()
 
-    def poll(self, timeout_ms: int) -> list[LinkEvent]:
-        """Wait for something to happen, `timeout_ms` at most; what happened."""
+    def wait(self, timeout_ms: int) -> list[Ready]:
+        """Wait for something to happen, `timeout_ms` at most; an interrupt here loses nothing."""
         waits_ms = 0 if self.events or self._resolved else timeout_ms
-        for key, mask in self._selector.select(waits_ms / 1000):
+        try:
+            return self._selector.select(waits_ms / 1000)
+        except (OSError, ValueError):
+            # Closed meanwhile: the handler of a signal has forked or closed the client.
+            if self.is_closed:
+                return []
+            raise
+
+    def take(self, ready: Sequence[Ready]) -> list[LinkEvent]:
+        """Read and write what `wait` has found possible; return what happened."""
+        if self.is_closed:
+            return []
+        for key, mask in ready:
             if key.data is None:
                 self._drain_wakes()
             else:
@@ -84,8 +112,17 @@ class Sockets(Streams):
             while self._wake_in.recv(4096):
                 pass
 
-    def close(self) -> None:
-        super().close()
-        self._selector.close()
+    def disown(self) -> None:
+        # Closed first and as a whole: nothing is taken out of what the parent waits for.
+        with contextlib.suppress(OSError):
+            self._selector.close()
+        super().disown()
         self._wake_in.close()
         self._wake_out.close()
+
+    def close(self) -> None:
+        super().close()
+        with DESCRIPTORS:
+            self._selector.close()
+            self._wake_in.close()
+            self._wake_out.close()

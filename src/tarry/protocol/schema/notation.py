@@ -181,6 +181,12 @@ def _parse_line(api: ApiSchema, line: str, around: list[tuple[Struct, Versions]]
         raise InvalidSchema(f"{parsed.type_name} was first named by a field of fewer versions")
 
 
+def load(name: str) -> ApiSchema:
+    """Load one API by its name, such as "OffsetCommit"."""
+    path = Path(__file__).with_name(f"{snake_case(name)}.schema")
+    return parse(path.read_text(encoding="utf-8"))
+
+
 def load_all() -> list[ApiSchema]:
     """Load every API of this folder, by key."""
     apis = []

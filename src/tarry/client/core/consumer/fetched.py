@@ -20,6 +20,7 @@ from tarry.records.batch import (
     LENGTH_OVERHEAD,
     decode_batch_header,
 )
+from tarry.records.columns import OpenBatch
 from tarry.records.record import Record, decode_records
 from tarry.wire.reader import Window
 
@@ -63,6 +64,8 @@ class Fetched:
         self.gap: tuple[int, int] | None = None
         self._batches: list[Window] = []
         self._taken = 0
+        # The next batch, while its records are walked into columns.
+        self._open: OpenBatch | None = None
         self._aborted = AbortedTransactions(aborted)
         self._collect(window, gaps)
         self.size = sum(batch.size for batch in self._batches)
@@ -138,10 +141,32 @@ class Fetched:
     def take(self, offset: int) -> FetchedBatch:
         """Decode the next batch: its records from `offset` on, none of a control batch or of a
         transaction that was aborted."""
+        return decode_fetched(self._step(), offset, self._aborted)
+
+    def open_next(self, offset: int) -> OpenBatch:
+        """Open the next batch, or go on with it where `offset` is where its walk stands."""
+        batch = self._open
+        if batch is None or batch.next_offset != offset:
+            window = self._batches[self._taken]
+            batch = OpenBatch(window.data, window.start)
+            # Its CRC holds, so what its header says of transactions may be believed.
+            if self._aborted.leaves_out(window.data, window.start, batch.header):
+                batch.leave(batch.header.last_offset + 1)
+            else:
+                batch.unfold(BATCH_BYTES_MAX)
+            self._open = batch
+        return batch
+
+    def drop_next(self) -> None:
+        """Step behind the next batch, which was walked to its end."""
+        self._step()
+
+    def _step(self) -> Window:
         window = self._batches[self._taken]
         self._taken += 1
+        self._open = None
         self.size -= window.size
-        return decode_fetched(window, offset, self._aborted)
+        return window
 
 
 class FetchedBatch:

@@ -8,15 +8,19 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import places_of, topics_of
+from tarry.client.core.arguments import places_of, records_max_of, topics_of
+from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.group.assignment.assignor import Assignor
+from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
@@ -35,10 +39,11 @@ from tarry.client.core.group.offsets.committed import (
 from tarry.client.core.group.offsets.committer import Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat, offsets_behind
-from tarry.client.core.group.poll import Poll
+from tarry.client.core.group.poll import Group, Poll
 from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.core.operation import UserEvent
 from tarry.client.errors import ConcurrentUse, NotSubscribed
+from tarry.client.metrics import ConsumerMetrics, PlaceMetrics
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.tasks import Task
@@ -68,17 +73,27 @@ class GroupConsumerCore(ConsumerCore):
     """Core of a consumer with a group.  Polls, commits and the end are operations; a call between
     them comes into force with the next poll."""
 
-    def __init__(self, settings: ConsumerSettings, random: Random, now_ms: int) -> None:
+    def __init__(
+        self,
+        settings: ConsumerSettings,
+        random: Random,
+        now_ms: int,
+        assignors: Sequence[Assignor | str] | None = None,
+    ) -> None:
+        """`assignors` take the place of `partition.assignment.strategy`."""
         super().__init__(settings, random, now_ms)
+        chosen = choose_assignors(settings.assignors, assignors)
         self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
         self.topics = TopicSubscription(self.metadata)
-        self.membership = Membership(settings, self.coordinator, self.topics)
+        self.membership = Membership(settings, self.coordinator, self.topics, chosen)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
         self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
+        # When the last poll began; -1: there was none.
+        self._polled_ms = UNKNOWN
         # What a callback tells the user now.
         self.told: UserEvent | None = None
         # A user wants the poll under way to end, or else the next; set from any thread.
@@ -100,6 +115,26 @@ class GroupConsumerCore(ConsumerCore):
             membership.protocol_name,
             membership.is_leader,
             self.coordinator.trouble,
+        )
+
+    def metrics(self, now_ms: int) -> ConsumerMetrics:
+        """Return a snapshot of what was done so far."""
+        fetcher, committer, membership = self.fetcher, self.committer, self.membership
+        confirmed_ms = membership.confirmed_ms
+        return ConsumerMetrics(
+            records=fetcher.records,
+            bytes=fetcher.bytes,
+            fetches=fetcher.fetches,
+            places={
+                place: PlaceMetrics(position.position, position.lag)
+                for place, position in fetcher.positions.items()
+            },
+            rebalances=membership.ownership.assignments,
+            commits=committer.taken,
+            commits_failed=committer.failed,
+            poll_age_ms=UNKNOWN if self._polled_ms < 0 else now_ms - self._polled_ms,
+            heartbeat_age_ms=UNKNOWN if confirmed_ms <= 0 else now_ms - confirmed_ms,
+            connections=self.connections.metrics(now_ms),
         )
 
     # --- What is read
@@ -196,9 +231,23 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, records_max: int, timeout_ms: int, now_ms: int) -> Poll:
-        """Hear what the group has to say and take records; what was handed out is finished."""
+    def begin_poll(
+        self, records_max: int | None, timeout_ms: int, now_ms: int
+    ) -> Poll[RecordGroup[Any, Any]]:
+        """Hear what the group has to say and take records (None: `max.poll.records` at most); what
+        was handed out is finished."""
+        wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
+        return self._begin_poll(partial(self.take, wanted), timeout_ms, now_ms)
+
+    def begin_columns(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> Poll[RowRun]:
+        """Poll likewise for rows of columns."""
+        return self._begin_poll(partial(self.take_columns, taker), timeout_ms, now_ms)
+
+    def _begin_poll(
+        self, take: Callable[[int], list[Group]], timeout_ms: int, now_ms: int
+    ) -> Poll[Group]:
         self.check_not_told("poll")
+        self._polled_ms = now_ms
         self.take_back()
         self.finish_handed_out()
         if self.has_group:
@@ -209,7 +258,7 @@ class GroupConsumerCore(ConsumerCore):
                 group_id = self.consumer_settings.group_id
                 commit = UnattendedCommit(self.finished_offsets(), "an automatic commit", group_id)
                 self._commit(commit, self.consumer_settings.api_timeout_ms, now_ms)
-        return self.operations.begin(Poll(self, records_max), timeout_ms, now_ms)
+        return self.operations.begin(Poll(self, take), timeout_ms, now_ms)
 
     def check_not_told(self, what: str) -> None:
         """Refuse what a user does inside a callback and may not."""
@@ -241,10 +290,15 @@ class GroupConsumerCore(ConsumerCore):
         may = not self.membership.is_wanted or self.membership.may_hand_out(now_ms)
         return may and super().has_records(now_ms)
 
-    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
         if not self.has_records(now_ms):
             return []
         return super().take(records_max, now_ms)
+
+    def take_columns(self, taker: ColumnTaker, now_ms: int) -> list[RowRun]:
+        if not self.has_records(now_ms):
+            return []
+        return super().take_columns(taker, now_ms)
 
     def begin_event(self) -> UserEvent | None:
         """Begin the next event that the user must be told, if there is one; `end_event` ends it."""

@@ -12,13 +12,14 @@ what he has until `max.poll.interval.ms`.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Final
 
 from tarry.base import errors
 from tarry.base.errors import error_name
 from tarry.base.ids import TopicPartition
-from tarry.client.core.group import reactions, requests
-from tarry.client.core.group.assignment.assignors import parse_assignors
+from tarry.client.core.group import reactions
+from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.assignment.consumer_protocol import GENERATION_UNKNOWN
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import ASSIGNED, GroupEvent
@@ -29,7 +30,7 @@ from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.refusals import refusal_text
 from tarry.client.core.group.round import Joined, JoinRound
 from tarry.client.core.group.topics import TopicSubscription
-from tarry.client.errors import BrokerError, GroupFailed
+from tarry.client.errors import AssignorFailed, BrokerError, GroupFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.tasks import Task
@@ -53,15 +54,18 @@ class Membership:
     """Membership of one member in one group."""
 
     def __init__(
-        self, settings: ConsumerSettings, coordinator: CoordinatorFinder, topics: TopicSubscription
+        self,
+        settings: ConsumerSettings,
+        coordinator: CoordinatorFinder,
+        topics: TopicSubscription,
+        assignors: Sequence[Assignor],
     ) -> None:
         self.settings = settings
         self.coordinator = coordinator
         self.topics = topics
-        self.round = JoinRound(settings, coordinator, topics, self)
+        self.round = JoinRound(settings, coordinator, topics, assignors, self)
         self.tasks = coordinator.connections.tasks
-        self.assignors = parse_assignors(settings.assignors)
-        self.is_cooperative = all(one.is_cooperative for one in self.assignors)
+        self.is_cooperative = all(one.is_cooperative for one in assignors)
         self.state = UNJOINED
         self.member_id = ""
         self.generation_id = GENERATION_UNKNOWN
@@ -262,17 +266,12 @@ class Membership:
     def identity(self) -> GroupIdentity:
         """Return the identity that the coordinator is told; without a subscription it names no
         member."""
-        settings = self.settings
-        return GroupIdentity(
-            settings.group_id, self.member_id, settings.instance_id, self.generation_id
-        )
+        group_id, instance_id = self.settings.group_id, self.settings.instance_id
+        return GroupIdentity(group_id, self.member_id, instance_id, self.generation_id)
 
     # --- Rounds
 
     def _join(self, now_ms: int) -> None:
-        protocols = requests.protocols_of(
-            self.assignors, self.topics.subscribed, self.ownership, self.settings.rack
-        )
         self._round_reason = self.join_reason
         if now_ms - self.confirmed_ms > self.settings.session_timeout_ms:
             # Nobody knows whether we are still a member: the round will tell.
@@ -282,7 +281,8 @@ class Membership:
         self.heartbeat.stop()
         self.tasks.cancel(self._session)
         # That somebody is new needs no reason: `groups why` shows what is said here.
-        self.round.join(protocols, self._round_reason if self._was_member else "", now_ms)
+        reason = self._round_reason if self._was_member else ""
+        self.round.join(self.owned, self.ownership.generation_id, reason, now_ms)
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
         """Join once more, with the member id that the coordinator gave."""
@@ -307,12 +307,9 @@ class Membership:
         self.heartbeat.begin(now_ms)
         log.info(
             "group %s: member %s of generation %d%s has %d partitions",
-            self.settings.group_id,
-            self.member_id,
-            self.generation_id,
-            ", its leader," if self.is_leader else "",
-            len(places),
-        )
+            self.settings.group_id, self.member_id, self.generation_id,
+            ", its leader," if self.is_leader else "", len(places),
+        )  # fmt: skip
 
     def on_failed(self, error: ClientError, now_ms: int) -> None:
         """Handle a join or sync that ended without an answer that could be read."""
@@ -320,6 +317,11 @@ class Membership:
             self.error = error
         self.coordinator.lose(str(error), now_ms)
         self._rejoin("a round ended without an answer")
+        self._pauses.begin(now_ms)
+
+    def on_assignor_failed(self, error: AssignorFailed, now_ms: int) -> None:
+        self.error = error
+        self._rejoin("an assignor failed")
         self._pauses.begin(now_ms)
 
     def on_refused(self, api: str, code: int, now_ms: int) -> None:
@@ -431,11 +433,8 @@ class Membership:
         if self.generation_id >= 0:
             log.warning(
                 "group %s: member %s lost generation %d: %s",
-                self.settings.group_id,
-                self.member_id,
-                self.generation_id,
-                reason,
-            )
+                self.settings.group_id, self.member_id, self.generation_id, reason,
+            )  # fmt: skip
         self._forget(reason, forget_id=forget_id)
 
     def _forget(self, reason: str, *, forget_id: bool) -> None:
@@ -453,7 +452,7 @@ class Membership:
     def _fail(self, code: int, api: str, now_ms: int) -> None:
         self._drop(f"{api}: {error_name(code)}", forget_id=False)
         self.state = FAILED
-        names = ", ".join(one.name for one in self.assignors)
+        names = ", ".join(self.round.assignors)
         text = refusal_text(self.settings, code, names, self.round.others_have)
         self.failure = GroupFailed(code, text)
 

@@ -8,9 +8,9 @@ holds is raised again when nothing else came.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, TypeVar
 
-from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.core.group.offsets.commit import Commit
 from tarry.client.core.operation import Callback, Done, Operation, UserEvent, Wait
@@ -24,19 +24,22 @@ log = logging.getLogger("tarry.client")
 STANDING_MS_MAX: Final = 1_000
 
 
-class Poll(Operation[list[RecordGroup]]):
-    """Operation of one poll; `Done` brings records by partition, none if the time is up or it was
-    woken.
+Group = TypeVar("Group")
+
+
+class Poll(Operation[list[Group]]):
+    """Operation of one poll; `Done` brings what `take` gives, records by partition or runs of rows,
+    and nothing if the time is up or it was woken.
 
     It may be stepped again behind records, for more of them.
     """
 
-    def __init__(self, core: GroupConsumerCore, records_max: int) -> None:
+    def __init__(self, core: GroupConsumerCore, take: Callable[[int], list[Group]]) -> None:
         super().__init__(core.operations)
         # The commit before a callback, under way or the last one.
         self.commit: Commit | None = None
         self._core = core
-        self._records_max = records_max
+        self._take = take
         self._event: UserEvent | None = None
 
     def look(self, now_ms: int) -> bool:
@@ -44,7 +47,7 @@ class Poll(Operation[list[RecordGroup]]):
             return self.commit is None or self.commit.is_done
         return self._core.is_woken or self._core.has_news(now_ms)
 
-    def step(self, now_ms: int) -> Done[list[RecordGroup]] | Callback | Wait:
+    def step(self, now_ms: int) -> Done[list[Group]] | Callback | Wait:
         if self.failure is not None:
             raise self.failure
         core = self._core
@@ -54,7 +57,7 @@ class Poll(Operation[list[RecordGroup]]):
         error = core.membership.take_error()
         if error is not None:
             raise error
-        groups = core.take(self._records_max, now_ms)
+        groups = self._take(now_ms)
         if groups:
             return Done(groups)
         standing = core.standing_error(now_ms)

@@ -6,11 +6,15 @@ Pure functions from what is known of the member to the message of each version.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.group.assignment.assignors import ASSIGNORS, Assignor, subscription_of
+from tarry.client.core.group.assignment.assignor import (
+    Assignor,
+    PreviousAssignment,
+    told_user_data,
+)
 from tarry.client.core.group.assignment.consumer_protocol import (
     PROTOCOL_TYPE,
     SubscribedMember,
@@ -20,7 +24,6 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     encode_subscription,
 )
 from tarry.client.core.group.identity import GroupIdentity
-from tarry.client.core.group.ownership import Ownership
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import UnsupportedVersion
 from tarry.protocol.message import Message
@@ -73,16 +76,17 @@ def join_request(
 
 
 def protocols_of(
-    assignors: Sequence[Assignor], topics: list[str], ownership: Ownership, rack: str
+    assignors: Iterable[Assignor], said: Subscription, previous: PreviousAssignment
 ) -> list[JoinGroupRequestProtocol]:
-    """Return the protocols that a member offers, in the order in which it prefers them."""
-    protocols: list[JoinGroupRequestProtocol] = []
-    for assignor in assignors:
-        said = subscription_of(assignor, list(topics), ownership.owned, ownership.generation_id)
-        # KIP-881: a leader may give partitions to members in the racks of their replicas.
-        data = encode_subscription(said._replace(rack_id=rack or None))
-        protocols.append(JoinGroupRequestProtocol(assignor.name, data))
-    return protocols
+    """Return the protocols that a member offers, in the order in which it prefers them.  Raises
+    AssignorFailed."""
+    return [
+        JoinGroupRequestProtocol(
+            assignor.name,
+            encode_subscription(said._replace(user_data=told_user_data(assignor, previous))),
+        )
+        for assignor in assignors
+    ]
 
 
 def sync_request(
@@ -141,17 +145,3 @@ def members_of(answers: Iterable[Any]) -> list[SubscribedMember]:
 def topics_of(members: Iterable[SubscribedMember]) -> list[str]:
     """Return the topics that any member wants, by name."""
     return sorted({topic for member in members for topic in member.subscription.topics})
-
-
-def assign(
-    protocol_name: str, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
-) -> dict[str, list[TopicPartition]]:
-    """Assign partitions for the leader; log the members that get none."""
-    assignment = ASSIGNORS[protocol_name].assign(members, partition_counts)
-    idle = [member_id for member_id, places in assignment.items() if not places]
-    if idle and len(members) > sum(partition_counts.values()):
-        log.warning(
-            "%d members share %d partitions: %s idle",
-            len(members), sum(partition_counts.values()), ", ".join(sorted(idle)),
-        )  # fmt: skip
-    return assignment

@@ -7,20 +7,25 @@ counts for nothing.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Protocol
 
 from tarry.base import errors
 from tarry.base.ids import TopicPartition
 from tarry.client.core.group import requests
-from tarry.client.core.group.assignment.assignors import ASSIGNORS
+from tarry.client.core.group.assignment.assignor import Assignor, PreviousAssignment
+from tarry.client.core.group.assignment.assignors import assign
 from tarry.client.core.group.assignment.consumer_protocol import (
+    GENERATION_UNKNOWN,
     PROTOCOL_TYPE,
     SubscribedMember,
+    Subscription,
     decode_assignment,
 )
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.topics import TopicSubscription
+from tarry.client.errors import AssignorFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Decoder, Exchange, R
@@ -64,6 +69,9 @@ class RoundOwner(Protocol):
     def on_failed(self, error: ClientError, now_ms: int) -> None:
         """Handle a request that ended without an answer, or whose answer could not be read."""
 
+    def on_assignor_failed(self, error: AssignorFailed, now_ms: int) -> None:
+        """Handle an assignor of the user that raised, or gave what is not right."""
+
 
 class Joined:
     """Result of a join."""
@@ -84,9 +92,14 @@ class JoinRound:
         settings: ConsumerSettings,
         coordinator: CoordinatorFinder,
         topics: TopicSubscription,
+        assignors: Iterable[Assignor],
         owner: RoundOwner,
     ) -> None:
         self.coordinator = coordinator
+        self.assignors = {one.name: one for one in assignors}
+        # What the last round gave, for assignors that remember it.
+        self._previous = PreviousAssignment()
+        self._generation_id = GENERATION_UNKNOWN
         self.topics = topics
         self.owner = owner
         self.settings = settings
@@ -104,7 +117,19 @@ class JoinRound:
         self.attempt += 1
         self._members = None
 
-    def join(self, protocols: list[JoinGroupRequestProtocol], reason: str, now_ms: int) -> None:
+    def join(
+        self, owned: list[TopicPartition], generation_id: int, reason: str, now_ms: int
+    ) -> None:
+        """Join with what the member owns, as an assignment of that generation."""
+        # KIP-881: a leader may give partitions to members in the racks of their replicas.
+        said = Subscription(
+            list(self.topics.subscribed), None, owned, generation_id, self.settings.rack or None
+        )
+        try:
+            protocols = requests.protocols_of(self.assignors.values(), said, self._previous)
+        except AssignorFailed as error:
+            self.owner.on_assignor_failed(error, now_ms)
+            return
         self._send(_Join(self, self._timeout_ms, protocols, reason), now_ms)
 
     def work(self, now_ms: int) -> None:
@@ -114,7 +139,12 @@ class JoinRound:
         members = self._members
         self._members = None
         counts = self.topics.take_snapshot()
-        self._sync(requests.assign(self._protocol_name, members, counts), now_ms)
+        try:
+            assignment = assign(self.assignors[self._protocol_name], members, counts)
+        except AssignorFailed as error:
+            self.owner.on_assignor_failed(error, now_ms)
+            return
+        self._sync(assignment, now_ms)
 
     def _send(self, exchange: _RoundExchange[R], now_ms: int) -> None:
         self.abandon()
@@ -126,7 +156,7 @@ class JoinRound:
         code = int(response.error_code)
         is_strange = (
             response.protocol_type not in (None, PROTOCOL_TYPE)
-            or response.protocol_name not in ASSIGNORS
+            or response.protocol_name not in self.assignors
         )
         if code == errors.MEMBER_ID_REQUIRED:
             owner.on_member_id(response.member_id, now_ms)
@@ -149,6 +179,7 @@ class JoinRound:
 
     def _go_on(self, joined: Joined, response: JoinGroupResponse, now_ms: int) -> None:
         self._protocol_name = joined.protocol_name
+        self._generation_id = joined.generation_id
         members = requests.members_of(response.members) if joined.is_leader else []
         self.topics.follow_group(requests.topics_of(members))
         if joined.is_leader and not response.skip_assignment:
@@ -173,6 +204,7 @@ class JoinRound:
             sentence = f"the assignment that the leader of group {self.settings.group_id} made"
             self.owner.on_failed(ClientError(f"{sentence} cannot be read: {flaw}"), now_ms)
             return
+        self._previous = PreviousAssignment(places, self._generation_id)
         self.owner.on_assignment(places, now_ms)
 
 

@@ -1,4 +1,4 @@
-"""Assignors: which member reads which partition, decided by the leader of a group.
+"""Assignors of Kafka, and the choice among them and a user's own.
 
 Plain functions `(members, partition_counts) -> {member id: partitions}`.  They give what Kafka's
 own give for the same group, since any client may lead it: members are taken in the order of their
@@ -7,27 +7,27 @@ instance ids, then of their member ids, and topics by name.  Racks are not looke
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final, NamedTuple
+import logging
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Final
 
 from tarry.base.errors import InvalidSetting
-from tarry.base.ids import TopicPartition
-from tarry.client.core.group.assignment.consumer_protocol import SubscribedMember, Subscription
-from tarry.client.core.group.assignment.sticky import assign_cooperatively, cooperative_user_data
+from tarry.client.core.group.assignment.assignor import (
+    Assignment,
+    Assignor,
+    checked_assignment,
+)
+from tarry.client.core.group.assignment.consumer_protocol import SubscribedMember
+from tarry.client.core.group.assignment.sticky import (
+    assign_cooperatively,
+    assign_sticky,
+    cooperative_user_data,
+    hold_back,
+    sticky_user_data,
+)
+from tarry.client.settings import CLIENT_SETTINGS
 
-Assignment = dict[str, list[TopicPartition]]
-AssignFunction = Callable[[Sequence[SubscribedMember], Mapping[str, int]], Assignment]
-
-
-class Assignor(NamedTuple):
-    """Assignor by name.  `is_cooperative`: members keep the partitions that do not move while they
-    rejoin."""
-
-    name: str
-    assign: AssignFunction
-    is_cooperative: bool
-    # What members that use it tell the leader beside their topics, given their generation.
-    user_data: Callable[[int], bytes | None]
+log = logging.getLogger("tarry.client")
 
 
 def assign_range(
@@ -76,16 +76,18 @@ def member_order(member: SubscribedMember) -> tuple[bool, str]:
     return True, member.member_id
 
 
-def _no_user_data(generation_id: int) -> bytes | None:
-    return None
-
-
 ASSIGNORS: Final[dict[str, Assignor]] = {
     assignor.name: assignor
     for assignor in (
-        Assignor("range", assign_range, False, _no_user_data),
-        Assignor("roundrobin", assign_round_robin, False, _no_user_data),
-        Assignor("cooperative-sticky", assign_cooperatively, True, cooperative_user_data),
+        Assignor("range", assign_range),
+        Assignor("roundrobin", assign_round_robin),
+        Assignor("sticky", assign_sticky, user_data=sticky_user_data),
+        Assignor(
+            "cooperative-sticky",
+            assign_cooperatively,
+            is_cooperative=True,
+            user_data=cooperative_user_data,
+        ),
     )
 }
 
@@ -93,15 +95,29 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
 CLASS_NAMES: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",
     "org.apache.kafka.clients.consumer.RoundRobinAssignor": "roundrobin",
+    "org.apache.kafka.clients.consumer.StickyAssignor": "sticky",
     "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": "cooperative-sticky",
 }
 
 
-def subscription_of(
-    assignor: Assignor, topics: list[str], owned: list[TopicPartition], generation_id: int
-) -> Subscription:
-    """Return the subscription with which a member that uses this assignor joins."""
-    return Subscription(topics, assignor.user_data(generation_id), owned, generation_id)
+def assign(
+    assignor: Assignor, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+) -> Assignment:
+    """Assign partitions for the leader; log the members that get none.  Raises AssignorFailed."""
+    if assignor.name in ASSIGNORS:
+        given = assignor.assign(members, partition_counts)
+        assignment = {member_id: list(places) for member_id, places in given.items()}
+    else:
+        assignment = checked_assignment(assignor, members, partition_counts)
+        if assignor.is_cooperative:
+            assignment = hold_back(assignment, members, partition_counts)
+    idle = [member_id for member_id, places in assignment.items() if not places]
+    if idle and len(members) > sum(partition_counts.values()):
+        log.warning(
+            "%d members share %d partitions: %s idle",
+            len(members), sum(partition_counts.values()), ", ".join(sorted(idle)),
+        )  # fmt: skip
+    return assignment
 
 
 def parse_assignors(text: str) -> list[Assignor]:
@@ -112,3 +128,45 @@ def parse_assignors(text: str) -> list[Assignor]:
             known = ", ".join(ASSIGNORS)
             raise InvalidSetting(f"partition.assignment.strategy={name} is not one of {known}")
     return [ASSIGNORS[name] for name in dict.fromkeys(names)]
+
+
+def choose_assignors(text: str, given: object = None) -> list[Assignor]:
+    """Return the assignors of a member, the preferred one first: those of the setting, or those
+    given, which are Assignors and names of Kafka's."""
+    if given is None:
+        return parse_assignors(text)
+    if text != CLIENT_SETTINGS["partition.assignment.strategy"].default:
+        raise InvalidSetting(
+            "assignors are given twice, by partition.assignment.strategy and by assignors=; "
+            "assignors= takes names too"
+        )
+    if isinstance(given, (str, bytes)) or not isinstance(given, Iterable):
+        raise TypeError(
+            f'assignors takes a list such as [Assignor("weighted", assign), "range"], not '
+            f"{given!r:.60}"
+        )
+    chosen: dict[str, Assignor] = {}
+    for one in given:
+        for assignor in [one] if isinstance(one, Assignor) else _named(one):
+            _check_name(assignor, chosen)
+            chosen[assignor.name] = assignor
+    if not chosen:
+        raise InvalidSetting("assignors is empty: give at least one")
+    return list(chosen.values())
+
+
+def _named(name: object) -> list[Assignor]:
+    if not isinstance(name, str):
+        raise TypeError(f"assignors takes Assignors and names of Kafka's, not {name!r:.60}")
+    return parse_assignors(name)
+
+
+def _check_name(assignor: Assignor, chosen: Mapping[str, Assignor]) -> None:
+    name = assignor.name
+    if ASSIGNORS.get(name, assignor) is not assignor:
+        raise InvalidSetting(
+            f"Assignor {name} has the name of one of Kafka's, which other clients would take it "
+            "for: give it another name"
+        )
+    if name in chosen:
+        raise InvalidSetting(f"two assignors are named {name}")

@@ -61,7 +61,7 @@ def encode_subscription(said: Subscription, version: int = SUBSCRIPTION_VERSION)
         writer.string(topic)
     writer.nullable_bytes(said.user_data)
     if version >= VERSION_WITH_OWNED:
-        _write_places(writer, sorted(said.owned))
+        write_places(writer, sorted(said.owned))
     if version >= VERSION_WITH_GENERATION:
         writer.i32(said.generation_id)
     if version >= VERSION_WITH_RACK:
@@ -80,7 +80,7 @@ def decode_subscription(data: bytes) -> Subscription:
     generation_id = GENERATION_UNKNOWN
     rack_id: str | None = None
     if version >= VERSION_WITH_OWNED:
-        owned = _read_places(reader)
+        owned = read_places(reader)
     if version >= VERSION_WITH_GENERATION:
         generation_id = int(reader.i32())
     if version >= VERSION_WITH_RACK:
@@ -93,7 +93,7 @@ def encode_assignment(places: Iterable[TopicPartition], version: int = ASSIGNMEN
     first."""
     writer = Writer()
     writer.i16(version)
-    _write_places(writer, places)
+    write_places(writer, places)
     writer.nullable_bytes(None)
     return writer.joined()
 
@@ -105,7 +105,7 @@ def decode_assignment(data: bytes) -> list[TopicPartition]:
         return []
     reader = Reader(data)
     reader.i16()
-    return _read_places(reader)
+    return read_places(reader)
 
 
 def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
@@ -116,7 +116,8 @@ def by_topic(places: Iterable[TopicPartition]) -> dict[str, list[int]]:
     return found
 
 
-def _write_places(writer: Writer, places: Iterable[TopicPartition]) -> None:
+def write_places(writer: Writer, places: Iterable[TopicPartition]) -> None:
+    """Write partitions by topic, in the order given."""
     topics = by_topic(places)
     writer.array_length(len(topics))
     for topic, partitions in topics.items():
@@ -126,7 +127,8 @@ def _write_places(writer: Writer, places: Iterable[TopicPartition]) -> None:
             writer.i32(partition)
 
 
-def _read_places(reader: Reader) -> list[TopicPartition]:
+def read_places(reader: Reader) -> list[TopicPartition]:
+    """Read partitions by topic.  Raises MalformedData."""
     places: list[TopicPartition] = []
     for _ in range(max(reader.array_length(_TOPIC_BYTES_MIN), 0)):
         topic = reader.string()

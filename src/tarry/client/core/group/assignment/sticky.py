@@ -1,9 +1,10 @@
-"""The cooperative-sticky assignor: balanced, and as little moved as balance allows.
+"""Sticky assignors: balanced, and as little moved as balance allows.
 
-It assigns twice.  What moves from one living member to another is taken out of the first answer,
-so that the old owner gives it up and rejoins; the second answer hands it out.  Nothing is owned
-twice in between.  A claim of an older generation loses; one that two members make for the same
-generation counts for neither.
+The eager one assigns once: every member gives up everything before it joins, and remembers in its
+user data what it had.  The cooperative one assigns twice.  What moves from one living member to
+another is taken out of the first answer, so that the old owner gives it up and rejoins; the second
+answer hands it out.  Nothing is owned twice in between.  A claim of an older generation loses; one
+that two members make for the same generation counts for neither.
 """
 
 from __future__ import annotations
@@ -12,9 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tarry.base.ids import TopicPartition
+from tarry.client.core.group.assignment.assignor import PreviousAssignment
 from tarry.client.core.group.assignment.consumer_protocol import (
     GENERATION_UNKNOWN,
     SubscribedMember,
+    Subscription,
+    read_places,
+    write_places,
 )
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
@@ -22,11 +27,52 @@ from tarry.wire.writer import Writer
 Owned = dict[str, list[TopicPartition]]
 
 
-def cooperative_user_data(generation_id: int) -> bytes:
+def cooperative_user_data(previous: PreviousAssignment) -> bytes:
     """Encode the generation, for clients that read no newer subscription than version 1."""
     writer = Writer()
-    writer.i32(generation_id)
+    writer.i32(previous.generation_id)
     return writer.joined()
+
+
+def sticky_user_data(previous: PreviousAssignment) -> bytes | None:
+    """Encode what the member had, and when; nothing for a member that never had an assignment."""
+    if previous.generation_id == GENERATION_UNKNOWN:
+        return None
+    writer = Writer()
+    write_places(writer, sorted(previous.places, key=_by_topic))
+    writer.i32(previous.generation_id)
+    return writer.joined()
+
+
+def _by_topic(place: TopicPartition) -> str:
+    return place[0]
+
+
+def remembered(user_data: bytes | None) -> PreviousAssignment:
+    """Read the user data of an eager member; nothing from bytes that no sticky member wrote."""
+    if not user_data:
+        return PreviousAssignment()
+    try:
+        reader = Reader(user_data)
+        places = read_places(reader)
+        # The first version had no generation.
+        generation_id = int(reader.i32()) if reader.remaining() else GENERATION_UNKNOWN
+    except MalformedData:
+        return PreviousAssignment()
+    return PreviousAssignment(places, generation_id)
+
+
+def assign_sticky(
+    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
+    """Assign to each member what it remembers, as far as balance allows; members of an eager group
+    own nothing while it is rebalanced."""
+    claiming: list[SubscribedMember] = []
+    for member_id, instance_id, said in members:
+        had = remembered(said.user_data)
+        claim = Subscription(said.topics, None, had.places, had.generation_id)
+        claiming.append(SubscribedMember(member_id, instance_id, claim))
+    return _assign(_Claims(claiming, partition_counts), claiming, partition_counts)
 
 
 def claimed_generation(member: SubscribedMember) -> int:
@@ -45,15 +91,26 @@ def assign_cooperatively(
 ) -> dict[str, list[TopicPartition]]:
     """Assign to each member the partitions that it may read as soon as it gets the assignment."""
     claims = _Claims(members, partition_counts)
+    return claims.hold_back(_assign(claims, members, partition_counts))
+
+
+def hold_back(
+    assignment: dict[str, list[TopicPartition]],
+    members: Sequence[SubscribedMember],
+    partition_counts: Mapping[str, int],
+) -> dict[str, list[TopicPartition]]:
+    """Take out what a member would get while another may still be reading it; when that one has
+    given it up, the next round hands it out."""
+    return _Claims(members, partition_counts).hold_back(assignment)
+
+
+def _assign(
+    claims: _Claims, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+) -> dict[str, list[TopicPartition]]:
     wanted = [sorted(member.subscription.topics) for member in members]
     if all(topics == wanted[0] for topics in wanted):
-        assignment = _assign_alike(claims, partition_counts)
-    else:
-        assignment = _assign_mixed(claims, members, partition_counts)
-    return {
-        member_id: [place for place in places if claims.is_free_for(member_id, place)]
-        for member_id, places in assignment.items()
-    }
+        return _assign_alike(claims, partition_counts)
+    return _assign_mixed(claims, members, partition_counts)
 
 
 class _Claims:
@@ -86,6 +143,15 @@ class _Claims:
                 self._disputed.pop(place, None)
             elif generation_id == best[0]:
                 self._disputed[place] = None
+
+    def hold_back(
+        self, assignment: dict[str, list[TopicPartition]]
+    ) -> dict[str, list[TopicPartition]]:
+        """Take out what is not free for the member that it is assigned to."""
+        return {
+            member_id: [place for place in places if self.is_free_for(member_id, place)]
+            for member_id, places in assignment.items()
+        }
 
     def is_free_for(self, member_id: str, place: TopicPartition) -> bool:
         """Return true if no other member may still be reading the partition."""

@@ -1,0 +1,35 @@
+"""The Arrow face of the client: topics as columns of pyarrow, without an object for a record.
+
+    from tarry.client.arrow import ArrowConsumer
+
+pyarrow is loaded when a consumer is made: `pip install "tarry[arrow]"` brings it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from tarry.client.arrow.consumer import ArrowConsumer as ArrowConsumer
+    from tarry.client.arrow.scanner import scan as scan
+
+# Where each public name is.
+MODULES: Final = {
+    "tarry.client.arrow.consumer": ("ArrowConsumer",),
+    "tarry.client.arrow.scanner": ("scan",),
+}
+
+_MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    """Load a public name when it is first used."""
+    module = _MODULE_OF.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(module), name)
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_MODULE_OF])

@@ -1,0 +1,84 @@
+"""Interrupts: Ctrl-C, and what a handler of SIGTERM raises, put off until nothing is half done.
+
+Python runs the handlers of signals in the main thread between any two instructions, and what they
+raise comes out there.  In the middle of a turn that would leave the core half changed, or lose
+bytes that were read.  So a call holds these signals back while it works and lets them through while
+it waits.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+
+Handler = Callable[[int, FrameType | None], Any]
+
+
+class Interrupts:
+    """Signals of one call: `hold` them, `release` them.  Does nothing outside of the main thread,
+    where Python runs no handler, and for signals whose handler is not a function."""
+
+    __slots__ = ("_came", "_handlers", "_is_held")
+
+    def __init__(self) -> None:
+        self._is_held = False
+        self._handlers: dict[int, Handler] = {}
+        self._came: list[tuple[int, FrameType | None]] = []
+
+    @property
+    def has_come(self) -> bool:
+        """True if a signal was held back, whose handler `release` runs."""
+        return bool(self._came)
+
+    def hold(self) -> None:
+        """Hold the signals back from now on."""
+        if self._is_held or threading.get_ident() != threading.main_thread().ident:
+            return
+        self._is_held = True
+        for number in SIGNALS:
+            handler = signal.getsignal(number)
+            if callable(handler):
+                self._handlers[number] = handler
+                signal.signal(number, self._note)
+
+    def release(self) -> None:
+        """Let the signals through; what the handler of one that came meanwhile raises comes out
+        here."""
+        if not self._is_held:
+            return
+        for number, handler in self._handlers.items():
+            replaced = signal.signal(number, handler)
+            if replaced != self._note:
+                # The core has called code of the user, which has set another handler.
+                signal.signal(number, replaced)
+        came, handlers = self._came, self._handlers
+        self._is_held, self._came, self._handlers = False, [], {}
+        for number, frame in came:
+            handlers[number](number, frame)
+
+    def handler_of(self, number: int) -> Any:
+        """Return the handler in whose place this one stands."""
+        return self._handlers.get(number, signal.SIG_DFL)
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self._came.append((number, frame))
+
+
+def _let_go() -> None:
+    """Put the handlers back in the child of a fork: the thread that held them is not there."""
+    for number in SIGNALS:
+        handler: Any = signal.getsignal(number)
+        while isinstance(holder := getattr(handler, "__self__", None), Interrupts):
+            handler = holder.handler_of(number)
+            signal.signal(number, handler)
+
+
+# There are systems without a fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

@@ -1,0 +1,78 @@
+"""The clock of a broker in a thread, moved on by hand."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tarry.client import Consumer, Listener
+from tarry.testing import Tarry
+from tarry.testing.settings import duration_ms
+
+
+def first_offset(broker: Tarry, topic: str) -> int:
+    with broker.consumer() as consumer:
+        return consumer.beginning_offsets([(topic, 0)])[topic, 0]
+
+
+def test_old_records_go_when_the_calendar_goes_on() -> None:
+    with Tarry() as broker:
+        topic = broker.topic("old", **{"retention.ms": "3600000", "segment.ms": "60000"})
+        broker.send(topic, b"one")
+
+        broker.clock.advance("30m")
+        kept = first_offset(broker, topic)
+        broker.clock.advance("8h")
+
+        assert (kept, first_offset(broker, topic)) == (0, 1)
+
+
+def test_a_clock_that_was_set_deletes_nothing() -> None:
+    with Tarry() as broker:
+        topic = broker.topic("old", **{"retention.ms": "3600000"})
+        broker.send(topic, b"one")
+        before_ms = broker.clock.now_ms
+
+        broker.clock.jump("7d")
+        broker.clock.advance("1s")
+
+        assert broker.clock.now_ms - before_ms >= 7 * 86_400_000
+        assert len(broker.records(topic)) == 1
+
+
+class Losses(Listener):
+    """Listener that notes what was lost."""
+
+    def __init__(self) -> None:
+        self.lost = threading.Event()
+
+    def on_lost(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+        self.lost.set()
+
+
+def test_a_session_expires_without_waiting() -> None:
+    with Tarry() as broker:
+        broker.send("orders", b"one")
+        losses = Losses()
+        consumer = broker.consumer("orders", group_id="readers", listener=losses)
+        assert next(iter(consumer)).value == b"one"
+
+        broker.clock.advance_sessions("46s")
+        (described,) = broker.admin.describe_groups(["readers"]).values()
+        while not losses.lost.is_set():
+            consumer.poll(1.0)
+
+        assert getattr(described, "state", "") == "Empty"
+
+
+@pytest.mark.parametrize("duration", ["45", "1 year", "", "-1s", 0, -1.0, float("nan")])
+def test_a_time_that_is_none_is_refused(duration: str | float) -> None:
+    with pytest.raises(ValueError, match="is no time to move on by"):
+        duration_ms(duration)
+
+
+def test_times_are_texts_or_seconds() -> None:
+    written = ["500ms", "45s", "1.5h", " 7d ", 0.25]
+
+    assert [duration_ms(one) for one in written] == [500, 45_000, 5_400_000, 604_800_000, 250]
