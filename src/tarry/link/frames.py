@@ -29,7 +29,7 @@ class FrameSplitter:
 
     @property
     def progress(self) -> str:
-        """What has come of an answer that is not whole; empty if nothing has."""
+        """Part of an answer that has come while the rest is missing; empty if nothing has."""
         if self._size == 0:
             return ""
         if self._wanted <= 4:
