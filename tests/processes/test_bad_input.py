@@ -7,12 +7,13 @@ import http.client
 import socket
 import ssl
 import struct
+import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from tests.support.broker_process import BrokerProcess
+from tests.support.broker_process import BrokerProcess, wait_until
 from tests.support.patience import PATIENCE_S
 from tests.support.raw_client import (
     FETCH_VERSION,
@@ -41,18 +42,36 @@ from tarry.records import decode_records
 
 TOPIC = "orders"
 
+HOST = "127.0.0.1"
+
+# Linux has a whole network of addresses of its own; elsewhere each test has a broker of its own.
+HAS_HOSTS = sys.platform == "linux"
+
 # What a broker under attack may grow by.
 GROWTH_BYTES_MAX = 64 << 20
 
 
 class Honest:
-    """A client that behaves, on a connection that it keeps."""
+    """A client that behaves, on a connection that it keeps, and a host that strangers come from."""
 
     def __init__(self, broker: BrokerProcess) -> None:
         self.broker = broker
         self.client = RawClient(broker.port)
         self.client.create_topic(TOPIC)
         self.count = 0
+        self.host = HOST
+        self._strangers = 0
+        self._log_begin = 0
+
+    def begin(self) -> None:
+        """Have strangers come from a host of their own, and forget the log so far."""
+        self._strangers += 1
+        self.host = f"127.0.1.{self._strangers}" if HAS_HOSTS else HOST
+        self._log_begin = len(self.broker.log())
+
+    def stranger(self, **options: int) -> RawClient:
+        """A connection of somebody who does not behave."""
+        return RawClient(self.broker.port, host=self.host, **options)
 
     def goes_on(self) -> None:
         """What it produces is acknowledged at its offset and read back."""
@@ -64,32 +83,52 @@ class Honest:
         assert (record.offset, record.value) == (self.count, value)
         self.count += 1
 
+    def log(self) -> str:
+        """The broker's log since the test began."""
+        return self.broker.log()[self._log_begin :]
+
+    def wait_for_log(self, words: str) -> None:
+        wait_until(lambda: self.log() if words in self.log() else "", words)
+
+    def warnings(self) -> list[str]:
+        """Lines of the log that tell of this test's strangers, or of nobody."""
+        lines = [line for line in self.log().splitlines() if " WARNING " in line]
+        return [line for line in lines if self.host in line or "127.0.1." not in line]
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Honest]]:
+    """The broker that the tests share, with its client: repeated faults are told by host."""
+    kept: list[Honest] = []
+    yield kept
+    for honest in kept:
+        honest.client.close()
+        honest.broker.close()
+
 
 @pytest.fixture
-def honest(make_broker: Callable[[], BrokerProcess]) -> Iterator[Honest]:
-    broker = make_broker()
-    broker.start({"socket.request.max.bytes": "1000000"})
-    honest = Honest(broker)
+def honest(kept: list[Honest], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Honest]:
+    if not kept or not HAS_HOSTS:
+        broker = BrokerProcess(tmp_path_factory.mktemp("broker"))
+        broker.start({"socket.request.max.bytes": "1000000"})
+        kept.append(Honest(broker))
+    honest = kept[-1]
     honest.goes_on()
-    with contextlib.closing(honest.client):
-        yield honest
-        honest.goes_on()
-
-
-def warnings_of(broker: BrokerProcess) -> list[str]:
-    return [line for line in broker.log().splitlines() if " WARNING " in line]
+    honest.begin()
+    yield honest
+    honest.goes_on()
 
 
 def assert_closed_with_one_line(honest: Honest, data: bytes, words: str) -> None:
     """Who sends this is closed; one line in the log says why."""
-    with RawClient(honest.broker.port) as stranger:
+    with honest.stranger() as stranger:
         stranger.socket.sendall(data)
         honest.goes_on()
         assert stranger.is_ended()
-    honest.broker.wait_for_log(words)
-    (line,) = warnings_of(honest.broker)
+    honest.wait_for_log(words)
+    (line,) = honest.warnings()
     assert words in line
-    assert "127.0.0.1:" in line
+    assert f"{honest.host}:" in line
 
 
 def framed(body: bytes) -> bytes:
@@ -116,26 +155,30 @@ def test_a_length_that_no_request_has(honest: Honest, size: int, words: str) -> 
 
 
 def test_http_on_the_port_is_named_in_the_log(honest: Honest) -> None:
-    connection = http.client.HTTPConnection("127.0.0.1", honest.broker.port, timeout=PATIENCE_S)
+    connection = http.client.HTTPConnection(
+        HOST, honest.broker.port, timeout=PATIENCE_S, source_address=(honest.host, 0)
+    )
     with contextlib.closing(connection):
         connection.request("GET", "/metrics")
         with pytest.raises((http.client.RemoteDisconnected, ConnectionResetError)):
             connection.getresponse()
 
-    honest.broker.wait_for_log("these are HTTP bytes on a Kafka port")
-    assert len(warnings_of(honest.broker)) == 1
+    honest.wait_for_log("these are HTTP bytes on a Kafka port")
+    assert len(honest.warnings()) == 1
 
 
 def test_tls_on_the_port_is_named_in_the_log(honest: Honest) -> None:
     context = ssl.create_default_context()
     with (
-        socket.create_connection(("127.0.0.1", honest.broker.port), 30) as plain,
+        socket.create_connection(
+            (HOST, honest.broker.port), 30, source_address=(honest.host, 0)
+        ) as plain,
         pytest.raises((ssl.SSLError, ConnectionResetError)),
     ):
         context.wrap_socket(plain, server_hostname="localhost")
 
-    honest.broker.wait_for_log("these are TLS bytes on a Kafka port")
-    assert len(warnings_of(honest.broker)) == 1
+    honest.wait_for_log("these are TLS bytes on a Kafka port")
+    assert len(honest.warnings()) == 1
 
 
 @pytest.mark.parametrize("api_key", [4, 24, 26, 71, 999, -1, 32_767])
@@ -160,7 +203,7 @@ def test_a_version_that_is_not_served(honest: Honest, api_key: int, version: int
 def test_an_unknown_version_of_api_versions_is_answered_and_the_connection_stays(
     honest: Honest,
 ) -> None:
-    with RawClient(honest.broker.port) as stranger:
+    with honest.stranger() as stranger:
         stranger.socket.sendall(framed(header(api_keys.API_VERSIONS, 99) + bytes(20)))
         (size,) = struct.unpack(">i", stranger.read_exactly(4))
         answer = stranger.read_exactly(size)
@@ -168,7 +211,7 @@ def test_an_unknown_version_of_api_versions_is_answered_and_the_connection_stays
 
     assert answer[:6] == struct.pack(">ih", 7, errors.UNSUPPORTED_VERSION)
     assert again is not None
-    assert warnings_of(honest.broker) == []
+    assert honest.warnings() == []
 
 
 METADATA = header(api_keys.METADATA, 4)
@@ -212,7 +255,7 @@ PRODUCE = header(api_keys.PRODUCE, 3) + struct.pack(">hhi", -1, 1, 1_000)
 def test_a_count_or_length_beyond_the_bytes_left(honest: Honest, body: bytes) -> None:
     before = resident_bytes(honest.broker.pid)
 
-    assert_closed_with_one_line(honest, framed(body), "127.0.0.1:")
+    assert_closed_with_one_line(honest, framed(body), f"{honest.host}:")
 
     assert resident_bytes(honest.broker.pid) - before < GROWTH_BYTES_MAX
 
@@ -231,18 +274,18 @@ def test_a_client_id_that_is_no_utf_8(honest: Honest) -> None:
 
 def test_what_a_peer_sends_writes_no_lines_of_its_own(honest: Honest) -> None:
     name = b"a\nWARNING forged\r\x1b[31m"
-    with RawClient(honest.broker.port) as stranger:
+    with honest.stranger() as stranger:
         request = produce_request(one_batch(b"x"), name.decode(), acks=0)
         stranger.socket.sendall(stranger.encode(api_keys.PRODUCE, PRODUCE_VERSION, request))
         assert stranger.is_ended()
 
-    honest.broker.wait_for_log("acks=0 was refused")
-    assert not any(line.startswith("WARNING") for line in honest.broker.log().splitlines())
-    assert "\x1b" not in honest.broker.log()
+    honest.wait_for_log("acks=0 was refused")
+    assert not any(line.startswith("WARNING") for line in honest.log().splitlines())
+    assert "\x1b" not in honest.log()
 
 
 def test_bytes_behind_a_request_are_passed_over_with_one_line(honest: Honest) -> None:
-    with RawClient(honest.broker.port) as stranger:
+    with honest.stranger() as stranger:
         frame = stranger.encode(api_keys.API_VERSIONS, 0, ApiVersionsRequest())
         stranger.socket.sendall(framed(frame[4:] + b"abcd"))
         honest.goes_on()
@@ -251,7 +294,7 @@ def test_bytes_behind_a_request_are_passed_over_with_one_line(honest: Honest) ->
 
     assert isinstance(answer, ApiVersionsResponse)
     assert answer.error_code == errors.NONE
-    (line,) = warnings_of(honest.broker)
+    (line,) = honest.warnings()
     assert "4 bytes follow a request" in line
 
 
@@ -259,19 +302,19 @@ def test_librdkafkas_three_bytes_too_many_are_no_fault(honest: Honest) -> None:
     # librdkafka 2.16 asks for all topics with the placeholder of a longer array count.
     frame = header(api_keys.METADATA, 13, is_flexible=True) + bytes.fromhex("00000000010000")
 
-    with RawClient(honest.broker.port) as kcat:
+    with honest.stranger() as kcat:
         kcat.socket.sendall(framed(frame))
         (size,) = struct.unpack(">i", kcat.read_exactly(4))
         kcat.read_exactly(size)
 
-    assert warnings_of(honest.broker) == []
+    assert honest.warnings() == []
 
 
 def test_a_wrong_crc_is_answered_and_one_line_says_so(honest: Honest) -> None:
     batch = one_batch(b"abc")
     changed = batch[:-1] + bytes([batch[-1] ^ 1])
 
-    with RawClient(honest.broker.port) as stranger:
+    with honest.stranger() as stranger:
         refused = stranger.produce(changed, TOPIC)
         honest.goes_on()
         kept = stranger.produce(batch, TOPIC)
@@ -279,19 +322,17 @@ def test_a_wrong_crc_is_answered_and_one_line_says_so(honest: Honest) -> None:
     assert refused.error_code == errors.CORRUPT_MESSAGE
     assert (kept.error_code, kept.base_offset) == (errors.NONE, honest.count)
     honest.count += 1
-    (line,) = warnings_of(honest.broker)
+    (line,) = honest.warnings()
     assert "orders-0" in line
     assert "CRC" in line
 
 
 @pytest.mark.parametrize("name", ["../../escaped", "", ".", "a b", "a/b", "x" * 250, "a\0b"])
-def test_an_invalid_topic_name_is_refused_and_one_line_says_so(
-    honest: Honest, name: str, tmp_path: Path
-) -> None:
+def test_an_invalid_topic_name_is_refused_and_one_line_says_so(honest: Honest, name: str) -> None:
     topics = [CreatableTopic(name=name, num_partitions=1, replication_factor=1)]
     request = CreateTopicsRequest(topics=topics, timeout_ms=1_000)
 
-    with RawClient(honest.broker.port) as stranger:
+    with honest.stranger() as stranger:
         created = stranger.ask(api_keys.CREATE_TOPICS, 7, request)
         honest.goes_on()
         asked = stranger.ask(
@@ -306,38 +347,38 @@ def test_an_invalid_topic_name_is_refused_and_one_line_says_so(
     assert isinstance(asked, MetadataResponse)
     assert created.topics[0].error_code == errors.INVALID_TOPIC_EXCEPTION
     assert asked.topics[0].error_code == errors.INVALID_TOPIC_EXCEPTION
-    assert list(tmp_path.rglob("*escaped*")) == []
-    (line,) = warnings_of(honest.broker)
+    assert list(honest.broker.directory.parent.rglob("*escaped*")) == []
+    (line,) = honest.warnings()
     assert "invalid topic name" in line
 
 
 def test_a_frame_that_trickles_is_put_together(honest: Honest) -> None:
-    with RawClient(honest.broker.port) as slow:
+    with honest.stranger() as slow:
         for byte in slow.encode(api_keys.API_VERSIONS, 0, ApiVersionsRequest()):
             slow.socket.sendall(bytes([byte]))
             honest.goes_on()
 
         assert slow.answer(api_keys.API_VERSIONS, 0) is not None
-    assert warnings_of(honest.broker) == []
+    assert honest.warnings() == []
 
 
 def test_many_peers_that_stop_in_the_middle_of_a_frame(honest: Honest) -> None:
     before = resident_bytes(honest.broker.pid)
     with contextlib.ExitStack() as stack:
         for _ in range(300):
-            stranger = stack.enter_context(RawClient(honest.broker.port))
+            stranger = stack.enter_context(honest.stranger())
             stranger.socket.sendall(struct.pack(">i", 1_000_000) + b"abc")
         honest.goes_on()
         grown = resident_bytes(honest.broker.pid) - before
     honest.goes_on()
 
     assert grown < 8 << 20
-    assert warnings_of(honest.broker) == []
+    assert honest.warnings() == []
 
 
 def test_a_peer_that_resets_in_the_middle_of_everything(honest: Honest) -> None:
     for size in (1, 4, 6, 40):
-        stranger = RawClient(honest.broker.port)
+        stranger = honest.stranger()
         request = produce_request(one_batch(b"x" * 100), TOPIC)
         frame = stranger.encode(api_keys.PRODUCE, PRODUCE_VERSION, request)
         stranger.socket.sendall(frame[:size])
@@ -346,19 +387,19 @@ def test_a_peer_that_resets_in_the_middle_of_everything(honest: Honest) -> None:
         stranger.close()
         honest.goes_on()
 
-    assert warnings_of(honest.broker) == []
+    assert honest.warnings() == []
 
 
 def test_repeated_faults_of_a_peer_are_one_line_a_second(honest: Honest) -> None:
     began = time.monotonic()
     for _ in range(60):
-        with RawClient(honest.broker.port) as stranger:
+        with honest.stranger() as stranger:
             stranger.socket.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert stranger.is_ended()
     honest.goes_on()
     seconds = time.monotonic() - began
 
-    assert 1 <= len(warnings_of(honest.broker)) <= seconds + 1
+    assert 1 <= len(honest.warnings()) <= seconds + 1
 
 
 def test_a_peer_that_never_reads_what_it_fetches(honest: Honest) -> None:
@@ -369,7 +410,7 @@ def test_a_peer_that_never_reads_what_it_fetches(honest: Honest) -> None:
     request_size = 0
     before = resident_bytes(honest.broker.pid)
 
-    with RawClient(honest.broker.port, receive_buffer_bytes=4096) as deaf:
+    with honest.stranger(receive_buffer_bytes=4096) as deaf:
         for _ in range(2_000):
             frame = fetch_frame(deaf)
             request_size += len(frame)
@@ -387,7 +428,7 @@ def test_a_peer_that_never_reads_answers_that_are_made_in_memory(honest: Honest)
     honest.client.create_topic("wide", partitions=200)
     before = resident_bytes(honest.broker.pid)
 
-    with RawClient(honest.broker.port, receive_buffer_bytes=4096) as deaf:
+    with honest.stranger(receive_buffer_bytes=4096) as deaf:
         frame = deaf.encode(api_keys.METADATA, 12, MetadataRequest(topics=None))
         stuck = send_until_stuck(deaf.socket, frame)
         honest.goes_on()

@@ -77,8 +77,13 @@ def fetch_request(
 class RawClient:
     """One connection.  `ask` sends a request and reads its answer."""
 
-    def __init__(self, port: int, *, receive_buffer_bytes: int | None = None) -> None:
+    def __init__(
+        self, port: int, *, receive_buffer_bytes: int | None = None, host: str = ""
+    ) -> None:
+        """Connect, from an address of this machine if `host` names one."""
         self.socket = socket.socket()
+        if host:
+            self.socket.bind((host, 0))
         if receive_buffer_bytes is not None:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer_bytes)
         self.socket.settimeout(ANSWER_S_MAX)

@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tarry.client.arrow.consumer import ArrowConsumer as ArrowConsumer
+    from tarry.client.arrow.scanner import scan as scan
 
 # Where each public name is.
 MODULES: Final = {
     "tarry.client.arrow.consumer": ("ArrowConsumer",),
+    "tarry.client.arrow.scanner": ("scan",),
 }
 
 _MODULE_OF: Final = {name: module for module, names in MODULES.items() for name in names}

@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar, cast
 
+from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
 from tarry.client.errors import ClientClosed
@@ -129,7 +130,7 @@ class Driver(Generic[Core]):
         """Begin an operation and take its steps to the end; returns the answer, raises why there
         is none.  `timeout` is in seconds; without one it is `default_ms`.  `tell` is called again
         and again while it waits.  Whoever brings `interrupts` releases them."""
-        timeout_ms = default_ms if timeout is None else int(timeout * 1000)
+        timeout_ms = timeout_ms_of(timeout, default_ms)
         self.check_usable()
         held = interrupts or Interrupts()
         held.hold()

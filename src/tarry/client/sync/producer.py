@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
-from tarry.client.core.arguments import check_settings
+from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import (
     Content,
     HeadersGiven,
@@ -229,6 +229,8 @@ class Producer(ProcessBound):
         """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
         but the producer is closed then as well."""
         self._driver.check_parent()
+        # A flaw in the call must not cost the records that wait.
+        timeout_ms_of(timeout, 0)
         if not self._driver.is_closed:
             try:
                 self._flush(timeout, self.settings.close_timeout_ms)

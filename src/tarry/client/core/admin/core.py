@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
+from tarry.client.core.admin.arguments import asked_times_of
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
@@ -33,9 +34,10 @@ class AdminCore(ClientCore):
         self, wanted: Mapping[TopicPartition, int], timeout_ms: int, now_ms: int
     ) -> AdminOffsets:
         """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
-        for topic, _ in wanted:
+        asked = asked_times_of("offsets", wanted)
+        for topic, _ in asked:
             self.track(topic)
-        query = AdminOffsets(self.operations, self.lookup, dict(wanted))
+        query = AdminOffsets(self.operations, self.lookup, asked)
         return self.operations.begin(query, timeout_ms, now_ms)
 
     def work(self, now_ms: int) -> None:

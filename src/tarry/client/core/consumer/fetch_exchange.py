@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tarry.base.errors import NONE, error_name
 from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.lookup import CONSUMER_ID
-from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.position import NO_END, PartitionPosition
 from tarry.client.core.consumer.session import SESSION_ERRORS
 from tarry.client.core.metadata import ZERO_ID, brokers_of, leader_hint
 from tarry.link.errors import ClientError
@@ -128,13 +128,20 @@ class FetchExchange(Exchange[FetchResponse]):
                 response.session_id, self._whole, self._positions, has_ids=has_ids
             )
         brokers = brokers_of(response.node_endpoints)
+        is_bare = True
         for topic in response.responses:
             name = topic.topic or fetcher.metadata.names.get(topic.topic_id, "")
             for answer in topic.partitions:
+                if answer.error_code != NONE or answer.records:
+                    is_bare = False
                 position = self._position_at((name, answer.partition_index), answer)
                 if position is not None:
                     hint = leader_hint(name, answer.partition_index, answer.current_leader, brokers)
                     fetcher.on_answer(position, answer, self.broker_id, hint, now_ms)
+        if is_bare:
+            for position in self._current():
+                if position.end_offset != NO_END:
+                    fetcher.on_bare_answer(position, now_ms)
 
     def _on_refusal(self, code: int, now_ms: int) -> None:
         """Handle an error of the whole answer; one of a session costs a whole fetch, at once."""

@@ -102,6 +102,8 @@ class Fetcher:
             return -1
         if position.buffered_bytes >= self.settings.partition_bytes_max:
             return -1
+        if position.fetch_offset >= position.end_offset:
+            return -1
         if now_ms < position.retry_at_ms:
             # Others may have been armed earlier and run by now: keep the turn for this one.
             self.connections.tasks.schedule_earlier(self._retry, position.retry_at_ms)
@@ -152,6 +154,18 @@ class Fetcher:
         if is_replica:
             self.replicas.on_success(position, broker_id)
         self.note_ends(position, answer)
+
+    def on_bare_answer(self, position: PartitionPosition, now_ms: int) -> None:
+        """Handle an answer without a record of any partition, about one whose end is known.  When
+        the same is said twice although the end may be read, a compaction has left nothing."""
+        if position.fetch_offset >= position.end_offset:
+            return
+        if position.readable_end < position.end_offset:
+            self.pause(position, now_ms)
+        elif position.bare_at == position.fetch_offset:
+            position.fetch_offset = position.end_offset
+        else:
+            position.bare_at = position.fetch_offset
 
     def note_ends(self, position: PartitionPosition, answer: PartitionData) -> None:
         """Take over where a log begins, and where what may be read of it ends."""

@@ -10,11 +10,11 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import places_of, topics_of
+from tarry.client.core.arguments import places_of, records_max_of, topics_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
@@ -208,9 +208,13 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, records_max: int, timeout_ms: int, now_ms: int) -> Poll[RecordGroup]:
-        """Hear what the group has to say and take records; what was handed out is finished."""
-        return self._begin_poll(partial(self.take, records_max), timeout_ms, now_ms)
+    def begin_poll(
+        self, records_max: int | None, timeout_ms: int, now_ms: int
+    ) -> Poll[RecordGroup[Any, Any]]:
+        """Hear what the group has to say and take records (None: `max.poll.records` at most); what
+        was handed out is finished."""
+        wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
+        return self._begin_poll(partial(self.take, wanted), timeout_ms, now_ms)
 
     def begin_columns(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> Poll[RowRun]:
         """Poll likewise for rows of columns."""
@@ -262,7 +266,7 @@ class GroupConsumerCore(ConsumerCore):
         may = not self.membership.is_wanted or self.membership.may_hand_out(now_ms)
         return may and super().has_records(now_ms)
 
-    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
         if not self.has_records(now_ms):
             return []
         return super().take(records_max, now_ms)

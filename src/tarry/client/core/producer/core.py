@@ -12,6 +12,7 @@ from tarry.client.core.producer.accumulator import Accumulator, record_size
 from tarry.client.core.producer.batch import Acknowledgement, RecordReceipt
 from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
+from tarry.client.core.producer.room import PendingRoom
 from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
     BufferFull,
@@ -128,6 +129,12 @@ class ProducerCore(ClientCore):
         # Room comes only from what is sent.
         self.accumulator.close_all()
         return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
+
+    def begin_room(self, topic: str, size: int, timeout_ms: int, now_ms: int) -> PendingRoom:
+        """Wait until a record of this size would be taken, without taking it."""
+        # Room comes only from what is sent.
+        self.accumulator.close_all()
+        return self.operations.begin(PendingRoom(self, topic, size), timeout_ms, now_ms)
 
     def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
         """Wait for a record; its batch lingers no longer."""
