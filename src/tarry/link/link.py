@@ -198,6 +198,7 @@ class Link:
             return
         self.versions = table
         self.state = READY
+        self.owner.made += 1
         self.failures = 0
         self.last_failure = None
         self.owner.tasks.cancel(self._setup_deadline)
@@ -279,6 +280,10 @@ class Link:
     def fail(self, error: ClientError, now_ms: int) -> None:
         """Fail everything that the connection owed, oldest first: it is gone."""
         was_ready = self.state == READY
+        if was_ready:
+            self.owner.lost += 1
+        elif self.state != DISCONNECTED:
+            self.owner.failed += 1
         self.state = DISCONNECTED
         self.last_error = str(error)
         self.last_failure = error
