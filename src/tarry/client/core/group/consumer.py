@@ -24,7 +24,7 @@ from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
-from tarry.client.core.group.membership import STATE_NAMES, Membership
+from tarry.client.core.group.membership import FINDING, STATE_NAMES, Membership
 from tarry.client.core.group.offsets.commit import (
     Commit,
     CommitCallback,
@@ -207,9 +207,14 @@ class GroupConsumerCore(ConsumerCore):
             self.committer.committed[place] = answer.offset
 
     def trouble(self, now_ms: int) -> str:
-        """Return also why the group's coordinator cannot be found."""
-        error = self.coordinator.last_error if self.has_group else None
-        return super().trouble(now_ms) or (str(error) if error is not None else "")
+        """Return also why the group's coordinator cannot be found or reached."""
+        trouble = super().trouble(now_ms)
+        if trouble or not self.has_group:
+            return trouble
+        error = self.coordinator.last_error
+        if error is not None:
+            return str(error)
+        return self.coordinator.trouble if self.membership.state == FINDING else ""
 
     # --- Turns
 
