@@ -18,7 +18,9 @@ from tarry.client import (
     CommitFailed,
     ConcurrentUse,
     ConsumerRecord,
+    DecodeError,
     DeliveryFailed,
+    Json,
     NewTopic,
     NotSubscribed,
     RecordTooLarge,
@@ -253,6 +255,44 @@ def test_records_that_an_iteration_did_not_yield_come_again(scene: Scene) -> Non
     assert [one.value for one in first] == [b"0", b"1"]
     assert [one.value for group in groups for one in group.records] == [b"2"]
     assert [one.value for one in last] == [b"1", b"2", b"3"]
+
+
+def test_a_consumer_decodes_and_skips_what_it_cannot(scene: Scene) -> None:
+    scene.write(b"1", b"{", b"3")
+    consumer = scene.consumer(value=Json(int))
+    consumer.assign([(scene.topic, 0)])
+
+    first = scene.face.take(consumer, 1)
+    with pytest.raises(DecodeError) as refused:
+        scene.face.take(consumer, 1)
+    refused.value.skip()
+    last = scene.face.take(consumer, 1)
+
+    assert [record.value for record in first + last] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda consumer: consumer.poll("soon"), TypeError),
+        (lambda consumer: consumer.poll(-1), ValueError),
+        (lambda consumer: consumer.poll(1, 0), ValueError),
+        (lambda consumer: consumer.commit(42), TypeError),
+        (lambda consumer: consumer.seek("t", 0, 0), NotSubscribed),
+        (lambda consumer: consumer.assign([("t", "0")]), TypeError),
+        (lambda consumer: consumer.subscribe("t", listener=1), TypeError),
+        (lambda consumer: consumer.commit_async(callback=1), TypeError),
+        (lambda consumer: consumer.close(timeout=-1), ValueError),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name(
+    face: Face, call: Callable[[Any], Any], error: type[Exception]
+) -> None:
+    consumer = face.Consumer(bootstrap_servers=NOBODY, group_id="g")
+
+    with pytest.raises(error):
+        face.run(call(consumer))
+    face.run(consumer.close(0))
 
 
 def test_a_member_commits_what_it_says(scene: Scene) -> None:

@@ -107,6 +107,11 @@ if TYPE_CHECKING:
         UnknownTopic as UnknownTopic,
         UnsupportedVersion as UnsupportedVersion,
     )
+    from tarry.client.metrics import (
+        ConnectionMetrics as ConnectionMetrics,
+        ConsumerMetrics as ConsumerMetrics,
+        PlaceMetrics as PlaceMetrics,
+    )
     from tarry.client.settings import (
         PartitionFunction as PartitionFunction,
         ProducerValue as ProducerValue,
@@ -156,6 +161,7 @@ tarry.client.errors                      AssignorFailed BrokerError BrokerUnreac
                                          PartitionerFailed ProducerFailed RecordTooLarge
                                          RequestTimedOut TimedOut TopicRecreated UnknownTopic
                                          UnsupportedVersion
+tarry.client.metrics                     ConnectionMetrics ConsumerMetrics PlaceMetrics
 tarry.client.settings                    PartitionFunction ProducerValue SettingValue
 tarry.client.sync.admin                  Admin
 tarry.client.sync.consumer               Consumer

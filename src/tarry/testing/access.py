@@ -190,11 +190,12 @@ class BrokerAccess:
 
     # --- The end
 
-    def close_clients(self) -> None:
-        """Close every client that was made here, whatever the broker does."""
+    def close_clients(self, timeout: float = CLOSE_S) -> None:
+        """Close every client that was made here, whatever the broker does; a consumer has so many
+        seconds to leave its group."""
         for consumer in self._consumers:
             with suppress(ClientError):
-                consumer.close(CLOSE_S)
+                consumer.close(timeout)
         for producer in self._producers:
             producer.abort()
         if self._admin is not None:

@@ -13,19 +13,28 @@ from __future__ import annotations
 import asyncio
 import re
 import weakref
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Generic, Self, TypeVar, Unpack
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.ids import TopicPartition
 from tarry.client.aio.driver import Begin, LoopDriver, abandon, awaited
 from tarry.client.aio.listener import Listener
-from tarry.client.core.arguments import consumer_arguments, places_of, times_of
+from tarry.client.codecs import Codec, Key, Value
+from tarry.client.core.arguments import (
+    check_listener,
+    consumer_arguments,
+    places_of,
+    timeout_ms_of,
+    times_of,
+)
+from tarry.client.core.consumer.decoding import decoding_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -43,20 +52,74 @@ from tarry.link.errors import TimedOut
 Piece = TypeVar("Piece")
 
 
-class Consumer(ConsumerFace, ProcessBound):
+What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
+
+
+class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     """Consumer for the tasks of one event loop, of which one polls at a time.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
-    mapping among them holds settings by Kafka's keys.
+    mapping among them holds settings by Kafka's keys.  `assignors` are a user's own, or names, the
+    preferred one first; they take the place of `partition.assignment.strategy`.  Keys and values
+    are bytes unless `key` and `value` are codecs.
     """
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, bytes],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: None = None,
+        value: None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[Key, bytes],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Key],
+        value: None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, Value],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: None = None,
+        value: Codec[Value],
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Key],
+        value: Codec[Value],
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
 
     def __init__(
         self,
-        *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Any] | None = None,
+        value: Codec[Any] | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         given, topics = consumer_arguments(what)
+        check_listener(listener, Listener)
+        decoding = decoding_of(key, value)
         self.settings = made = ConsumerSettings(given, **arguments)
         if not made.has_keeper:
             raise InvalidSetting(
@@ -65,9 +128,10 @@ class Consumer(ConsumerFace, ProcessBound):
             )
         self._driver = driver = LoopDriver(
             made,
-            lambda driver: GroupConsumerCore(made, SystemRandom(), driver.now_ms()),
+            lambda driver: GroupConsumerCore(made, SystemRandom(), driver.now_ms(), assignors),
             made.session_timeout_ms if made.group_id else 0,
         )
+        self._core.decoding = decoding
         self._listener = listener or Listener()
         # The task that polls, and the one that is in a callback.
         self._poller: asyncio.Task[object] | None = None
@@ -75,8 +139,12 @@ class Consumer(ConsumerFace, ProcessBound):
         self._finalizer = weakref.finalize(self, abandon, driver, "a Consumer")
         # At the end of the program there is no loop left.
         self._finalizer.atexit = False
-        if topics:
-            self.subscribe(topics)
+        try:
+            if topics:
+                self.subscribe(topics)
+        except BaseException:
+            self._end()
+            raise
 
     @property
     def _core(self) -> GroupConsumerCore:
@@ -89,6 +157,7 @@ class Consumer(ConsumerFace, ProcessBound):
     ) -> None:
         """Share these topics, or those whose names the pattern finds, with the group; takes the
         place of what was subscribed before."""
+        check_listener(listener, Listener)
         with self._told() as core:
             core.subscribe(topics)
             if listener is not None:
@@ -130,14 +199,16 @@ class Consumer(ConsumerFace, ProcessBound):
 
     # --- Records
 
-    async def poll(self, timeout: float = 1.0, max_records: int | None = None) -> list[RecordGroup]:
+    async def poll(
+        self, timeout: float = 1.0, max_records: int | None = None
+    ) -> list[RecordGroup[Key, Value]]:
         """Return records that have come, by partition; empty if none came in `timeout` seconds.
 
         What was handed out before is finished now.  Raises what stands in the way: an offset out
-        of range, a corrupt batch, a group that refuses this member, what a callback raised.  A
-        poll that is cancelled has handed out nothing.
+        of range, a corrupt batch, a record that does not decode, a group that refuses this member,
+        what a callback raised.  A poll that is cancelled has handed out nothing.
         """
-        begin = partial(self._core.begin_poll, max_records or self.settings.poll_records_max)
+        begin = partial(self._core.begin_poll, max_records)
         task = asyncio.current_task()
         if self._poller is not None and self._poller is not task:
             raise ConcurrentUse(
@@ -146,7 +217,9 @@ class Consumer(ConsumerFace, ProcessBound):
             )
         outermost, self._poller = self._poller is None, task
         try:
-            groups = await self._driver.perform(begin, timeout, 0, self._call_back)
+            groups: list[RecordGroup[Key, Value]] = await self._driver.perform(
+                begin, timeout, 0, self._call_back
+            )
         finally:
             if outermost:
                 self._poller = None
@@ -162,12 +235,12 @@ class Consumer(ConsumerFace, ProcessBound):
         finally:
             self._called = None
 
-    def __aiter__(self) -> AsyncIterator[ConsumerRecord]:
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[Key, Value]]:
         """Yield record after record, without an end until `wakeup`; each is finished when the next
         one is asked for."""
         return _Records(self, None)
 
-    def batches(self, max_records: int | None = None) -> AsyncIterator[RecordGroup]:
+    def batches(self, max_records: int | None = None) -> AsyncIterator[RecordGroup[Key, Value]]:
         """Yield records of one partition at a time, without an end until `wakeup`; they are
         finished when the next ones are asked for."""
         return _Batches(self, max_records)
@@ -250,7 +323,7 @@ class Consumer(ConsumerFace, ProcessBound):
                 self._core.check_not_told("close")
             driver.end_all()
             limit_ms = self.settings.close_timeout_ms
-            limit_ms = limit_ms if timeout is None else int(timeout * 1000)
+            limit_ms = timeout_ms_of(timeout, limit_ms)
             begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
             hear = partial(self._call_back_until, driver.now_ms() + limit_ms)
             try:
@@ -305,7 +378,7 @@ class _Iteration(Generic[Piece]):
     """Iteration that polls when what it was given is yielded; no generator, so that one that is
     left leaves nothing to the loop."""
 
-    def __init__(self, consumer: Consumer, max_records: int | None) -> None:
+    def __init__(self, consumer: Consumer[Any, Any], max_records: int | None) -> None:
         self._consumer = consumer
         self._max_records = max_records
         self._pieces: Iterator[Piece] | None = None
@@ -327,17 +400,17 @@ class _Iteration(Generic[Piece]):
         raise NotImplementedError
 
 
-class _Records(_Iteration[ConsumerRecord]):
+class _Records(_Iteration[ConsumerRecord[Any, Any]]):
     """Iteration over records."""
 
-    def pieces_of(self, handed_out: HandedOut) -> Iterator[ConsumerRecord]:
+    def pieces_of(self, handed_out: HandedOut) -> Iterator[ConsumerRecord[Any, Any]]:
         return handed_out.records()
 
 
-class _Batches(_Iteration[RecordGroup]):
+class _Batches(_Iteration[RecordGroup[Any, Any]]):
     """Iteration over groups of records."""
 
-    def pieces_of(self, handed_out: HandedOut) -> Iterator[RecordGroup]:
+    def pieces_of(self, handed_out: HandedOut) -> Iterator[RecordGroup[Any, Any]]:
         return handed_out.batches()
 
 

@@ -18,6 +18,7 @@ from typing import Any, Generic, TypeVar, cast
 
 from tarry.client.aio.blocked import BlockedLoop
 from tarry.client.aio.streams import LoopStreams
+from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
 from tarry.client.errors import ClientClosed, ConcurrentUse
@@ -139,10 +140,10 @@ class LoopDriver(Generic[Core]):
     ) -> Answer:
         """Begin an operation and take its steps to the end; returns the answer, raises why there
         is none.  `timeout` is in seconds; without one it is `default_ms`."""
+        timeout_ms = timeout_ms_of(timeout, default_ms)
         self.check_usable()
         if self.owes_way:
             await self.give_way()
-        timeout_ms = default_ms if timeout is None else int(timeout * 1000)
         operation = begin(timeout_ms, self.now_ms())
         self._under_way[operation] = None
         try:

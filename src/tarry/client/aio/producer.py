@@ -20,7 +20,7 @@ from typing import Any, Self, Unpack
 
 from tarry.client.aio.deliveries import DeliveryCalls
 from tarry.client.aio.driver import LoopDriver, abandon
-from tarry.client.core.arguments import check_settings
+from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
 from tarry.client.core.producer import batch
 from tarry.client.core.producer.accumulator import record_size
@@ -260,7 +260,7 @@ class Producer(ProcessBound):
         elif not driver.is_closed:
             driver.check_usable()
             limit_ms = self.settings.close_timeout_ms
-            limit_ms = limit_ms if timeout is None else int(timeout * 1000)
+            limit_ms = timeout_ms_of(timeout, limit_ms)
             ends_ms = driver.now_ms() + limit_ms
             try:
                 await self._flush(None, limit_ms)

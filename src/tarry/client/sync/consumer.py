@@ -50,6 +50,7 @@ from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
+from tarry.client.metrics import ConsumerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
@@ -173,6 +174,11 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         """View of this member's place in its group."""
         with self._driver.lock:
             return self._core.view()
+
+    def metrics(self) -> ConsumerMetrics:
+        """Return a snapshot of what was done so far; from any thread, and at any time."""
+        with self._driver.lock:
+            return self._core.metrics(monotonic_ms())
 
     def commit(
         self,

@@ -13,7 +13,7 @@ from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.settings import ClientSettings
 from tarry.link.errand import A, Errand, Steps
-from tarry.link.errors import ClientError, TimedOut
+from tarry.link.errors import ClientError, TimedOut, timed_out
 
 
 class AdminCore(ClientCore):
@@ -53,8 +53,13 @@ class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]])
         return self.is_late or super().look(now_ms)
 
     def answer(self, now_ms: int) -> dict[TopicPartition, FoundOffset | ClientError]:
-        late = TimedOut(f"the leader did not tell its offset within {self.timeout_ms} ms")
-        return {place: self.answers.get(place, late) for place in self.wanted}
+        return {
+            place: self.answers.get(place) or self._late(place, now_ms) for place in self.wanted
+        }
+
+    def _late(self, place: TopicPartition, now_ms: int) -> TimedOut:
+        what = f"the leader of {place[0]} [{place[1]}] did not tell its offset"
+        return timed_out(what, self.timeout_ms, self.lookup.problem_of(place, now_ms))
 
 
 class ErrandOperation(Operation[A]):

@@ -327,9 +327,13 @@ class Acknowledgement(Operation[RecordReceipt]):
     """Operation that waits for one record; its batch gives notice when it ends, or is taken
     apart."""
 
-    def __init__(self, operations: Operations, receipt: RecordReceipt) -> None:
+    def __init__(
+        self, operations: Operations, receipt: RecordReceipt, trouble: Callable[[int], str]
+    ) -> None:
+        """`trouble` tells what stands in the way at a time."""
         super().__init__(operations)
         self.receipt = receipt
+        self._trouble = trouble
 
     def watch(self) -> None:
         """Wait at the batch that the record is in now."""
@@ -348,7 +352,9 @@ class Acknowledgement(Operation[RecordReceipt]):
         return self.receipt
 
     def late_error(self, now_ms: int) -> ClientError:
-        return TimedOut(f"the record was not acknowledged within {self.timeout_ms} ms")
+        trouble = str(self.receipt.batch.last_error or self._trouble(now_ms))
+        because = f": {trouble}" if trouble else ""
+        return TimedOut(f"the record was not acknowledged within {self.timeout_ms} ms{because}")
 
     def end(self, now_ms: int) -> None:
         super().end(now_ms)

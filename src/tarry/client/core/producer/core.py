@@ -138,7 +138,7 @@ class ProducerCore(ClientCore):
 
     def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
         """Wait for a record; its batch lingers no longer."""
-        acknowledgement = Acknowledgement(self.operations, receipt)
+        acknowledgement = Acknowledgement(self.operations, receipt, self.trouble)
         if not receipt.is_done:
             self._hurry(receipt)
             acknowledgement.watch()
@@ -294,6 +294,8 @@ class Flush(Operation[None]):
             return TimedOut(
                 f"on_delivery did not return within {self.timeout_ms} ms; all records are done"
             )
+        trouble = self._core.trouble(now_ms)
+        because = f": {trouble}" if trouble else ""
         return self._core.take_failure() or DeliveryTimedOut(
-            f"not all records were acknowledged within {self.timeout_ms} ms"
+            f"not all records were acknowledged within {self.timeout_ms} ms{because}"
         )
