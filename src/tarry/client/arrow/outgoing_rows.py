@@ -159,16 +159,10 @@ class OutgoingRows:
         count = min(PART_ROWS_MAX, self.row_count - first)
         columns = [one for one in (self._keys, self._values, self._headers) if one is not None]
         while count > 1:
-            size = sum(one.slice(first, count).get_total_buffer_size() for one in columns)
-            exact = size if size <= PART_BYTES_MAX else self._exact_bytes(columns, first, count)
-            if exact <= PART_BYTES_MAX:
+            if sum(one.slice(first, count).nbytes for one in columns) <= PART_BYTES_MAX:
                 break
             count //= 2
         return count
-
-    @staticmethod
-    def _exact_bytes(columns: list[Any], first: int, count: int) -> int:
-        return sum(int(one.slice(first, count).nbytes) for one in columns)
 
     def _part(self, first: int, count: int, now_wall_ms: int) -> RecordRows:
         keys = None if self._keys is None else self._column(self._keys, first, count)
