@@ -27,6 +27,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BROKER_PAGES = (
     "docs/how-to/asyncio.md",
     "docs/how-to/compacted-topics.md",
+    "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
     "docs/how-to/tests-with-a-broker.md",
     "docs/tutorial.md",
