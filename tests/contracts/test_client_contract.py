@@ -326,6 +326,7 @@ def test_a_reader_moves_stops_and_says_where_it_is(scene: Scene) -> None:
     consumer.seek(*place, 2)
 
     assert scene.poll(consumer, 1) == [b"2"]
+    assert consumer.metrics().records == 1
     assert (begins[place], ends[place], found[place]) == (0, 3, 0)
     assert (consumer.position(*place), consumer.lag(*place)) == (3, 0)
     assert consumer.is_at_end(*place)

@@ -7,6 +7,8 @@ import gc
 import importlib
 import os
 import re
+import subprocess
+import sys
 import threading
 import warnings
 from collections.abc import Callable, Coroutine, Iterator
@@ -334,3 +336,40 @@ def test_a_record_is_given_without_waiting_once_its_topic_is_known(
             return (await producer.send_nowait(topic, b"v")).offset
 
     assert run(send()) == 0
+
+
+FORKING = """
+import asyncio, importlib, os, sys
+from tarry.client import ClientForked, aio
+
+async def use(address, topic):
+    async with aio.Producer(bootstrap_servers=address) as producer:
+        await (await producer.send(topic, b"before"))
+        child = os.fork()
+        if child == 0:
+            for call in (producer.send(topic, b"child"), producer.flush(), producer.close()):
+                try:
+                    call.send(None)
+                except ClientForked:
+                    continue
+                os._exit(1)
+            os._exit(7)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+        await (await producer.send(topic, b"after"))
+        print((await producer.send(topic, b"last")) and "goes on")
+
+loop = importlib.import_module(sys.argv[1]).new_event_loop()
+with asyncio.Runner(loop_factory=lambda: loop) as runner:
+    runner.run(use(*sys.argv[2:]))
+"""
+
+
+@pytest.mark.parametrize("loop", LOOPS)
+def test_a_forked_child_is_refused_and_the_parents_loop_goes_on(
+    broker: BrokerProcess, topic: str, loop: str
+) -> None:
+    command = [sys.executable, "-W", "error", "-c", FORKING, loop, broker.address, topic]
+
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+    assert (done.stdout, done.returncode) == ("goes on\n", 0), done.stderr

@@ -7,9 +7,8 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.client.core.consumer.core import ConsumerCore
-from tarry.client.core.consumer.fetcher import FetchExchange
+from tarry.client.core.consumer.fetch_exchange import FetchExchange
 from tarry.client.core.consumer.lookup import LATEST
-from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.core.group.membership import Membership
@@ -21,6 +20,7 @@ from tarry.client.core.producer.produce import ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.producer.sender import Sender
 from tarry.link.errors import ClientError
+from tarry.protocol.messages.fetch import FetchResponse
 from tarry.protocol.messages.produce import ProduceResponse
 
 # --- Producer
@@ -71,16 +71,17 @@ def send_the_next_batch_while_one_is_repeated() -> None:
 
 
 def count_a_fetch_that_left_before_a_seek() -> None:
-    def current_at(self: FetchExchange, place: tuple[str, int]) -> PartitionPosition | None:
-        position = self._positions.get(place)
-        if position is None or self.fetcher.positions.get(place) is not position:
-            return None
-        if self._eras[place] != position.era:
-            # As in a compacted topic, where nobody asks twice about a gap.
-            position.has_gaps = True
-        return position
+    honest = FetchExchange.on_response
 
-    FetchExchange._current_at = current_at
+    def on_response(self: FetchExchange, response: FetchResponse, now_ms: int) -> None:
+        for place, position in self._positions.items():
+            if self._eras[place] != position.era:
+                # As in a compacted topic, where nobody asks twice about a gap.
+                position.has_gaps = True
+                self._eras[place] = position.era
+        honest(self, response, now_ms)
+
+    FetchExchange.on_response = on_response
 
 
 # --- Member

@@ -44,6 +44,7 @@ from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
+from tarry.client.metrics import ConsumerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
@@ -167,6 +168,11 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     def group(self) -> GroupView:
         """View of this member's place in its group."""
         return self._core.view()
+
+    def metrics(self) -> ConsumerMetrics:
+        """Return what the consumer has done so far and where it stands; cheap enough for every
+        poll."""
+        return self._core.metrics(self._driver.now_ms())
 
     async def commit(
         self,
