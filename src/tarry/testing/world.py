@@ -1,7 +1,7 @@
 """World of a real broker core and real client cores in simulated time, without sockets or threads.
 
-Hours pass in milliseconds, and a seed gives the same run every time.  The network delays and cuts
-what it carries; the broker's disk forgets what was not flushed when power is lost.
+An hour passes in about a second, and a seed gives the same run every time.  The network delays and
+cuts what it carries; the broker's disk forgets what was not flushed when power is lost.
 """
 
 from __future__ import annotations
