@@ -24,7 +24,9 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.
 PAGES = {
+    "docs/how-to/asyncio.md": 6,
     "docs/how-to/compacted-topics.md": 5,
+    "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
     "docs/how-to/tests-with-a-broker.md": 3,
     "docs/tutorial.md": 15,

@@ -8,7 +8,13 @@ import pytest
 from tests.support.interop.confluent_face import confluent_kafka, missing
 from tests.support.interop.group_broker import IS_KAFKA, GroupBroker
 from tests.support.interop.group_laws import offences
-from tests.support.interop.group_members import HEARTBEAT_MS, SESSION_MS, Member, MemberProcess
+from tests.support.interop.group_members import (
+    HEARTBEAT_MS,
+    SESSION_MS,
+    Member,
+    MemberProcess,
+    owned,
+)
 from tests.support.interop.group_scene_of_clients import Scene
 from tests.support.interop.java_groups import JavaGroups, JavaMember
 
@@ -125,6 +131,41 @@ def test_we_and_others_lead_one_another_and_nothing_is_lost(
     scene.wait_until_shared_by(ours, again, third)
     third.kill()
     scene.wait_until_shared_by(ours, again)
+    scene.write(10)
+    scene.wait_until_all_is_committed()
+    scene.wait_until_all_is_read()
+
+    assert offences(scene) == []
+
+
+def test_members_of_all_clients_stick_to_what_they_had_and_nothing_is_lost(make_scene, make_member):
+    scene = make_scene("sticky")
+    make = make_member(scene, "sticky")
+    scene.write(10)
+
+    # Who has been there for longest leads, in most brokers' eyes.
+    java = make("java", "java")
+    scene.wait_until_shared_by(java)
+    ours = make("ours", "tarry")
+    scene.wait_until_shared_by(java, ours)
+    kept = owned(ours)
+    python = make("kafka-python", "kafka-python")
+    scene.wait_until_shared_by(java, ours, python)
+    assert owned(ours) < kept
+    scene.write(10)
+    java.leave()
+    scene.wait_until_shared_by(ours, python)
+    asyncio = make("aiokafka", "aiokafka")
+    scene.wait_until_shared_by(ours, python, asyncio)
+    scene.write(10)
+    ours.leave()
+    scene.wait_until_shared_by(python, asyncio)
+    again = make("again", "tarry")
+    scene.wait_until_shared_by(python, asyncio, again)
+    python.leave()
+    scene.wait_until_shared_by(asyncio, again)
+    asyncio.leave()
+    scene.wait_until_shared_by(again)
     scene.write(10)
     scene.wait_until_all_is_committed()
     scene.wait_until_all_is_read()

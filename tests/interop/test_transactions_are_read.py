@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 import uuid
 from typing import Any
@@ -59,6 +61,13 @@ def read(address: str, topic: str, level: str, end: int, **settings: Any) -> lis
     return values
 
 
+def printed(address: str, topic: str, level: str) -> list[bytes]:
+    """Read the topic by the command."""
+    command = [sys.executable, "-m", "tarry", "consume", topic, "-b", address, "--isolation", level]
+    done = subprocess.run(command, capture_output=True, timeout=PATIENCE_S, check=True)
+    return done.stdout.splitlines()
+
+
 @pytest.mark.parametrize("codec", ["none", "zstd"])
 def test_transactions_of_java_are_read_as_the_isolation_level_says(
     apache_kafka: str, java_program: JavaProgram, codec: str
@@ -95,6 +104,7 @@ def test_transactions_of_java_are_read_as_the_isolation_level_says(
     assert only_committed == committed
     assert in_pieces == committed
 
+    assert printed(apache_kafka, topic, "read_committed") == only_committed
     first.step("commit")
     assert read(apache_kafka, topic, "read_committed", stable + 4) == [
         *committed,

@@ -25,6 +25,21 @@ def make_broker(tmp_path: Path) -> Iterator[Callable[[], BrokerProcess]]:
         broker.close()
 
 
+@pytest.fixture(scope="session")
+def shared_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    """A broker for clients of many tests: topics by their names, groups without a delay."""
+    broker = BrokerProcess(tmp_path_factory.mktemp("shared-broker"))
+    broker.start(
+        {
+            "group.initial.rebalance.delay.ms": "0",
+            "group.min.session.timeout.ms": "500",
+            "offsets.topic.num.partitions": "1",
+        }
+    )
+    yield broker
+    broker.close()
+
+
 @pytest.fixture
 def broker(make_broker: Callable[[], BrokerProcess]) -> BrokerProcess:
     """A broker that is ready."""

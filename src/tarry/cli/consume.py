@@ -44,6 +44,7 @@ Examples:
   tarry consume orders refunds -f '%t %s\\n'   several topics
   tarry consume 'orders-*' '^log'             by pattern and by regular expression
   tarry consume orders --grep apples          records with apples in the key or the value
+  tarry consume orders --isolation read_committed    nothing that was aborted or is open
   tarry consume orders -f '%T{iso} %k = %s\\n' readable times
   tarry consume ids --key-format int32 -K:    keys that are numbers in 4 bytes
   tarry consume orders --json | jq .value
@@ -107,6 +108,12 @@ Into a file or a pipe the bytes go as they are.
     metavar="PATTERN",
     help="Only records with this regular expression in the key.",
 )
+@click.option(
+    "--isolation",
+    type=click.Choice(["read_uncommitted", "read_committed"]),
+    help="Leave out records of transactions that are open or were aborted (default: read them).",
+)
+@click.option("--rack", metavar="NAME", help="Read from replicas in this rack where there are any.")
 @click.option("-G", "--group", metavar="NAME", help="Read as a member of this group, and commit.")
 @click.option(
     "--assignor",
@@ -173,8 +180,9 @@ def consume(
     wanted = _Wanted(list(topics), _pattern(topics))
     output = _output(options)
     source = _Source(bootstrap, client_settings, timeout)
+    chosen = _chosen(options["isolation"], options["rack"])
     if group is None:
-        _read(source, wanted, output, _span(options), count=count, follow=follow)
+        _read(source, chosen, wanted, output, _span(options), count=count, follow=follow)
     else:
         settings = client_arguments(
             bootstrap,
@@ -183,6 +191,7 @@ def consume(
             **_membership(group, options["assignor"], options["instance_id"]),
             auto_offset_reset=_reset(options["offset"]),
         )
+        settings.update(chosen)
         limits = (count, follow, not options["no_commit"])
         _read_as_member(source, settings, wanted, output, limits)
 
@@ -204,6 +213,7 @@ class _Source(NamedTuple):
 
 def _read(
     source: _Source,
+    chosen: dict[str, SettingValue],
     wanted: _Wanted,
     output: Output,
     span: _Span,
@@ -229,6 +239,7 @@ def _read(
         auto_offset_reset="none",
         allow_auto_create_topics=False,
     )
+    settings.update(chosen)
     with Consumer(settings) as consumer:
         consumer.on_wait = Waiting(source.bootstrap).look
         reading = Reading(consumer, names, output, source.timeout)
@@ -300,6 +311,16 @@ def _membership(
 
 
 # --- Options
+
+
+def _chosen(isolation: str | None, rack: str | None) -> dict[str, SettingValue]:
+    """Return the settings that options name; they win over the profile and over -X."""
+    given: dict[str, SettingValue] = {}
+    if isolation is not None:
+        given["isolation.level"] = isolation
+    if rack is not None:
+        given["client.rack"] = rack
+    return given
 
 
 def _check_options(options: dict[str, Any], group: str | None) -> None:

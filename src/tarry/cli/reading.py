@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
-from typing import IO, Final, NamedTuple
+from collections.abc import Callable, Sequence
+from typing import IO, Final, NamedTuple, cast
 
 from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
@@ -17,7 +17,7 @@ from tarry.cli.search import Search
 from tarry.cli.status_line import StatusLine
 from tarry.cli.tables import count_of
 from tarry.cli.trouble import Trouble
-from tarry.client.core.consumer.handed_out import RecordGroup
+from tarry.client.core.consumer.handed_out import RecordGroup, TypedRecord
 from tarry.client.sync.consumer import Consumer
 from tarry.records.record import Record
 
@@ -256,11 +256,16 @@ class Chosen(NamedTuple):
 
 
 def chosen_records(
-    records: list[Record], bound: int | None, count_max: int | None, search: Search | None
+    taken: Sequence[TypedRecord[bytes, bytes]],
+    bound: int | None,
+    count_max: int | None,
+    search: Search | None,
 ) -> Chosen:
     """Choose records below the offset `bound` in which the search finds something, so many at
     most.
     """
+    # Without codecs they are records of bytes.
+    records = cast("list[Record]", taken)
     if bound is not None and records[-1].offset >= bound:
         records = [record for record in records if record.offset < bound]
     if not records or count_max == 0:

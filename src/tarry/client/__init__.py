@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 # For type checkers; a test compares it with the table below.
 if TYPE_CHECKING:
     from tarry.base.ids import TopicPartition as TopicPartition
+    from tarry.client.codecs import Codec as Codec, Json as Json, Text as Text
     from tarry.client.core.admin.calls import (
         ClusterDescription as ClusterDescription,
         ConfigEntry as ConfigEntry,
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from tarry.client.core.consumer.handed_out import (
         ConsumerRecord as ConsumerRecord,
         RecordGroup as RecordGroup,
+        TypedRecord as TypedRecord,
     )
     from tarry.client.core.consumer.lookup import (
         EARLIEST as EARLIEST,
@@ -87,6 +89,7 @@ if TYPE_CHECKING:
         ConcurrentUse as ConcurrentUse,
         ConnectionLost as ConnectionLost,
         CorruptRecords as CorruptRecords,
+        DecodeError as DecodeError,
         DeliveryFailed as DeliveryFailed,
         DeliveryTimedOut as DeliveryTimedOut,
         GroupFailed as GroupFailed,
@@ -103,6 +106,11 @@ if TYPE_CHECKING:
         TopicRecreated as TopicRecreated,
         UnknownTopic as UnknownTopic,
         UnsupportedVersion as UnsupportedVersion,
+    )
+    from tarry.client.metrics import (
+        ConnectionMetrics as ConnectionMetrics,
+        ConsumerMetrics as ConsumerMetrics,
+        PlaceMetrics as PlaceMetrics,
     )
     from tarry.client.settings import (
         PartitionFunction as PartitionFunction,
@@ -124,6 +132,7 @@ if TYPE_CHECKING:
 # Where each public name is: the module, then its names.
 _TABLE: Final = """
 tarry.base.ids                           TopicPartition
+tarry.client.codecs                      Codec Json Text
 tarry.client.core.admin.calls            ClusterDescription ConfigEntry ConfigSynonym NewTopic
                                          TopicOutcome
 tarry.client.core.admin.configs          APPEND ConfigChange DELETE SET SUBTRACT
@@ -132,7 +141,7 @@ tarry.client.core.admin.log_dirs         LogDirectory ReplicaSize
 tarry.client.core.admin.memory           GroupMemory GroupNote
 tarry.client.core.admin.offsets          PartitionErrors
 tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
-tarry.client.core.consumer.handed_out    ConsumerRecord RecordGroup
+tarry.client.core.consumer.handed_out    ConsumerRecord RecordGroup TypedRecord
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition
 tarry.client.core.group.assignment.assignor AssignFunction Assignor PreviousAssignment
@@ -145,12 +154,14 @@ tarry.client.core.metadata               BrokerMetadata PartitionMetadata Topic
 tarry.client.core.outgoing               Content HeadersGiven
 tarry.client.errors                      AssignorFailed BrokerError BrokerUnreachable BufferFull
                                          ClientClosed ClientError ClientForked CommitFailed
-                                         ConcurrentUse ConnectionLost CorruptRecords DeliveryFailed
+                                         ConcurrentUse ConnectionLost CorruptRecords DecodeError
+                                         DeliveryFailed
                                          DeliveryTimedOut GroupFailed InvalidRequest InvalidSetting
                                          LogTruncated NotSubscribed OffsetOutOfRange
                                          PartitionerFailed ProducerFailed RecordTooLarge
                                          RequestTimedOut TimedOut TopicRecreated UnknownTopic
                                          UnsupportedVersion
+tarry.client.metrics                     ConnectionMetrics ConsumerMetrics PlaceMetrics
 tarry.client.settings                    PartitionFunction ProducerValue SettingValue
 tarry.client.sync.admin                  Admin
 tarry.client.sync.consumer               Consumer

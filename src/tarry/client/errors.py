@@ -8,6 +8,8 @@ tried until its deadline already.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tarry.base.errors import ERRORS, InvalidSetting as InvalidSetting, error_name
 from tarry.link.errors import (
     BrokerUnreachable as BrokerUnreachable,
@@ -18,6 +20,9 @@ from tarry.link.errors import (
     TimedOut as TimedOut,
     UnsupportedVersion as UnsupportedVersion,
 )
+
+if TYPE_CHECKING:
+    from tarry.records.record import Record
 
 
 class BrokerError(ClientError):
@@ -81,6 +86,38 @@ class LogTruncated(ClientError):
 
 class CorruptRecords(ClientError):
     """Records that came from the broker cannot be decoded."""
+
+
+class DecodeError(ClientError):
+    """A codec of the consumer cannot decode a record; nothing behind it is handed out until `skip`
+    or a seek.
+
+    `record` has the bytes, `part` says whether the key or the value is at fault; `__cause__` is
+    what the codec raised.
+    """
+
+    def __init__(
+        self, sentence: str, topic: str, partition: int, record: Record, part: str
+    ) -> None:
+        super().__init__(sentence)
+        self.topic = topic
+        self.partition = partition
+        self.record = record
+        self.part = part
+        self.is_skipped = False
+
+    @property
+    def offset(self) -> int:
+        return self.record.offset
+
+    @property
+    def data(self) -> bytes | None:
+        """Bytes that do not decode."""
+        return self.record.key if self.part == "key" else self.record.value
+
+    def skip(self) -> None:
+        """Go on behind the record: the next poll counts it as finished."""
+        self.is_skipped = True
 
 
 class ConcurrentUse(ClientError):

@@ -13,6 +13,7 @@ from tarry.base.errors import InvalidSetting
 from tarry.base.setting import Setting, Value, read_table, shown
 from tarry.base.spelling import Spelling
 from tarry.client.offset_reset import parse_offset_reset
+from tarry.client.settings_foreign import foreign_hint
 from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_TABLE
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
@@ -46,27 +47,6 @@ CLIENT_SETTINGS: Final[dict[str, Setting]] = {
     )
 }
 
-# Keys of other clients that have a twin here.
-FOREIGN: Final = {
-    "queue.buffering.max.messages": "buffer.memory bounds the bytes instead",
-    "queue.buffering.max.kbytes": "use buffer.memory",
-    "queue.buffering.max.ms": "use linger.ms",
-    "message.timeout.ms": "use delivery.timeout.ms",
-    "message.max.bytes": "use max.request.size",
-    "metadata.broker.list": "use bootstrap.servers",
-    "compression.codec": "use compression.type",
-    "request.required.acks": "use acks",
-    "batch.num.messages": "use batch.size",
-    "fetch.wait.max.ms": "use fetch.max.wait.ms",
-    "fetch.message.max.bytes": "use max.partition.fetch.bytes",
-    "socket.timeout.ms": "use request.timeout.ms",
-    "partitioner.class": "use partitioner",
-    "retries": "retries go on until delivery.timeout.ms",
-    "enable.auto.offset.store": "a record is finished when the next one is asked for",
-    "auto.commit.enable": "use enable.auto.commit",
-    "group.protocol": "groups use the classic protocol",
-}
-
 
 def parse_settings(
     owner: str, given: Mapping[str, SettingValue], arguments: Mapping[str, SettingValue]
@@ -92,9 +72,11 @@ def _known(name: object, owner: str) -> Setting:
     if row is not None and row.scope in (COMMON, owner):
         return row
     if row is not None:
-        raise InvalidSetting(f"{name} is a setting of a {row.scope}; this is a {owner}")
-    if name in FOREIGN:
-        raise InvalidSetting(f"{name} is not a setting of this client: {FOREIGN[name]}")
+        me = "an admin client" if owner == COMMON else f"a {owner}"
+        raise InvalidSetting(f"{name} is a setting of a {row.scope}; this is {me}")
+    foreign = foreign_hint(name)
+    if foreign:
+        raise InvalidSetting(f"{name} is not a setting of this client: {foreign}")
     near = Spelling(CLIENT_SETTINGS).near(name)
     hint = f"; did you mean {near}?" if near else ""
     raise InvalidSetting(f"unknown setting {shown(name)}{hint}")
@@ -108,7 +90,14 @@ def _parse(row: Setting, value: SettingValue) -> Value:
             raise InvalidSetting(f"{row.key}={value!r:.60}: it must be a whole number")
         return row.parse(str(number))
     if row.type == "boolean":
+        if not isinstance(value, bool | str):
+            raise InvalidSetting(f"{row.key}={value!r:.60}: it must be True or False")
         return row.parse(str(value))
+    if row.key == "bootstrap.servers" and isinstance(value, list | tuple):
+        raise InvalidSetting(
+            f"bootstrap.servers={value!r:.60} is no text: join the addresses with commas, such as "
+            '"kafka-1:9092,kafka-2:9092"'
+        )
     # Acks are often given as a number.
     if not isinstance(value, str) and not (row.check and type(value) is int):
         raise InvalidSetting(f"{row.key}={value!r:.60} is no text: give a str")
@@ -122,7 +111,8 @@ def _parse(row: Setting, value: SettingValue) -> Value:
 
 def _int(value: SettingValue) -> int | None:
     try:
-        return int(value)
+        # A part of a number would be lost without a word.
+        return int(value) if isinstance(value, int | str) else None
     except ValueError:
         return None
 
@@ -152,6 +142,10 @@ def parse_addresses(text: str) -> list[Address]:
 
 
 def _parse_address(text: str) -> Address:
+    if "://" in text:
+        raise InvalidSetting(
+            f"{text} is no address of the form host:port: leave out what is before //"
+        )
     host, colon, port_text = text.rpartition(":")
     if not colon or text.endswith("]"):
         host, port_text = text, str(DEFAULT_PORT)

@@ -27,6 +27,15 @@ class FrameSplitter:
         self._size = 0
         self._wanted = 4
 
+    @property
+    def progress(self) -> str:
+        """Part of an answer that has come while the rest is missing; empty if nothing has."""
+        if self._size == 0:
+            return ""
+        if self._wanted <= 4:
+            return f"only {self._size} bytes came"
+        return f"only {self._size - 4} of the {self._wanted - 4} bytes of an answer came"
+
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames that are whole now, in order, without their lengths."""
         self._size += len(data)
@@ -61,5 +70,5 @@ def _no_length(head: bytes, length: int) -> str:
     if head == HTTP:
         return "the peer answers in HTTP: this is not a Kafka port"
     if head[:2] in (TLS_ALERT, TLS_HANDSHAKE):
-        return "the peer answers in TLS: this port wants an encrypted connection"
+        return "the peer answers in TLS, which this client has not yet: name a listener without it"
     return f"the peer sent an answer of {length} bytes: this is not a Kafka port"

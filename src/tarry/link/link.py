@@ -34,7 +34,7 @@ from tarry.protocol.frames import encode_request
 from tarry.protocol.headers import decode_response_header
 from tarry.protocol.message import Message
 from tarry.protocol.messages.api_versions import ApiVersionsResponse
-from tarry.wire.reader import Reader
+from tarry.wire.reader import MalformedData, Reader
 
 if TYPE_CHECKING:
     from tarry.link.links import Links
@@ -198,6 +198,7 @@ class Link:
             return
         self.versions = table
         self.state = READY
+        self.owner.made += 1
         self.failures = 0
         self.last_failure = None
         self.owner.tasks.cancel(self._setup_deadline)
@@ -212,9 +213,12 @@ class Link:
 
     def _give_up_connecting(self, now_ms: int) -> None:
         waited_ms = self.owner.settings.connection_setup_timeout_ms
-        reason = f"{WAITS_FOR[self.state]} within {waited_ms} ms"
+        reason = f"{self._waiting_for()} within {waited_ms} ms"
         self.owner.put(Close(self.connection_id))
         self.fail(self._unreachable(reason), now_ms)
+
+    def _waiting_for(self) -> str:
+        return self._frames.progress or WAITS_FOR[self.state]
 
     def _unreachable(self, reason: str) -> BrokerUnreachable:
         return BrokerUnreachable(
@@ -226,7 +230,7 @@ class Link:
         waited_ms = now_ms - self._began_ms
         if not RESOLVING <= self.state <= NEGOTIATING or waited_ms < SLOW_MS:
             return ""
-        return str(self._unreachable(f"{WAITS_FOR[self.state]} for {waited_ms} ms"))
+        return str(self._unreachable(f"{self._waiting_for()} for {waited_ms} ms"))
 
     # --- Answers
 
@@ -245,12 +249,17 @@ class Link:
             raise ProtocolViolation("the broker answered what nobody asked")
         exchange = self._in_flight[0]
         reader = Reader(frame)
-        correlation_id = decode_response_header(reader, exchange.api_key, exchange.version)
-        if correlation_id != exchange.correlation_id:
-            raise ProtocolViolation(
-                f"answer {correlation_id} came where {exchange.correlation_id} was due"
-            )
-        response = exchange.decode(reader, exchange.version)
+        try:
+            correlation_id = decode_response_header(reader, exchange.api_key, exchange.version)
+            if correlation_id != exchange.correlation_id:
+                raise ProtocolViolation(
+                    f"it answered request {correlation_id}, and the answer to request "
+                    f"{exchange.correlation_id} was due"
+                )
+            response = exchange.decode(reader, exchange.version)
+        except MalformedData as flaw:
+            name = api_keys.APIS[exchange.api_key].name
+            raise ProtocolViolation(f"its answer to {name} cannot be read: {flaw}") from None
         self._in_flight.popleft()
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
@@ -267,8 +276,10 @@ class Link:
         reason = error or "the broker closed the connection"
         if self.state == READY:
             self.fail(ConnectionLost(f"{self}: {reason}"), now_ms)
-        else:
-            self.fail(self._unreachable(reason), now_ms)
+            return
+        if self.state == NEGOTIATING:
+            reason = f"{reason} before its first answer, as one that wants TLS does"
+        self.fail(self._unreachable(reason), now_ms)
 
     def close(self, error: ClientError, now_ms: int) -> None:
         """Close on our side; quiet if there is nothing to close."""
@@ -279,6 +290,10 @@ class Link:
     def fail(self, error: ClientError, now_ms: int) -> None:
         """Fail everything that the connection owed, oldest first: it is gone."""
         was_ready = self.state == READY
+        if was_ready:
+            self.owner.lost += 1
+        elif self.state != DISCONNECTED:
+            self.owner.failed += 1
         self.state = DISCONNECTED
         self.last_error = str(error)
         self.last_failure = error
@@ -308,15 +323,16 @@ class Link:
         for exchange in self._in_flight:
             if exchange.deadline_ms <= now_ms:
                 name = api_keys.APIS[exchange.api_key].name
+                half = self._frames.progress
                 reason = f"{self} did not answer {name} within {exchange.timeout_ms} ms"
-                self.close(RequestTimedOut(reason), now_ms)
+                self.close(RequestTimedOut(f"{reason}: {half}" if half else reason), now_ms)
                 return
         late = [one for one in self._waiting if one.deadline_ms <= now_ms]
         for exchange in late:
             # Never sent, so the connection owes nobody anything.
             self._waiting.remove(exchange)
-            reason = f"{self}: {self.last_error or 'no connection'} for {exchange.timeout_ms} ms"
-            exchange.on_failure(BrokerUnreachable(reason), now_ms)
+            silence = f"{self} took no request for {exchange.timeout_ms} ms"
+            exchange.on_failure(BrokerUnreachable(self.last_error or silence), now_ms)
         deadlines = [one.deadline_ms for one in (*self._in_flight, *self._waiting)]
         if deadlines:
             self.owner.tasks.schedule(self._deadline, min(deadlines))

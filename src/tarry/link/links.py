@@ -37,6 +37,10 @@ class Links:
         self.random = random
         # Called when a connection is lost: what is known of the cluster may be stale then.
         self.when_lost: Callable[[int], None] | None = None
+        # Counts of connections that became ready, that ended afterwards, and that never did.
+        self.made = 0
+        self.lost = 0
+        self.failed = 0
         self._outputs: list[Output] = []
         self._by_broker: dict[int, Link] = {}
         self._by_id: dict[int, Link] = {}
@@ -102,6 +106,14 @@ class Links:
     def pauses(self) -> Pauses:
         """Return the pauses of one thing that is repeated."""
         return Pauses(self.tasks, self.retry_pause_ms)
+
+    def in_backoff(self, now_ms: int) -> int:
+        """Count the brokers that are not tried again yet."""
+        count = 0
+        for link in (*self._by_broker.values(), *self._dedicated):
+            if link.is_in_backoff(now_ms):
+                count += 1
+        return count
 
     # --- What links need
 

@@ -17,11 +17,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tarry.testing.threaded import Tarry as Tarry
+    from tarry.testing.process import TarryProcess as TarryProcess
+    from tarry.testing.threaded import Tarry as Tarry, TarrySession as TarrySession
+    from tarry.testing.world import TarryWorld as TarryWorld
 
 # Where each public name is.
 MODULES: Final = {
     "Tarry": "tarry.testing.threaded",
+    "TarryProcess": "tarry.testing.process",
+    "TarrySession": "tarry.testing.threaded",
+    "TarryWorld": "tarry.testing.world",
 }
 
 

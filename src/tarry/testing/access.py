@@ -14,7 +14,17 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client import LATEST, Admin, Consumer, ConsumerRecord, NewTopic, Producer, Receipt
+from tarry.client import (
+    LATEST,
+    Admin,
+    Consumer,
+    ConsumerRecord,
+    NewTopic,
+    Producer,
+    Receipt,
+    TimedOut,
+    UnknownTopic,
+)
 from tarry.client.setting_arguments import ConsumerArguments, ProducerArguments
 from tarry.client.settings import SettingValue
 from tarry.link.errors import ClientError
@@ -22,6 +32,13 @@ from tarry.testing.settings import texts_of
 
 # Between two looks at a group.
 LOOK_S: Final = 0.01
+
+# One question for a topic that somebody else is to make.
+LOOK_TOPIC_S: Final = 0.2
+
+# States of a group whose members have their partitions, and of one without members.
+SETTLED: Final = ("Stable",)
+VANISHED: Final = ("Empty", "Dead", "not there")
 
 # A test that is over waits no longer for its clients to leave.
 CLOSE_S: Final = 0.5
@@ -115,7 +132,8 @@ class BrokerAccess:
     def records(self, topic: str) -> list[ConsumerRecord]:
         """Return all records of a topic that are there now, by partition and offset."""
         name = self.topic_name(topic)
-        with self._reader(name) as consumer:
+        with self._reader() as consumer:
+            consumer.assign([(name, index) for index in consumer.partitions_of(name)])
             ends = consumer.end_offsets(consumer.assignment())
             read: list[ConsumerRecord] = []
             while any(consumer.position(*place) < end for place, end in ends.items() if end > 0):
@@ -127,25 +145,29 @@ class BrokerAccess:
         name = self.topic_name(topic)
         end_s = time.monotonic() + timeout
         read: list[ConsumerRecord] = []
-        with self._reader(name) as consumer:
+        with self._reader() as consumer:
             while len(read) < count:
                 left_s = end_s - time.monotonic()
                 if left_s <= 0:
                     raise AssertionError(
                         f"topic {name!r} has {len(read)} of {count} records after {timeout:g} s"
                     )
-                read += _poll(consumer, left_s)
+                if consumer.assignment():
+                    read += _poll(consumer, left_s)
+                else:
+                    # Who writes the records may make the topic.
+                    with suppress(UnknownTopic, TimedOut):
+                        indexes = consumer.partitions_of(name, min(left_s, LOOK_TOPIC_S))
+                        consumer.assign([(name, index) for index in indexes])
         return sorted(read, key=lambda record: (record.partition, record.offset))
 
-    def _reader(self, name: str) -> Consumer:
-        """Return a consumer of all partitions of a topic, from their beginning."""
-        consumer = Consumer(bootstrap_servers=self.bootstrap, auto_offset_reset="earliest")
-        try:
-            consumer.assign([(name, index) for index in consumer.partitions_of(name)])
-        except BaseException:
-            consumer.close()
-            raise
-        return consumer
+    def _reader(self) -> Consumer:
+        """Return a consumer without a group, which reads from the beginning and makes no topic."""
+        return Consumer(
+            bootstrap_servers=self.bootstrap,
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+        )
 
     # --- Groups
 
@@ -163,6 +185,24 @@ class BrokerAccess:
                 how = "reads nothing" if found is None else f"has a lag of {found} records"
                 raise AssertionError(
                     f"group {group!r} {how} after {timeout:g} s; a lag of {lag} was waited for"
+                )
+            time.sleep(LOOK_S)
+
+    def wait_for_members(self, group: str, count: int, timeout: float = 10) -> None:
+        """Wait until the group is stable with so many members, after joins, leaves or deaths."""
+        end_s = time.monotonic() + timeout
+        while True:
+            described = self.admin.describe_groups([group])[group]
+            if not isinstance(described, ClientError):
+                state, found = described.state, len(described.members)
+            else:
+                state, found = "not there", 0
+            if found == count and state in (SETTLED if count else VANISHED):
+                return
+            if time.monotonic() >= end_s:
+                raise AssertionError(
+                    f"group {group!r} is {state} with {found} members after {timeout:g} s; "
+                    f"{count} were waited for"
                 )
             time.sleep(LOOK_S)
 
@@ -190,11 +230,12 @@ class BrokerAccess:
 
     # --- The end
 
-    def close_clients(self) -> None:
-        """Close every client that was made here, whatever the broker does."""
+    def close_clients(self, timeout: float = CLOSE_S) -> None:
+        """Close every client that was made here, whatever the broker does; a consumer has so many
+        seconds to leave its group."""
         for consumer in self._consumers:
             with suppress(ClientError):
-                consumer.close(CLOSE_S)
+                consumer.close(timeout)
         for producer in self._producers:
             producer.abort()
         if self._admin is not None:

@@ -12,12 +12,13 @@ from typing import Any, Final
 from tarry.base.errors import ERRORS, NONE
 from tarry.base.spelling import Spelling
 from tarry.broker.broker import Broker
+from tarry.broker.part import WaitingPart
 from tarry.broker.request import RequestContext
 from tarry.protocol import api_keys
 from tarry.protocol.api_keys import APIS
 from tarry.protocol.message import Message
+from tarry.purgatory.operation import PayloadOperation
 from tarry.testing.answers import ApiRefusal, ErrorAnswers, IsChosen
-from tarry.timer.entry import TimerEntry
 
 Handle = Callable[[RequestContext, Any], Message | None]
 
@@ -41,6 +42,9 @@ READS: Final = frozenset(
         api_keys.OFFSET_FOR_LEADER_EPOCH,
     ]
 )
+
+# Late answers wait for nothing but their time.
+LATE: Final = "late"
 
 CUT: Final = "the test has cut this connection"
 
@@ -122,13 +126,14 @@ class ApiFailure(ApiFault):
 class SlowAnswer(ApiFault):
     """Answers that leave later than they were made."""
 
-    def __init__(self, api_key: int, times: int | None, delay_ms: int) -> None:
+    def __init__(self, api_key: int, times: int | None, delay_ms: int, late: WaitingPart) -> None:
         super().__init__(api_key, times)
         self._delay_ms = delay_ms
+        self._late = late
 
     def handle(self, handle: Handle, context: RequestContext, request: Message) -> Message | None:
         self.count += 1
-        return _handle_for(handle, LateAnswer(context, self._delay_ms), request)
+        return _handle_for(handle, LateAnswer(context, self._delay_ms, self._late), request)
 
 
 class CutConnection(ApiFault):
@@ -152,6 +157,7 @@ class Faults:
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
         self._faults: list[ApiFault] = []
+        self._late = broker.parts.add(WaitingPart(broker.timer, "late answers"))
         for route in broker.routes.values():
             route.handle = _FaultyHandler(self, route.api_key, route.handle).handle
 
@@ -170,6 +176,10 @@ class Faults:
             if fault.api_key == api_key and fault.fits(context, request):
                 return fault
         return None
+
+    def slow_answer(self, api: str, seconds: float, times: int | None) -> SlowAnswer:
+        """Make a fault of answers that leave late."""
+        return SlowAnswer(api_key_of(api), times, round(seconds * 1000), self._late)
 
     def cut_all(self) -> None:
         """End every connection."""
@@ -276,25 +286,23 @@ class JoinedAnswer(ChangedAnswer):
 class LateAnswer(ChangedAnswer):
     """Answer that leaves some time after it was made."""
 
-    def __init__(self, context: RequestContext, delay_ms: int) -> None:
+    def __init__(self, context: RequestContext, delay_ms: int, late: WaitingPart) -> None:
         super().__init__(context)
         self._delay_ms = delay_ms
+        self._late = late
 
     def respond(self, response: Message) -> None:
-        due_ms = self.now_ms + self._delay_ms
-        self.answers.timer.add(LateResponse(due_ms, self.asked, response))
+        late = LateResponse(self.now_ms + self._delay_ms, (self.asked, response))
+        self.asked.operation = late
+        self._late.watch(late, [LATE])
 
 
-class LateResponse(TimerEntry):
-    """Answer that waits for its time."""
+class LateResponse(PayloadOperation[tuple[RequestContext, Message]]):
+    """Answer that waits for its time, and ends with its connection."""
 
-    def __init__(self, due_ms: int, context: RequestContext, response: Message) -> None:
-        super().__init__(due_ms)
-        self._context = context
-        self._response = response
-
-    def expire(self) -> None:
-        self._context.respond(self._response)
+    def complete_with(self, payload: tuple[RequestContext, Message]) -> None:
+        context, response = payload
+        context.respond(response)
 
 
 class LostAnswer(ChangedAnswer):
@@ -311,7 +319,8 @@ def _handle_for(handle: Handle, context: ChangedAnswer, request: Message) -> Mes
     """Have a request handled, and its answer go through `context`: the caller has none."""
     response = handle(context, request)
     # What waits for the answer is given up with the connection, which knows the first context.
-    context.asked.operation = context.operation
+    if context.operation is not None:
+        context.asked.operation = context.operation
     if response is not None:
         context.respond(response)
     return None

@@ -11,10 +11,15 @@ from typing import TYPE_CHECKING, Final
 import pytest
 
 if TYPE_CHECKING:
-    from tarry.testing.threaded import Tarry
+    from tarry.testing.process import TarryProcess
+    from tarry.testing.threaded import Tarry, TarrySession
+    from tarry.testing.world import TarryWorld
 
 MARK: Final = "tarry"
 INI: Final = "tarry_settings"
+
+# Tests that have used the session's broker so far.
+TESTS: Final = pytest.StashKey[int]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,14 +48,59 @@ def tarry(request: pytest.FixtureRequest) -> Iterator[Tarry]:
         yield broker
 
 
-def settings_of(request: pytest.FixtureRequest) -> dict[str, object]:
-    """Return the settings of the project, and over them those of the test's marks."""
+@pytest.fixture(scope="session")
+def _tarry_of_session(request: pytest.FixtureRequest) -> Iterator[Tarry]:
+    from tarry.testing.threaded import Tarry
+
+    with Tarry(settings_of_project(request.config)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def tarry_session(
+    _tarry_of_session: Tarry, request: pytest.FixtureRequest
+) -> Iterator[TarrySession]:
+    """Broker of all tests of this process that ask for it; topics carry the test's name."""
+    # Tests of one name lie in several files.
+    number = request.config.stash.get(TESTS, 0) + 1
+    request.config.stash[TESTS] = number
+    with _tarry_of_session.for_test(f"{request.node.name}-{number}") as broker:
+        yield broker
+
+
+@pytest.fixture
+def tarry_process(request: pytest.FixtureRequest) -> Iterator[TarryProcess]:
+    """Broker of this test in a process of its own, with `kill()`, `start()` and `pause()`."""
+    from tarry.testing.process import TarryProcess
+
+    with TarryProcess(settings_of(request)) as broker:
+        yield broker
+
+
+@pytest.fixture
+def tarry_world(request: pytest.FixtureRequest) -> Iterator[TarryWorld]:
+    """Broker core of this test with client cores around it in simulated time, without sockets."""
+    from tarry.testing.world import TarryWorld
+
+    world = TarryWorld(settings_of(request))
+    yield world
+    world.close()
+
+
+def settings_of_project(config: pytest.Config) -> dict[str, object]:
+    """Return the settings of the project's pytest configuration."""
     settings: dict[str, object] = {}
-    for line in request.config.getini(INI):
+    for line in config.getini(INI):
         key, equals, value = line.partition("=")
         if not equals:
             raise pytest.UsageError(f"{INI}: write key=value, not {line!r}")
         settings[key.strip()] = value.strip()
+    return settings
+
+
+def settings_of(request: pytest.FixtureRequest) -> dict[str, object]:
+    """Return the settings of the project, and over them those of the test's marks."""
+    settings = settings_of_project(request.config)
     # The mark closest to the test is the last one told.
     for mark in reversed(list(request.node.iter_markers(MARK))):
         settings.update(mark.kwargs)

@@ -225,9 +225,9 @@ class ScriptedCluster:
         end_ms = self.now_ms + limit_ms
         turns = 0
         while True:
-            events = self._take_due()
+            events = self.take_due()
             outputs = self.core.turn(events, self.now_ms, WALL_MS + self.now_ms)
-            self._perform(outputs)
+            self.perform(outputs)
             turns += 1
             assert turns < 100_000, "the core spins"
             if is_done():
@@ -244,7 +244,12 @@ class ScriptedCluster:
                 return
             self.now_ms = next_ms
 
-    def _take_due(self) -> list[LinkEvent]:
+    @property
+    def due_ms(self) -> int | None:
+        """When the next event comes; None: none is on its way."""
+        return self._due[0][0] if self._due else None
+
+    def take_due(self) -> list[LinkEvent]:
         events = [event for due_ms, _, event in self._due if due_ms <= self.now_ms]
         self._due = [one for one in self._due if one[0] > self.now_ms]
         return events
@@ -255,7 +260,7 @@ class ScriptedCluster:
         self._due.append((due_ms, self._order, event))
         self._due.sort(key=lambda one: one[:2])
 
-    def _perform(self, outputs: Sequence[Any]) -> None:
+    def perform(self, outputs: Sequence[Any]) -> None:
         for output in outputs:
             if isinstance(output, Resolve):
                 found = self.names.get(output.address.host, [output.address])

@@ -30,5 +30,6 @@ def face_of(
     consumer = face({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()
     core = cluster.attach(GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms))
+    core.decoding = consumer._core.decoding
     consumer._driver = HandDriver(cluster, core)  # type: ignore[assignment]
     return consumer

@@ -32,6 +32,7 @@ JAVA: Final = ("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"
 
 ASSIGNORS: Final = {
     "range": "org.apache.kafka.clients.consumer.RangeAssignor",
+    "sticky": "org.apache.kafka.clients.consumer.StickyAssignor",
     "cooperative-sticky": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor",
 }
 

@@ -111,12 +111,14 @@ def run_kafka_python(membership: Membership, leaving: Leaving) -> None:
         warnings.simplefilter("ignore")
         import kafka
         from kafka.coordinator.assignors import cooperative_sticky, range, roundrobin
+        from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
         from kafka.errors import KafkaError
 
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     assignors = {
         "range": range.RangePartitionAssignor,
         "roundrobin": roundrobin.RoundRobinPartitionAssignor,
+        "sticky": StickyPartitionAssignor,
         "cooperative-sticky": cooperative_sticky.CooperativeStickyAssignor,
     }
 

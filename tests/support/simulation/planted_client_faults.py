@@ -7,17 +7,20 @@ from typing import Final
 
 from tarry.base import errors
 from tarry.client.core.consumer.core import ConsumerCore
-from tarry.client.core.consumer.fetcher import FetchExchange
+from tarry.client.core.consumer.fetch_exchange import FetchExchange
 from tarry.client.core.consumer.lookup import LATEST
-from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.core.group.membership import Membership
+from tarry.client.core.group.offsets.committer import Committer
 from tarry.client.core.group.poll import Poll
+from tarry.client.core.operation import Callback
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
 from tarry.client.core.producer.produce import ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.producer.sender import Sender
 from tarry.link.errors import ClientError
+from tarry.protocol.messages.fetch import FetchResponse
 from tarry.protocol.messages.produce import ProduceResponse
 
 # --- Producer
@@ -68,16 +71,17 @@ def send_the_next_batch_while_one_is_repeated() -> None:
 
 
 def count_a_fetch_that_left_before_a_seek() -> None:
-    def current_at(self: FetchExchange, place: tuple[str, int]) -> PartitionPosition | None:
-        position = self._positions.get(place)
-        if position is None or self.fetcher.positions.get(place) is not position:
-            return None
-        if self._eras[place] != position.era:
-            # As in a compacted topic, where nobody asks twice about a gap.
-            position.has_gaps = True
-        return position
+    honest = FetchExchange.on_response
 
-    FetchExchange._current_at = current_at
+    def on_response(self: FetchExchange, response: FetchResponse, now_ms: int) -> None:
+        for place, position in self._positions.items():
+            if self._eras[place] != position.era:
+                # As in a compacted topic, where nobody asks twice about a gap.
+                position.has_gaps = True
+                self._eras[place] = position.era
+        honest(self, response, now_ms)
+
+    FetchExchange.on_response = on_response
 
 
 # --- Member
@@ -103,6 +107,25 @@ def revoke_without_a_commit() -> None:
         return step
 
     Poll._tell = tell
+
+
+def lose_a_revocation() -> None:
+    """The partitions go, and the user never hears of it."""
+    honest = Poll._tell
+
+    def tell(self: Poll, now_ms: int) -> object:
+        step = honest(self, now_ms)
+        event = step.event if isinstance(step, Callback) else None
+        if not isinstance(event, GroupEvent) or event.kind != REVOKED:
+            return step
+        self.end_callback(now_ms)
+        return tell(self, now_ms)
+
+    Poll._tell = tell
+
+
+def commit_what_is_not_owned() -> None:
+    Committer._not_owned = lambda self, places: []
 
 
 def take_a_refused_heartbeat_for_a_good_one() -> None:
@@ -143,9 +166,11 @@ CLIENTS: Final[dict[Callable[[], None], int]] = {
 
 # A seed that found each.
 MEMBERS: Final[dict[Callable[[], None], int]] = {
-    commit_what_was_only_fetched: 1,
+    commit_what_was_only_fetched: 2,
     revoke_without_a_commit: 1,
-    take_a_refused_heartbeat_for_a_good_one: 2,
+    lose_a_revocation: 1,
+    commit_what_is_not_owned: 3,
+    take_a_refused_heartbeat_for_a_good_one: 4,
     hand_out_without_knowing_the_coordinators_mind: 17,
     begin_at_the_end_instead_of_the_commit: 1,
     begin_anew_at_every_assignment: 1,

@@ -351,3 +351,16 @@ def test_what_is_for_members_needs_a_group(option: str) -> None:
 
     assert result.exit_code == 2
     assert "give --group too" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "level", "rack"),
+    [("", 0, ""), ("--isolation read_committed --rack b", 1, "b"), ("-X client.rack=a", 0, "a")],
+)
+def test_isolation_and_rack_go_into_the_fetches(
+    consume: Any, cluster: MemberCluster, line: str, level: int, rack: str
+) -> None:
+    assert printed(consume(line)) == ["a1", "a2", "a3", "b1", "b2"]
+
+    fetches = [seen.request for seen in cluster.requests(api_keys.FETCH)]
+    assert {(one.isolation_level, one.rack_id) for one in fetches} == {(level, rack)}

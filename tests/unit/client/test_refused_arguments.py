@@ -12,9 +12,11 @@ from tests.support.client.scripted_groups import GroupCluster
 
 from tarry.base.errors import InvalidSetting
 from tarry.client.core.admin.calls import CreateTopics, NewTopic
+from tarry.client.core.admin.configs import SET, ConfigChange
 from tarry.client.core.admin.core import AdminCore
 from tarry.client.errors import NotSubscribed
-from tarry.client.settings import ClientSettings
+from tarry.client.settings import CLIENT_SETTINGS, ClientSettings
+from tarry.client.settings_foreign import _TABLE
 from tarry.client.sync.admin import Admin
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.listener import Listener
@@ -56,11 +58,24 @@ def consumer() -> Iterator[Consumer]:
         (lambda one: one.resume([T0, ("u", 0)]), r"u \[0\] is not read"),
         (lambda one: one.position("u", 0), r"u \[0\] is not read"),
         (lambda one: one.lag("u", 0), r"u \[0\] is not read"),
+        (lambda one: one.position(["t"], 0), r"position takes a topic's name"),
+        (lambda one: one.lag("t", "0"), r"lag takes a topic's name"),
+        (lambda one: one.is_at_end({}, 0), r"is_at_end takes a topic's name"),
+        (lambda one: one.poll("1"), "timeout='1' is no number: give seconds"),
+        (lambda one: one.poll(-1), "timeout=-1 is not between 0 and"),
+        (lambda one: one.poll(True), "timeout=True is no number"),
+        (lambda one: one.poll(float("nan")), "timeout=nan is not between"),
+        (lambda one: one.partitions_of("t", float("inf")), "every wait has a limit"),
+        (lambda one: one.poll(0, 0), "max_records=0 is less than 1"),
+        (lambda one: one.poll(0, "5"), "max_records='5' is no whole number"),
+        (lambda one: next(one.batches(-1)), "max_records=-1 is less than 1"),
+        (lambda one: one.close("soon"), "timeout='soon' is no number"),
         (lambda one: one.commit({T0: "7"}), "an offset as an int"),
         (lambda one: one.commit(7), r"offsets such as"),
         (lambda one: one.committed("t"), r'such as \[\("orders", 0\)\]'),
         (lambda one: one.end_offsets([("t",)]), r'such as \("orders", 0\)'),
         (lambda one: one.subscribe(["u"], Listener()), "group.id"),
+        (lambda one: one.subscribe(["u"], print), "make a subclass of Listener"),
         (lambda one: one.subscribe([1]), "names as str"),
         (lambda one: one.subscribe(re.compile(b"t")), "pattern of text"),
     ],
@@ -83,6 +98,17 @@ def test_a_refused_call_says_what_to_do_and_changes_nothing(
 def test_a_consumer_of_something_else_than_names_is_refused(made: Callable[[], object]) -> None:
     with pytest.raises(TypeError, match='Consumer\\("orders", group_id="billing"\\)'):
         made()
+
+
+def test_an_address_in_the_place_of_a_topic_is_refused() -> None:
+    with pytest.raises(ValueError, match="give bootstrap_servers='localhost:9092'"):
+        Consumer("localhost:9092", group_id="billing")
+
+
+def test_a_listener_that_no_poll_could_call_is_refused() -> None:
+    listener: Any = print
+    with pytest.raises(TypeError, match="make a subclass of Listener"):
+        Consumer("t", bootstrap_servers=NOBODY, group_id="g", listener=listener)
 
 
 @pytest.mark.parametrize("made", [lambda: Producer("host:9092"), lambda: Admin("host:9092")])
@@ -118,9 +144,111 @@ def test_subscribing_without_a_group_names_both_ways_out() -> None:
         Consumer("t")
 
 
-def test_one_name_in_place_of_several_is_refused() -> None:
-    with Admin(bootstrap_servers=NOBODY) as admin, pytest.raises(TypeError, match=r'\["orders"\]'):
-        admin.describe_topics("orders")
+@pytest.fixture(scope="module")
+def admin() -> Iterator[Admin]:
+    with Admin(bootstrap_servers=NOBODY) as made:
+        yield made
+
+
+@pytest.mark.parametrize(
+    ("action", "sentence"),
+    [
+        (lambda one: one.describe_topics("orders"), r'\["orders"\]'),
+        (lambda one: one.delete_topics("orders"), r'\["orders"\]'),
+        (lambda one: one.list_topics("5"), "timeout='5' is no number"),
+        (lambda one: one.create_topics("orders"), r'such as \[NewTopic\("a", 3\)\]'),
+        (lambda one: one.create_topics(["orders"]), r'such as NewTopic\("a", 3\)'),
+        (lambda one: one.create_topics([NewTopic(b"t")]), "topic is of type bytes.*decode it"),
+        (lambda one: one.create_topics([NewTopic("t", "3")]), "partition_count='3' is no whole"),
+        (lambda one: one.create_topics([NewTopic("t", 1, 2**31)]), "replication_factor=2147483648"),
+        (lambda one: one.create_topics([NewTopic("t", configs=[1])]), "configs=.* is no mapping"),
+        (lambda one: one.create_topics([NewTopic("t", configs={"a": 1})]), "values as str"),
+        (lambda one: one.create_topics([NewTopic("t", assignment=[1])]), r"such as \[\[1, 2\]"),
+        (lambda one: one.create_partitions("t", "4"), "count='4' is no whole number"),
+        (lambda one: one.create_partitions("t", 4, assignment="12"), r"such as \[\[1, 2\]"),
+        (lambda one: one.create_partitions(None, 4), "topic is of type NoneType"),
+        (lambda one: one.delete_records([T0]), r'such as \{\("orders", 0\): 42\}'),
+        (lambda one: one.delete_records({T0: -5}), "-5 is no offset"),
+        (lambda one: one.delete_records({T0: -1.0}), "an offset as an int"),
+        (lambda one: one.delete_records({"t": 5}), r'such as \("orders", 0\)'),
+        (lambda one: one.describe_topic_configs(5), "topic is of type int"),
+        (lambda one: one.describe_broker_configs("1"), "broker_id='1' is no whole number"),
+        (lambda one: one.change_topic_configs("t", {"a": "b"}), r"such as \[ConfigChange"),
+        (lambda one: one.change_topic_configs("t", [("a", 0, "b")]), "such as ConfigChange"),
+        (lambda one: one.change_topic_configs("t", [ConfigChange("a", 7, "b")]), "none of SET"),
+        (lambda one: one.change_topic_configs("t", [ConfigChange("a", SET)]), "DELETE has no val"),
+        (lambda one: one.change_broker_configs(1, [ConfigChange("a", SET, 5)]), "values as str"),
+        (lambda one: one.change_broker_configs(-1, []), "broker_id=-1 is not between 0"),
+        (lambda one: one.list_groups("Stable"), r'\["orders"\]'),
+        (lambda one: one.describe_groups("g"), r'\["orders"\]'),
+        (lambda one: one.delete_groups([5]), "names as str"),
+        (lambda one: one.group_memory(5), "names as str"),
+        (lambda one: one.group_offsets("g"), r'\["orders"\]'),
+        (lambda one: one.group_offsets(["g"], "t"), r'such as \[\("orders", 0\)\]'),
+        (lambda one: one.commit_group_offsets(5, {T0: 1}), "names as str"),
+        (lambda one: one.commit_group_offsets("g", [T0]), r'such as \{\("orders", 0\): 42\}'),
+        (lambda one: one.delete_group_offsets("g", "t"), r'such as \[\("orders", 0\)\]'),
+        (lambda one: one.api_versions("1"), "broker_id='1' is no whole number"),
+        (lambda one: one.describe_log_dirs(["t"]), r'such as \{"orders": \[0, 1\]\}'),
+        (lambda one: one.describe_log_dirs({"t": "0"}), r'such as \{"orders": \[0\]\}'),
+        (lambda one: one.offsets([T0]), r'such as \{\("orders", 0\): LATEST\}'),
+        (lambda one: one.offsets({T0: "latest"}), "or EARLIEST, LATEST or MAX_TIMESTAMP"),
+        (lambda one: one.offsets({T0: -7}), "-7 is no time"),
+    ],
+)
+def test_an_administrator_asks_nothing_that_is_of_a_wrong_type(
+    admin: Admin, action: Callable[[Any], object], sentence: str
+) -> None:
+    with pytest.raises((TypeError, ValueError), match=sentence):
+        action(admin)
+
+    assert not admin._core.errands.are_waiting
+
+
+# --- Settings
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"bootstrap_servers": ["a:1", "b:2"]}, "join the addresses with commas"),
+        ({"bootstrap_servers": "http://a:9092"}, "leave out what is before //"),
+        ({"linger_ms": 1.5}, "linger.ms=1.5: it must be a whole number"),
+        ({"linger_ms": None}, "linger.ms=None: it must be a whole number"),
+        ({"enable_idempotence": 1}, "enable.idempotence=1: it must be True or False"),
+        ({"acks": True}, "acks=True is no text"),
+        ({"group_id": "g"}, "group.id is a setting of a consumer; this is a producer"),
+        ({"bootstrap_server": NOBODY}, "did you mean bootstrap.servers?"),
+        ({"ssl_cafile": "ca.pem"}, "there is no TLS yet"),
+        ({"sasl_plain_username": "me"}, "there is no SASL yet"),
+        ({"value_serializer": str}, "records hold bytes"),
+        ({"api_version": (2, 0)}, "agreed upon with each broker"),
+        ({"queue.buffering.max.ms": 5}, "use linger.ms"),
+        ({"error_cb": print}, "errors are raised"),
+        ({"transactional.id": "x"}, "there are no transactions yet"),
+    ],
+)
+def test_a_setting_of_another_client_or_type_names_the_right_one(
+    given: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(InvalidSetting, match=sentence):
+        Producer(given) if any("." in key for key in given) else Producer(**given)
+
+
+def test_an_administrator_names_itself_when_a_setting_is_anothers() -> None:
+    arguments: Any = {"linger_ms": 5}
+    with pytest.raises(InvalidSetting, match="a setting of a producer; this is an admin client"):
+        Admin(**arguments)
+
+
+def test_no_setting_of_ours_is_called_foreign_and_every_hint_names_one_that_is_there() -> None:
+    for line in _TABLE.strip().splitlines():
+        name, hint = line.split(maxsplit=1)
+
+        assert name not in CLIENT_SETTINGS
+        named = re.match(r"use ([a-z.]+)", hint)
+        if named and "." in named[1] and not named[1].startswith("the"):
+            assert named[1].rstrip(".") in CLIENT_SETTINGS, line
 
 
 def test_a_request_that_cannot_be_encoded_ends_its_call_and_no_other() -> None:

@@ -17,9 +17,10 @@ from tarry.base.ids import TopicPartition
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.tables import Choice, check_rows_max, positions_behind
 from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.face.iteration import ITERATION_SECONDS
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import SettingValue
-from tarry.client.sync.consumer import ITERATION_SECONDS, Consumer
+from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.listener import Listener
 
 if TYPE_CHECKING:

@@ -16,6 +16,43 @@ from tarry.client.settings import SettingValue
 
 OFFSET_MAX: Final = 2**63 - 1
 
+# A year: what is longer was meant to be no limit at all, and every wait has one.
+TIMEOUT_S_MAX: Final = 366 * 24 * 3600
+
+
+def timeout_ms_of(timeout: object, default_ms: int) -> int:
+    """Return a user's timeout, given in seconds, in milliseconds; the default for None."""
+    if timeout is None:
+        return default_ms
+    if not isinstance(timeout, int | float) or isinstance(timeout, bool):
+        raise TypeError(f"timeout={timeout!r:.60} is no number: give seconds, such as 2.5")
+    if not 0 <= timeout <= TIMEOUT_S_MAX:
+        raise ValueError(
+            f"timeout={timeout!r:.60} is not between 0 and {TIMEOUT_S_MAX} seconds, and every wait "
+            "has a limit"
+        )
+    return int(timeout * 1000)
+
+
+def records_max_of(records_max: object, default: int) -> int:
+    """Return the most records that a poll may bring; the default for None."""
+    if records_max is None:
+        return default
+    if type(records_max) is not int:
+        raise TypeError(f"max_records={records_max!r:.60} is no whole number: give an int")
+    if records_max < 1:
+        raise ValueError(f"max_records={records_max} is less than 1: leave it out, or give more")
+    return records_max
+
+
+def check_listener(listener: object, kind: type) -> None:
+    """Refuse a listener that no poll could call back; None is no listener."""
+    if listener is not None and not isinstance(listener, kind):
+        raise TypeError(
+            f"listener={listener!r:.60} is no {kind.__name__}: make a subclass of "
+            f"{kind.__name__} with on_assigned, on_revoked or on_lost"
+        )
+
 
 def places_of(what: str, places: object) -> list[TopicPartition]:
     """Return partitions, each once, in their order."""
@@ -46,10 +83,9 @@ def check_offset(what: str, offset: object) -> None:
     if type(offset) is not int:
         raise TypeError(f"{what} takes an offset as an int, not {offset!r:.60}")
     if not 0 <= offset <= OFFSET_MAX:
-        raise ValueError(
-            f"{what}: {offset} is no offset, the first one is 0; for the ends of a partition there "
-            "are seek_to_beginning and seek_to_end"
-        )
+        ends = "; for the ends of a partition there are seek_to_beginning and seek_to_end"
+        hint = ends if what == "seek" else ""
+        raise ValueError(f"{what}: {offset} is no offset, the first one is 0{hint}")
 
 
 def offsets_of(what: str, offsets: object) -> dict[TopicPartition, int]:
@@ -104,6 +140,11 @@ def consumer_arguments(
     for one in given:
         if isinstance(one, Mapping):
             settings.update(one)
+        elif isinstance(one, str) and ":" in one:
+            raise ValueError(
+                f"Consumer takes names of topics, and {one!r:.60} looks like an address: give "
+                f"bootstrap_servers={one!r:.60}"
+            )
         elif isinstance(one, str):
             names.append(one)
         elif isinstance(one, re.Pattern):

@@ -6,6 +6,7 @@ Bootstrap addresses have negative ids.
 from __future__ import annotations
 
 from tarry.base.doors import Random
+from tarry.client.metrics import ConnectionMetrics
 from tarry.client.settings import ClientSettings
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
@@ -90,6 +91,14 @@ class Connections(Links):
             if waits:
                 return waits
         return ""
+
+    def in_backoff(self, now_ms: int) -> int:
+        waiting = [link for link in self._bootstrap if link.is_in_backoff(now_ms)]
+        return super().in_backoff(now_ms) + len(waiting)
+
+    def metrics(self, now_ms: int) -> ConnectionMetrics:
+        """Return a snapshot of the counts of connections."""
+        return ConnectionMetrics(self.made, self.lost, self.failed, self.in_backoff(now_ms))
 
     def close(self, error: ClientError, now_ms: int) -> None:
         super().close(error, now_ms)

@@ -29,7 +29,9 @@ def content_of(what: str, value: object) -> bytes | None:
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
     if isinstance(value, str):
-        raise TypeError(f"{what} is a str, and records hold bytes: give {what}.encode()")
+        raise TypeError(
+            f"{what} is a str, and records hold bytes: encode it, such as text.encode()"
+        )
     raise TypeError(
         f"{what} is of type {type(value).__name__}, and records hold bytes: encode it first, "
         "such as json.dumps(...).encode()"

@@ -42,7 +42,12 @@ class Routing:
         self.refresh.want(now_ms)
 
     def late_error(self, call: Call[Any, Any], waited_ms: int) -> ClientError:
-        reason = call.last_error or self.refresh.last_error or self.connections.last_failure
+        reason = (
+            call.last_error
+            or self.connections.failure_of(call.target)
+            or self.refresh.last_error
+            or self.connections.last_failure
+        )
         what = f"{api_keys.APIS[call.api_key].name} was not answered"
         return timed_out(what + self._stranger(call.target), waited_ms, reason)
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager
 
 from tarry.base.ids import TopicPartition
+from tarry.client.core.arguments import place_of
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
@@ -88,19 +89,22 @@ class ConsumerFace:
 
     def position(self, topic: str, partition: int) -> int:
         """Return the offset that is handed out next; -1 while it is being looked up."""
+        place = place_of("position", (topic, partition))
         with self._told() as core:
-            return core.position((topic, partition)).position
+            return core.position(place).position
 
     def lag(self, topic: str, partition: int) -> int:
         """Return the number of records up to the end that the last fetch saw; -1 before the first
         fetch."""
+        place = place_of("lag", (topic, partition))
         with self._told() as core:
-            return core.position((topic, partition)).lag
+            return core.position(place).lag
 
     def is_at_end(self, topic: str, partition: int) -> bool:
         """Return true if the last fetch saw no record behind the position."""
+        place = place_of("is_at_end", (topic, partition))
         with self._told() as core:
-            return core.position((topic, partition)).is_at_end
+            return core.position(place).is_at_end
 
     @property
     def trouble(self) -> str:

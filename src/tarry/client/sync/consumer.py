@@ -19,16 +19,22 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Final, Self, Unpack
+from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import consumer_arguments, places_of, times_of
+from tarry.client.codecs import Codec, Key, Value
+from tarry.client.core.arguments import (
+    check_listener,
+    consumer_arguments,
+    places_of,
+    timeout_ms_of,
+    times_of,
+)
+from tarry.client.core.consumer.decoding import decoding_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.group.assignment.assignor import Assignor
@@ -41,10 +47,11 @@ from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
+from tarry.client.metrics import ConsumerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
-from tarry.client.sync.background import Background
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.interrupts import Interrupts
@@ -52,42 +59,87 @@ from tarry.client.sync.listener import Listener
 
 log = logging.getLogger("tarry.client")
 
-# An iteration waits without an end, in polls of this length.
-ITERATION_SECONDS: Final = 3_600
 
-# Between two records of an iteration the core is turned this often.
-TICK_MS: Final = 50
+What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
 
 
-class Consumer(ConsumerFace, ProcessBound):
+class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
     mapping among them holds settings by Kafka's keys.  `assignors` are a user's own, or names, the
-    preferred one first; they take the place of `partition.assignment.strategy`.
+    preferred one first; they take the place of `partition.assignment.strategy`.  Keys and values
+    are bytes unless `key` and `value` are codecs.
     """
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, bytes],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: None = None,
+        value: None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[Key, bytes],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Key],
+        value: None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, Value],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: None = None,
+        value: Codec[Value],
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Key],
+        value: Codec[Value],
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
 
     def __init__(
         self,
-        *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        *what: What,
         listener: Listener | None = None,
         assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Any] | None = None,
+        value: Codec[Any] | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         given, topics = consumer_arguments(what)
+        check_listener(listener, Listener)
+        decoding = decoding_of(key, value)
         self.settings = made = ConsumerSettings(given, **arguments)
         self._driver = Driver(
             made,
             lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms(), assignors),
             "tarry-keeper",
         )
+        self._core.decoding = decoding
         self._exclusive = Exclusive("a Consumer")
         self._listener = listener or Listener()
         # Told again and again while a question to the cluster waits.
         self.on_wait: Tell | None = None
-        self._finalizer = weakref.finalize(self, _abandon, self._driver.background)
-        # At the end of the program there is nobody left to tell.
-        self._finalizer.atexit = False
+        self._driver.close_when_forgotten(self, "a Consumer")
         try:
             if topics:
                 self.subscribe(topics)
@@ -106,6 +158,7 @@ class Consumer(ConsumerFace, ProcessBound):
     ) -> None:
         """Share these topics, or those whose names the pattern finds, with the group; takes the
         place of what was subscribed before."""
+        check_listener(listener, Listener)
         with self._told() as core:
             core.subscribe(topics)
             if listener is not None:
@@ -116,6 +169,11 @@ class Consumer(ConsumerFace, ProcessBound):
         """View of this member's place in its group."""
         with self._driver.lock:
             return self._core.view()
+
+    def metrics(self) -> ConsumerMetrics:
+        """Return a snapshot of what was done so far; from any thread, and at any time."""
+        with self._driver.lock:
+            return self._core.metrics(monotonic_ms())
 
     def commit(
         self,
@@ -148,16 +206,19 @@ class Consumer(ConsumerFace, ProcessBound):
 
     # --- Records
 
-    def poll(self, timeout: float = 1.0, max_records: int | None = None) -> list[RecordGroup]:
+    def poll(
+        self, timeout: float = 1.0, max_records: int | None = None
+    ) -> list[RecordGroup[Key, Value]]:
         """Return records that have come, by partition; empty if none came in `timeout` seconds.
 
         What was handed out before is finished now.  Raises what stands in the way: an offset out
-        of range, a corrupt batch, a group that refuses this member, what a callback raised.
+        of range, a corrupt batch, a record that does not decode, a group that refuses this member,
+        what a callback raised.
         """
-        begin = partial(self._core.begin_poll, max_records or self.settings.poll_records_max)
+        begin = partial(self._core.begin_poll, max_records)
         driver = self._driver
         interrupts = Interrupts()
-        groups: list[RecordGroup] = []
+        groups: list[RecordGroup[Key, Value]] = []
         driver.check_usable()
         with self._exclusive:
             try:
@@ -177,25 +238,17 @@ class Consumer(ConsumerFace, ProcessBound):
     def _call_back(self, callback: Callback) -> None:
         callback.call(self._listener, self)
 
-    def __iter__(self) -> Iterator[ConsumerRecord]:
+    def __iter__(self) -> Iterator[ConsumerRecord[Key, Value]]:
         """Yield record after record, without an end until `wakeup`; each is finished when the next
         one is asked for."""
         while (handed_out := self._hand_out(None)) is not None:
-            until_ms = monotonic_ms() + TICK_MS
-            for record in handed_out.records():
-                yield record
-                if monotonic_ms() >= until_ms:
-                    break
+            yield from for_a_tick(handed_out.records())
 
-    def batches(self, max_records: int | None = None) -> Iterator[RecordGroup]:
+    def batches(self, max_records: int | None = None) -> Iterator[RecordGroup[Key, Value]]:
         """Yield records of one partition at a time, without an end until `wakeup`; they are
         finished when the next ones are asked for."""
         while (handed_out := self._hand_out(max_records)) is not None:
-            until_ms = monotonic_ms() + TICK_MS
-            for group in handed_out.batches():
-                yield group
-                if monotonic_ms() >= until_ms:
-                    break
+            yield from for_a_tick(handed_out.batches())
 
     def _hand_out(self, max_records: int | None) -> HandedOut | None:
         """Poll, and hand the records out to be yielded one by one; None after a `wakeup`."""
@@ -263,6 +316,7 @@ class Consumer(ConsumerFace, ProcessBound):
         not leave, so that it can come back, unless `leave` is true.  What a callback raises is
         raised when all of that is done; then nothing is committed automatically.
         """
+        timeout_ms_of(timeout, 0)
         self._close(timeout, leave, is_finished=True)
 
     def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
@@ -270,7 +324,9 @@ class Consumer(ConsumerFace, ProcessBound):
         driver.check_parent()
         if driver.is_closed:
             return
-        self._core.check_not_told("close")
+        if self._exclusive.is_mine:
+            # Another thread may close it in the middle of a callback.
+            self._core.check_not_told("close")
         begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
         try:
             with self._exclusive:
@@ -280,7 +336,6 @@ class Consumer(ConsumerFace, ProcessBound):
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
-            self._finalizer.detach()
             driver.close()
 
     def __repr__(self) -> str:
@@ -305,8 +360,3 @@ class Consumer(ConsumerFace, ProcessBound):
             return
         # What was being worked on when the block failed is not finished.
         self._close(None, None, is_finished=error_type is None)
-
-
-def _abandon(background: Background) -> None:
-    if background.abandon():
-        warnings.warn("a Consumer was not closed", ResourceWarning, stacklevel=1)

@@ -50,6 +50,8 @@ class ClientNode:
         # The user works until then, if it does not wait for an operation.
         self._works_until_ms = self.clock.now_ms
         self._is_driven_in_background = False
+        # Somebody outside the world waits for an operation of the core.
+        self._is_attended = False
         world.add(self)
 
     def user(self) -> User:
@@ -84,6 +86,18 @@ class ClientNode:
             link.socket.close()
         self._links.clear()
 
+    def attend(self) -> None:
+        """Turn the core now, and for every event until `leave`: somebody outside the world waits
+        for an operation."""
+        self._is_attended = True
+        self._due_ms = max(self.clock.now_ms, self._stalled_until_ms)
+
+    def leave(self) -> None:
+        """Turn the core for its own duties alone from now on, and once more for what was begun."""
+        self._is_attended = False
+        self._is_driven_in_background = True
+        self._due_ms = NEVER_MS if self.is_gone else max(self.clock.now_ms, self._stalled_until_ms)
+
     # --- Turns.
 
     def due_ms(self) -> int:
@@ -99,7 +113,7 @@ class ClientNode:
             due_ms = self._attended_due_ms(is_ready=operation.is_ready)
         else:
             due_ms = self._works_until_ms
-            if self._is_driven_in_background:
+            if self._is_driven_in_background or self._is_attended:
                 due_ms = min(due_ms, self._attended_due_ms(is_ready=False))
             elif (unattended_ms := self.core.unattended_due_ms) is not None:
                 due_ms = min(due_ms, unattended_ms)

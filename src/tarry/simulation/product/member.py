@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.group.events import REVOKED, GroupEvent
+from tarry.client.core.group.events import ASSIGNED, REVOKED, GroupEvent
 from tarry.client.core.group.offsets.commit import Commit
+from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Operation
-from tarry.client.errors import CorruptRecords, GroupFailed
-from tarry.link.errors import ClientError
+from tarry.client.errors import CommitFailed, CorruptRecords, GroupFailed
+from tarry.link.errors import ClientError, TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.headers import decode_request_header
 from tarry.protocol.registry import MESSAGES
@@ -21,13 +22,22 @@ from tarry.simulation.product.history import Told
 from tarry.wire.reader import Reader
 
 _CLOSE_MS: Final = 2_000
+# Of so many polls with records one is followed by a commit of the user.
+_COMMITS_EVERY: Final = 6
 
 
 class MemberNode(ConsumerNode):
-    """Client that polls, works and commits automatically, until it is told to leave."""
+    """Client that polls, works and commits automatically, now and then by itself too, until it is
+    told to leave."""
 
     # Where the user has finished, by partition: what a commit may say.
     _finished: dict[TopicPartition, int]
+    # Where the user had finished in partitions that it was told to be gone.
+    _gone: dict[TopicPartition, int]
+    # Partitions that the user was told to own.
+    _told: dict[TopicPartition, None]
+    # Commits without a wait whose callback was not called yet.
+    _unanswered: int
 
     @property
     def owned(self) -> list[TopicPartition]:
@@ -38,6 +48,9 @@ class MemberNode(ConsumerNode):
         context = self.context
         self._finished = {}
         self._current: dict[TopicPartition, int] = {}
+        self._gone = {}
+        self._told = {}
+        self._unanswered = 0
         self.consumer_core.subscribe([topic.name for topic in context.topics])
         while not self.is_to_end:
             # What was handed out before is finished with the next poll.
@@ -46,6 +59,8 @@ class MemberNode(ConsumerNode):
             yield from self.poll()
             self._learn_commits()
             yield Delay(context.random.randrange(self.work_now_ms_max) if self._current else 0)
+            if self._current and context.random.randrange(_COMMITS_EVERY) == 0:
+                self._commit_async()
         self._finished.update(self._current)
         owned = self.owned
         closing = self.consumer_core.begin_close(
@@ -53,6 +68,40 @@ class MemberNode(ConsumerNode):
         )
         yield closing
         self._note_last_commit(closing.commit, owned)
+        for topic, index in self._told:
+            self.context.history.violate(
+                f"{self.name} was closed, and never told that {topic}-{index} goes"
+            )
+        if self._unanswered:
+            self.context.history.violate(
+                f"{self.name} was closed, and {self._unanswered} callbacks of commits never called"
+            )
+
+    def _commit_async(self) -> None:
+        """Commit what the user has finished, and at times what has gone to others, which is
+        refused."""
+        self._finished.update(self._current)
+        what = dict(self._finished)
+        if self.context.random.randrange(2) == 0:
+            what.update(self._gone)
+        offsets = {
+            place: CommittedOffset(offset, metadata=f"{self.name} at {offset}")
+            for place, offset in what.items()
+        }
+        self._unanswered += 1
+        self.consumer_core.commit_async(offsets, self._on_committed, self.clock.now_ms)
+
+    def _on_committed(
+        self, offsets: dict[TopicPartition, CommittedOffset], error: ClientError | None
+    ) -> None:
+        self._unanswered -= 1
+        if error is not None and not isinstance(error, CommitFailed | TimedOut | GroupFailed):
+            self.context.history.violate(f"{self.name} got for a commit: {error}")
+        for (topic, index), offset in offsets.items():
+            if offset.metadata != f"{self.name} at {offset.offset}":
+                self.context.history.violate(
+                    f"{self.name} heard of {offset} for {topic}-{index}, which it never committed"
+                )
 
     def take_error(self, error: ClientError) -> None:
         if isinstance(error, CorruptRecords):
@@ -69,6 +118,8 @@ class MemberNode(ConsumerNode):
 
     def on_callback(self, event: GroupEvent, operation: Operation[Any]) -> None:
         self._learn_commits()
+        # What goes with a close is committed behind the callback.
+        self._follow(event, is_over=isinstance(operation, Poll))
         if event.kind == REVOKED and isinstance(operation, Poll):
             self._note_last_commit(operation.commit, event.places)
         self.history.told.append(
@@ -80,6 +131,24 @@ class MemberNode(ConsumerNode):
                 dict(self.history.committed),
             )
         )
+
+    def _follow(self, event: GroupEvent, *, is_over: bool) -> None:
+        """Check that what comes was not there, and what goes was."""
+        is_assigned = event.kind == ASSIGNED
+        for place in event.places:
+            if (place in self._told) == is_assigned:
+                self.context.history.violate(
+                    f"{self.name} got {event.callback} of {place[0]}-{place[1]}, and that was "
+                    f"{'its own already' if is_assigned else 'not its own'}"
+                )
+            if is_assigned:
+                self._told[place] = None
+                self._gone.pop(place, None)
+                continue
+            self._told.pop(place, None)
+            if is_over:
+                self._gone[place] = self._finished.pop(place, 0)
+                self._current.pop(place, None)
 
     def _note_last_commit(self, commit: Commit | None, places: list[TopicPartition]) -> None:
         """Note that a commit was tried and refused: the next owner reads some records again."""

@@ -19,6 +19,7 @@ LEAVE: Final = "leave"
 GROUP: Final = "readers"
 
 _COMPRESSION_TYPES: Final = ("none", "none", "none", "gzip", "snappy", "lz4", "zstd")
+_ASSIGNORS: Final = ("range", "roundrobin", "sticky", "cooperative-sticky")
 _COMMON: Final[dict[str, SettingValue]] = {
     "bootstrap.servers": "localhost:9092",
     "request.timeout.ms": 2_000,
@@ -79,9 +80,7 @@ def draw_members_scenario(random: Random) -> ProductScenario:
         **_COMMON,
         "group.id": GROUP,
         "auto.offset.reset": "earliest",
-        "partition.assignment.strategy": ("range", "roundrobin", "cooperative-sticky")[
-            random.randrange(3)
-        ],
+        "partition.assignment.strategy": _ASSIGNORS[random.randrange(len(_ASSIGNORS))],
         "session.timeout.ms": 1_500 + random.randrange(1_000),
         "heartbeat.interval.ms": 400,
         "auto.commit.interval.ms": (200, 1_000)[random.randrange(2)],

@@ -6,13 +6,14 @@ from collections.abc import Mapping
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
+from tarry.client.core.admin.arguments import asked_times_of
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.consumer.lookup import FoundOffset, Lookup, OffsetQuery
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation, Operations
 from tarry.client.settings import ClientSettings
 from tarry.link.errand import A, Errand, Steps
-from tarry.link.errors import ClientError, TimedOut
+from tarry.link.errors import ClientError, TimedOut, timed_out
 
 
 class AdminCore(ClientCore):
@@ -33,9 +34,10 @@ class AdminCore(ClientCore):
         self, wanted: Mapping[TopicPartition, int], timeout_ms: int, now_ms: int
     ) -> AdminOffsets:
         """Look offsets up at times, or at EARLIEST, LATEST or MAX_TIMESTAMP."""
-        for topic, _ in wanted:
+        asked = asked_times_of("offsets", wanted)
+        for topic, _ in asked:
             self.track(topic)
-        query = AdminOffsets(self.operations, self.lookup, dict(wanted))
+        query = AdminOffsets(self.operations, self.lookup, asked)
         return self.operations.begin(query, timeout_ms, now_ms)
 
     def work(self, now_ms: int) -> None:
@@ -51,8 +53,13 @@ class AdminOffsets(OffsetQuery[dict[TopicPartition, FoundOffset | ClientError]])
         return self.is_late or super().look(now_ms)
 
     def answer(self, now_ms: int) -> dict[TopicPartition, FoundOffset | ClientError]:
-        late = TimedOut(f"the leader did not tell its offset within {self.timeout_ms} ms")
-        return {place: self.answers.get(place, late) for place in self.wanted}
+        return {
+            place: self.answers.get(place) or self._late(place, now_ms) for place in self.wanted
+        }
+
+    def _late(self, place: TopicPartition, now_ms: int) -> TimedOut:
+        what = f"the leader of {place[0]} [{place[1]}] did not tell its offset"
+        return timed_out(what, self.timeout_ms, self.lookup.problem_of(place, now_ms))
 
 
 class ErrandOperation(Operation[A]):

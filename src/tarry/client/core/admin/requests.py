@@ -10,6 +10,16 @@ from typing import Any, TypeVar
 
 from tarry.base.errors import NONE, UNKNOWN_TOPIC_OR_PARTITION
 from tarry.base.ids import TopicPartition
+from tarry.client.core.admin.arguments import (
+    changes_of,
+    check_assignment,
+    check_broker_id,
+    check_group_id,
+    check_number,
+    ends_of,
+    new_topics_of,
+    partitions_by_topic,
+)
 from tarry.client.core.admin.calls import (
     RESOURCE_BROKER,
     RESOURCE_TOPIC,
@@ -47,6 +57,7 @@ from tarry.client.core.arguments import names_of, offsets_of, places_of
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic, refusal_text
+from tarry.client.core.outgoing import check_topic
 from tarry.client.errors import BrokerError, UnknownTopic
 from tarry.link.errand import A, Call, Steps
 from tarry.link.errors import ClientError
@@ -75,7 +86,7 @@ class AdminRequests:
     def create_topics(
         self, topics: Iterable[NewTopic], *, validate_only: bool
     ) -> Steps[list[TopicOutcome]]:
-        return _result_of(CreateTopics(list(topics), validate_only=validate_only))
+        return _result_of(CreateTopics(new_topics_of(topics), validate_only=validate_only))
 
     def delete_topics(self, names: Iterable[str]) -> Steps[list[TopicOutcome]]:
         return _result_of(DeleteTopics(names_of("delete_topics", names)))
@@ -83,40 +94,51 @@ class AdminRequests:
     def create_partitions(
         self, topic: str, count: int, assignment: list[list[int]] | None, *, validate_only: bool
     ) -> Steps[TopicOutcome]:
+        check_topic(topic)
+        check_number("create_partitions: count", count, 1)
+        if assignment is not None:
+            check_assignment("create_partitions", assignment)
         call = CreatePartitions(topic, count, assignment, validate_only=validate_only)
         return _result_of(call)
 
     def delete_records(self, offsets: Mapping[TopicPartition, int]) -> Steps[DeletedRecords]:
-        return delete_records(self._connections, dict(offsets))
+        return delete_records(self._connections, ends_of(offsets))
 
     # --- Settings
 
     def describe_topic_configs(self, topic: str, *, explain: bool) -> Steps[list[ConfigEntry]]:
+        check_topic(topic)
         return _result_or_error_of(DescribeConfigs(RESOURCE_TOPIC, topic, explain=explain))
 
     def describe_broker_configs(
         self, broker_id: int | None, *, explain: bool
     ) -> Steps[list[ConfigEntry]]:
+        check_broker_id("describe_broker_configs", broker_id)
         call = DescribeConfigs(RESOURCE_BROKER, _name_of(broker_id), explain=explain)
         return _result_or_error_of(call)
 
     def change_topic_configs(
         self, topic: str, changes: Iterable[ConfigChange], *, validate_only: bool
     ) -> Steps[None]:
-        call = ChangeConfigs(RESOURCE_TOPIC, topic, list(changes), validate_only=validate_only)
+        check_topic(topic)
+        wanted = changes_of("change_topic_configs", changes)
+        call = ChangeConfigs(RESOURCE_TOPIC, topic, wanted, validate_only=validate_only)
         return _result_or_error_of(call)
 
     def change_broker_configs(
         self, broker_id: int | None, changes: Iterable[ConfigChange], *, validate_only: bool
     ) -> Steps[None]:
+        check_broker_id("change_broker_configs", broker_id)
+        wanted = changes_of("change_broker_configs", changes)
         name = _name_of(broker_id)
-        call = ChangeConfigs(RESOURCE_BROKER, name, list(changes), validate_only=validate_only)
+        call = ChangeConfigs(RESOURCE_BROKER, name, wanted, validate_only=validate_only)
         return _result_or_error_of(call)
 
     # --- Groups
 
     def list_groups(self, states: Iterable[str], types: Iterable[str]) -> Steps[list[ListedGroup]]:
-        return list_groups(self._connections, list(states), list(types))
+        wanted = names_of("list_groups", states), names_of("list_groups", types)
+        return list_groups(self._connections, *wanted)
 
     def describe_groups(
         self, group_ids: Iterable[str]
@@ -127,6 +149,7 @@ class AdminRequests:
         return _outcomes(delete_groups(self._connections, names_of("delete_groups", group_ids)))
 
     def group_memory(self, group_id: str) -> Steps[GroupMemory | None]:
+        check_group_id("group_memory", group_id)
         return _of_group(recall_group(self._connections, group_id), group_id)
 
     def group_offsets(
@@ -138,12 +161,14 @@ class AdminRequests:
     def commit_group_offsets(
         self, group_id: str, offsets: Mapping[TopicPartition, int]
     ) -> Steps[PartitionErrors]:
+        check_group_id("commit_group_offsets", group_id)
         wanted = offsets_of("commit_group_offsets", offsets)
         return _of_group(commit_offsets(self._connections, group_id, wanted), group_id)
 
     def delete_group_offsets(
         self, group_id: str, places: Iterable[TopicPartition]
     ) -> Steps[PartitionErrors]:
+        check_group_id("delete_group_offsets", group_id)
         wanted = places_of("delete_group_offsets", places)
         return _of_group(delete_offsets(self._connections, group_id, wanted), group_id)
 
@@ -153,12 +178,14 @@ class AdminRequests:
         return _result_of(DescribeCluster())
 
     def api_versions(self, broker_id: int | None) -> Steps[VersionTable]:
+        check_broker_id("api_versions", broker_id)
         return _result_of(ApiVersions() if broker_id is None else ApiVersions(broker_id))
 
     def describe_log_dirs(
         self, topics: Mapping[str, Sequence[int]] | None
     ) -> Steps[list[LogDirectory]]:
-        return describe_log_dirs(self._connections, topics)
+        wanted = None if topics is None else partitions_by_topic("describe_log_dirs", topics)
+        return describe_log_dirs(self._connections, wanted)
 
 
 def _name_of(broker_id: int | None) -> str:

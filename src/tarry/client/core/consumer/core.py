@@ -7,12 +7,14 @@ reading begins.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from tarry.base.doors import Random
 from tarry.base.errors import CorruptData
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
+from tarry.client.core.consumer.decoding import Decoding
 from tarry.client.core.consumer.fetcher import Fetcher
 from tarry.client.core.consumer.handed_out import HandedOut, RecordGroup
 from tarry.client.core.consumer.lookup import (
@@ -29,7 +31,6 @@ from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.offset_reset import RESET_BY_DURATION, RESET_EARLIEST, RESET_NONE
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError, timed_out
-from tarry.records.record import Record
 
 
 class ConsumerCore(ClientCore):
@@ -45,6 +46,8 @@ class ConsumerCore(ClientCore):
         )
         self.fetcher = Fetcher(settings, self.connections, self.metadata, self.refresh)
         self.fetcher.when_reset = self.reset
+        # Set by a face whose user has codecs.
+        self.decoding: Decoding | None = None
         self.metadata.when_recreated = self._on_recreated
         self._is_missing_told = False
         self._handed_out: HandedOut | None = None
@@ -234,17 +237,17 @@ class ConsumerCore(ClientCore):
                 return position.topic
         return None
 
-    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
         """Take at most `records_max` records; the positions move behind them.
 
         Raises an error that nobody has heard of, once nothing readable of its partition lies
         before it; others do not have to run dry for that.
         """
         self._raise_news(now_ms)
-        groups: list[RecordGroup] = []
+        groups: list[RecordGroup[Any, Any]] = []
         count = 0
         for position in self.fetcher.positions.values():
-            if position.is_paused:
+            if position.is_paused or position.is_held:
                 continue
             records = self._take_from(position, records_max - count, now_ms)
             if records:
@@ -254,11 +257,12 @@ class ConsumerCore(ClientCore):
                 break
         if groups:
             self._rotate()
+        elif self.decoding is not None:
+            # The first record of all may be one that does not decode.
+            self._raise_news(now_ms)
         return groups
 
-    def _take_from(
-        self, position: PartitionPosition, records_max: int, now_ms: int
-    ) -> list[Record]:
+    def _take_from(self, position: PartitionPosition, records_max: int, now_ms: int) -> list[Any]:
         taken = position.left_over
         position.left_over = []
         if taken:
@@ -286,7 +290,7 @@ class ConsumerCore(ClientCore):
             position.left_over_end = position.position
             position.position = position.left_over[0].offset
             del taken[records_max:]
-        return taken
+        return taken if self.decoding is None else self.decoding.decode(position, taken)
 
     def take_columns(self, taker: ColumnTaker, now_ms: int) -> list[RowRun]:
         """Take rows until the taker is full; the positions move behind them.  Errors come as in
@@ -336,16 +340,20 @@ class ConsumerCore(ClientCore):
         for position in self.fetcher.positions.values():
             position.finish(position.position)
 
-    def hand_out(self, groups: list[RecordGroup]) -> HandedOut:
+    def hand_out(self, groups: list[RecordGroup[Any, Any]]) -> HandedOut:
         """Have what a poll brought yielded one by one: what is not yielded comes back."""
         self._handed_out = HandedOut(groups)
         return self._handed_out
 
     def take_back(self) -> None:
-        """Take back what an iteration has not yielded; before a user says or asks anything."""
+        """Take back what an iteration has not yielded, and go on behind what the user skips; before
+        a user says or asks anything."""
         if self._handed_out is not None:
             self._handed_out.give_back(self.fetcher.positions)
             self._handed_out = None
+        if self.decoding is not None:
+            for position in self.fetcher.positions.values():
+                position.let_go()
 
     def disown(self) -> None:
         if self._handed_out is not None:

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Final
 from tarry.base.errors import NONE, error_name
 from tarry.base.ids import TopicPartition
 from tarry.client.core.consumer.lookup import CONSUMER_ID
-from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.position import NO_END, PartitionPosition
 from tarry.client.core.consumer.session import SESSION_ERRORS
-from tarry.client.core.metadata import ZERO_ID, brokers_of, leader_hint
+from tarry.client.core.metadata import ZERO_ID, brokers_of
 from tarry.link.errors import ClientError
 from tarry.link.exchange import VERSION_UNLIMITED, Exchange
 from tarry.protocol import api_keys
@@ -20,7 +20,6 @@ from tarry.protocol.messages.fetch import (
     FetchRequest,
     FetchResponse,
     FetchTopic,
-    PartitionData,
     decode_fetch_response,
 )
 
@@ -128,13 +127,25 @@ class FetchExchange(Exchange[FetchResponse]):
                 response.session_id, self._whole, self._positions, has_ids=has_ids
             )
         brokers = brokers_of(response.node_endpoints)
+        is_bare = True
         for topic in response.responses:
             name = topic.topic or fetcher.metadata.names.get(topic.topic_id, "")
             for answer in topic.partitions:
-                position = self._position_at((name, answer.partition_index), answer)
-                if position is not None:
-                    hint = leader_hint(name, answer.partition_index, answer.current_leader, brokers)
-                    fetcher.on_answer(position, answer, self.broker_id, hint, now_ms)
+                if answer.error_code != NONE or answer.records:
+                    is_bare = False
+                place = (name, answer.partition_index)
+                position = self._positions.get(place)
+                if position is None or fetcher.positions.get(place) is not position:
+                    continue
+                if self._eras[place] == position.era:
+                    fetcher.on_answer(position, answer, self.broker_id, brokers, now_ms)
+                elif answer.error_code == NONE and not position.is_void:
+                    # A session tells the end of a log once, and it is the same in every era.
+                    fetcher.note_ends(position, answer)
+        if is_bare:
+            for position in self._current():
+                if position.end_offset != NO_END:
+                    fetcher.on_bare_answer(position, now_ms)
 
     def _on_refusal(self, code: int, now_ms: int) -> None:
         """Handle an error of the whole answer; one of a session costs a whole fetch, at once."""
@@ -152,7 +163,7 @@ class FetchExchange(Exchange[FetchResponse]):
         fetcher.on_request_done(self.broker_id)
         self.session.lose(is_known=True)
         for position in self._current():
-            if fetcher.replicas.is_followed(position, self.broker_id):
+            if position.replica_id == self.broker_id:
                 fetcher.leave_replica(position, str(error), now_ms)
             elif error.is_retriable:
                 fetcher.pause(position, now_ms)
@@ -160,25 +171,11 @@ class FetchExchange(Exchange[FetchResponse]):
                 position.fail(error)
 
     def _current(self) -> list[PartitionPosition]:
-        """Return the positions that the answer, or its failure, still counts for."""
+        """Return the positions that an answer still counts for: those that were neither given up
+        nor began a new era since this fetch left."""
         found: list[PartitionPosition] = []
         for place, position in self._positions.items():
             is_read = self.fetcher.positions.get(place) is position
             if is_read and self._eras[place] == position.era:
                 found.append(position)
         return found
-
-    def _position_at(
-        self, place: TopicPartition, answer: PartitionData
-    ) -> PartitionPosition | None:
-        """Return the partition's position, unless the partition was given up or began a new era
-        since this fetch left."""
-        position = self._positions.get(place)
-        if position is None or self.fetcher.positions.get(place) is not position:
-            return None
-        if self._eras[place] == position.era:
-            return position
-        if answer.error_code == NONE and not position.is_void:
-            # A session tells the end of a log once, and it is the same in every era.
-            self.fetcher.note_ends(position, answer)
-        return None

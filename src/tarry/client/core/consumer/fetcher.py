@@ -21,7 +21,7 @@ from tarry.client.core.consumer.fetched import Fetched, Gaps
 from tarry.client.core.consumer.position import NO_REPLICA, PartitionPosition
 from tarry.client.core.consumer.replicas import PreferredReplicas
 from tarry.client.core.consumer.session import FetchSession
-from tarry.client.core.metadata import LeaderHint, Metadata
+from tarry.client.core.metadata import BrokerMetadata, LeaderHint, Metadata, leader_hint
 from tarry.client.core.refresh import Refresh
 from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
 from tarry.client.offset_reset import RESET_NONE
@@ -59,6 +59,7 @@ class Fetcher:
         self.fetches = 0
         self.bytes = 0
         self.records = 0
+        self._reads_committed = settings.isolation_level == READ_COMMITTED
         self._busy: dict[int, FetchExchange] = {}
         self._sessions: dict[int, FetchSession] = {}
         self._retry = wake_up()
@@ -102,6 +103,8 @@ class Fetcher:
             return -1
         if position.buffered_bytes >= self.settings.partition_bytes_max:
             return -1
+        if position.fetch_offset >= position.end_offset:
+            return -1
         if now_ms < position.retry_at_ms:
             # Others may have been armed earlier and run by now: keep the turn for this one.
             self.connections.tasks.schedule_earlier(self._retry, position.retry_at_ms)
@@ -127,18 +130,19 @@ class Fetcher:
         position: PartitionPosition,
         answer: PartitionData,
         broker_id: int,
-        hint: LeaderHint,
+        brokers: dict[int, BrokerMetadata],
         now_ms: int,
     ) -> None:
-        """Handle the answer of a broker about one partition."""
-        is_replica = position.replica_id != NO_REPLICA and self.replicas.is_followed(
-            position, broker_id
-        )
+        """Handle the answer of a broker about one partition; it may name a leader among
+        `brokers`."""
+        is_replica = position.replica_id == broker_id
         if answer.error_code != NONE:
             if is_replica:
                 # What the replica lacks or refuses, the leader may have.
                 self.leave_replica(position, error_name(answer.error_code), now_ms)
             else:
+                leader = answer.current_leader
+                hint = leader_hint(position.topic, position.partition, leader, brokers)
                 self._on_error(position, answer, hint, now_ms)
             return
         records = answer.records
@@ -150,16 +154,28 @@ class Fetcher:
         else:
             position.failures = 0
         if is_replica:
-            self.replicas.on_success(position, broker_id)
+            position.replica_failures = 0
         self.note_ends(position, answer)
+
+    def on_bare_answer(self, position: PartitionPosition, now_ms: int) -> None:
+        """Handle an answer without a record of any partition, about one whose end is known.  When
+        the same is said twice although the end may be read, a compaction has left nothing."""
+        if position.fetch_offset >= position.end_offset:
+            return
+        if position.readable_end < position.end_offset:
+            self.pause(position, now_ms)
+        elif position.bare_at == position.fetch_offset:
+            position.fetch_offset = position.end_offset
+        else:
+            position.bare_at = position.fetch_offset
 
     def note_ends(self, position: PartitionPosition, answer: PartitionData) -> None:
         """Take over where a log begins, and where what may be read of it ends."""
         position.high_watermark = answer.high_watermark
         position.log_start_offset = answer.log_start_offset
-        is_committed = self.settings.isolation_level == READ_COMMITTED
-        knows_stable = is_committed and answer.last_stable_offset >= 0
-        position.readable_end = answer.last_stable_offset if knows_stable else answer.high_watermark
+        position.readable_end = answer.high_watermark
+        if self._reads_committed and answer.last_stable_offset >= 0:
+            position.readable_end = answer.last_stable_offset
 
     def _follow(
         self, position: PartitionPosition, broker_id: int, replica_id: int, now_ms: int

@@ -7,28 +7,51 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 from tarry.base.ids import TopicPartition
+from tarry.client.codecs import Key, Value
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.records.record import Record
+
+KeyOut_co = TypeVar("KeyOut_co", covariant=True)
+ValueOut_co = TypeVar("ValueOut_co", covariant=True)
 
 
-class RecordGroup(NamedTuple):
+class TypedRecord(Protocol[KeyOut_co, ValueOut_co]):
+    """Record with a key and a value of any class: a `Record` has bytes, after codecs there are
+    objects."""
+
+    @property
+    def offset(self) -> int: ...
+
+    @property
+    def timestamp(self) -> int: ...
+
+    @property
+    def key(self) -> KeyOut_co | None: ...
+
+    @property
+    def value(self) -> ValueOut_co | None: ...
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]: ...
+
+
+class RecordGroup(NamedTuple, Generic[Key, Value]):
     """Records of one partition in the order of their offsets."""
 
     topic: str
     partition: int
-    records: list[Record]
+    records: list[TypedRecord[Key, Value]]
 
 
-class ConsumerRecord:
+class ConsumerRecord(Generic[Key, Value]):
     """A record with the partition it came from.  Looks its fields up when they are asked for:
     copying all of them costs more than the one or two that a loop reads."""
 
     __slots__ = ("_record", "partition", "topic")
 
-    def __init__(self, topic: str, partition: int, record: Record) -> None:
+    def __init__(self, topic: str, partition: int, record: TypedRecord[Key, Value]) -> None:
         self.topic = topic
         self.partition = partition
         self._record = record
@@ -42,11 +65,11 @@ class ConsumerRecord:
         return self._record.timestamp
 
     @property
-    def key(self) -> bytes | None:
+    def key(self) -> Key | None:
         return self._record.key
 
     @property
-    def value(self) -> bytes | None:
+    def value(self) -> Value | None:
         return self._record.value
 
     @property
@@ -72,9 +95,10 @@ class ConsumerRecord:
 
 
 class HandedOut:
-    """The groups of one poll, and how far they were yielded."""
+    """The groups of one poll, and how far they were yielded.  Any: the face knows the classes of
+    keys and values."""
 
-    def __init__(self, groups: list[RecordGroup]) -> None:
+    def __init__(self, groups: list[RecordGroup[Any, Any]]) -> None:
         self.groups = groups
         self.group = 0
         self.record = 0
@@ -82,7 +106,7 @@ class HandedOut:
         self._current = 0
         self.is_over = False
 
-    def records(self) -> Iterator[ConsumerRecord]:
+    def records(self) -> Iterator[ConsumerRecord[Any, Any]]:
         """Yield the records one by one, until they are given back."""
         while self.group < len(self.groups):
             topic, partition, records = self.groups[self.group]
@@ -95,7 +119,7 @@ class HandedOut:
             self.group += 1
             self.record = 0
 
-    def batches(self) -> Iterator[RecordGroup]:
+    def batches(self) -> Iterator[RecordGroup[Any, Any]]:
         """Yield a group at a time, until they are given back."""
         while self.group < len(self.groups):
             group = self.groups[self.group]

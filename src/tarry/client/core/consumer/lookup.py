@@ -95,6 +95,16 @@ class Lookup:
         self._questions[question] = None
         return question
 
+    def problem_of(self, place: TopicPartition, now_ms: int) -> ClientError | None:
+        """Return what stands in the way of an answer about one partition; None if it is not
+        known."""
+        leader = self.metadata.leader_of(*place)
+        if leader is not None:
+            return self.connections.failure_of(leader.leader_id)
+        if self.refresh.last_error is not None:
+            return self.refresh.last_error
+        return self.metadata.error_of(place[0], now_ms, place[1])
+
     def cancel(self, question: object) -> None:
         """Cancel a question whose answer is not needed any more; quiet for an answered question or
         None."""
@@ -160,7 +170,7 @@ class OffsetQuery(Operation[Offsets]):
         super().__init__(operations)
         self.wanted = wanted
         self.answers: dict[TopicPartition, Answer] = {}
-        self._lookup = lookup
+        self.lookup = lookup
         self._questions = [lookup.ask(place, time, self._take) for place, time in wanted.items()]
 
     def _take(self, place: TopicPartition, answer: Answer, now_ms: int) -> None:
@@ -172,7 +182,7 @@ class OffsetQuery(Operation[Offsets]):
     def end(self, now_ms: int) -> None:
         super().end(now_ms)
         for question in self._questions:
-            self._lookup.cancel(question)
+            self.lookup.cancel(question)
 
 
 class _ListOffsets(Exchange[ListOffsetsResponse]):

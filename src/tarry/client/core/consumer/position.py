@@ -7,12 +7,12 @@ the position, drops what was fetched or doubts it begins a new era.
 from __future__ import annotations
 
 from collections import deque
-from typing import Final
+from typing import Any, Final
 
 from tarry.client.core.consumer.fetched import Fetched
 from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
+from tarry.client.errors import DecodeError
 from tarry.link.errors import ClientError
-from tarry.records.record import Record
 
 # The end of what a consumer reads that has none.
 NO_END: Final = 2**63 - 1
@@ -34,6 +34,8 @@ class PartitionPosition:
         self.fetch_offset = OFFSET_UNKNOWN
         # Nothing is read from here on.
         self.end_offset = NO_END
+        # Where an answer without any record was last asked for, if there is an end.
+        self.bare_at = OFFSET_UNKNOWN
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
         self.fetch_epoch = -1
@@ -57,7 +59,8 @@ class PartitionPosition:
         self.buffered: deque[Fetched] = deque()
         self.buffered_bytes = 0
         # Decoded records that a poll left over, and the position behind all of them.
-        self.left_over: list[Record] = []
+        # Any: a consumer with codecs keeps some that are decoded, and some that are not yet.
+        self.left_over: list[Any] = []
         self.left_over_end = OFFSET_UNKNOWN
         self.high_watermark = -1
         # Up to here the consumer may read: the last stable offset if it reads only what is
@@ -77,6 +80,10 @@ class PartitionPosition:
         # Raised by the next poll; the partition is held until it is sought anew.
         self.error: ClientError | None = None
         self.is_error_told = False
+        # The error is a record's that does not decode, and that record is the next one; another
+        # error may wait behind it.
+        self.is_held = False
+        self._error_behind: ClientError | None = None
         self.era = 0
 
     def __str__(self) -> str:
@@ -91,6 +98,7 @@ class PartitionPosition:
         self.question = None
         self.error = None
         self.is_error_told = False
+        self.is_held = False
         self.flawed_at = OFFSET_UNKNOWN
         self.corrupt = 0
         self.failures = 0
@@ -110,7 +118,35 @@ class PartitionPosition:
         """Hold the partition until the user has heard why and sought elsewhere."""
         self.error = error
         self.is_error_told = False
+        self.is_held = False
         self.era += 1
+
+    def hold(self, error: DecodeError) -> None:
+        """Hold the partition before a record that does not decode; what was fetched is kept."""
+        self._error_behind = self.error
+        self.error = error
+        self.is_error_told = False
+        self.is_held = True
+
+    def _release(self) -> None:
+        self.error = self._error_behind
+        self._error_behind = None
+        self.is_error_told = False
+        self.is_held = False
+
+    def let_go(self) -> None:
+        """Go on behind the record that held the partition, if the user wants to skip it."""
+        error = self.error
+        if not isinstance(error, DecodeError) or not error.is_skipped:
+            return
+        self._release()
+        if self.left_over:
+            del self.left_over[0]
+            self.position = self.left_over[0].offset if self.left_over else self.left_over_end
+        else:
+            # A pause has dropped what was fetched.
+            self.position = error.offset + 1
+            self.drop_fetched()
 
     def fail_void(self, error: ClientError) -> None:
         """Hold the partition like `fail`, and mark its position as void: its log is gone, and no
@@ -119,9 +155,12 @@ class PartitionPosition:
         self.is_void = True
         self.finished = OFFSET_UNKNOWN
 
-    def give_back(self, records: list[Record]) -> None:
+    def give_back(self, records: list[Any]) -> None:
         """Put records that were taken and not used in front of what is still kept."""
         if records:
+            if self.is_held:
+                # These come first, and then it is found again.
+                self._release()
             if not self.left_over:
                 self.left_over_end = self.position
             self.left_over = records + self.left_over
@@ -140,7 +179,8 @@ class PartitionPosition:
     @property
     def has_records(self) -> bool:
         """True if records can be handed out without asking the broker."""
-        return not self.is_paused and bool(self.buffered or self.left_over)
+        is_open = not self.is_paused and not self.is_held
+        return is_open and bool(self.buffered or self.left_over)
 
     @property
     def is_at_end(self) -> bool:

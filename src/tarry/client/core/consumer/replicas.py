@@ -33,10 +33,6 @@ class PreferredReplicas:
             return leader_id
         return replica_id
 
-    def is_followed(self, position: PartitionPosition, broker_id: int) -> bool:
-        """Return whether this broker is asked as a replica, not as the leader."""
-        return position.replica_id == broker_id
-
     def follow(
         self, position: PartitionPosition, asked_id: int, replica_id: int, now_ms: int
     ) -> bool:
@@ -52,11 +48,6 @@ class PreferredReplicas:
         position.replica_id = replica_id
         position.replica_until_ms = now_ms + self._age_ms_max
         return True
-
-    def on_success(self, position: PartitionPosition, asked_id: int) -> None:
-        """Take note that the broker which was asked gave an answer of use."""
-        if position.replica_id == asked_id:
-            position.replica_failures = 0
 
     def leave(self, position: PartitionPosition, now_ms: int) -> None:
         """Go back to the leader; for long if the replica was named again and failed again."""

@@ -10,11 +10,11 @@ import logging
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tarry.base.doors import Random
 from tarry.base.ids import TopicPartition
-from tarry.client.core.arguments import places_of, topics_of
+from tarry.client.core.arguments import places_of, records_max_of, topics_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
 from tarry.client.core.consumer.handed_out import RecordGroup
@@ -24,7 +24,7 @@ from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.events import EVENT_NAMES, LOST, REVOKED, GroupEvent
-from tarry.client.core.group.membership import STATE_NAMES, Membership
+from tarry.client.core.group.membership import FINDING, STATE_NAMES, Membership
 from tarry.client.core.group.offsets.commit import (
     Commit,
     CommitCallback,
@@ -43,6 +43,7 @@ from tarry.client.core.group.poll import Group, Poll
 from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.core.operation import UserEvent
 from tarry.client.errors import ConcurrentUse, NotSubscribed
+from tarry.client.metrics import ConsumerMetrics, PlaceMetrics
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError
 from tarry.link.tasks import Task
@@ -91,6 +92,8 @@ class GroupConsumerCore(ConsumerCore):
         self.committed_offsets = CommittedOffsets(self.coordinator, self.membership, timeout_ms)
         self._auto_commit = Task(self._on_auto_commit)
         self._is_auto_due = False
+        # When the last poll began; -1: there was none.
+        self._polled_ms = UNKNOWN
         # What a callback tells the user now.
         self.told: UserEvent | None = None
         # A user wants the poll under way to end, or else the next; set from any thread.
@@ -112,6 +115,26 @@ class GroupConsumerCore(ConsumerCore):
             membership.protocol_name,
             membership.is_leader,
             self.coordinator.trouble,
+        )
+
+    def metrics(self, now_ms: int) -> ConsumerMetrics:
+        """Return a snapshot of what was done so far."""
+        fetcher, committer, membership = self.fetcher, self.committer, self.membership
+        confirmed_ms = membership.confirmed_ms
+        return ConsumerMetrics(
+            records=fetcher.records,
+            bytes=fetcher.bytes,
+            fetches=fetcher.fetches,
+            places={
+                place: PlaceMetrics(position.position, position.lag)
+                for place, position in fetcher.positions.items()
+            },
+            rebalances=membership.ownership.assignments,
+            commits=committer.taken,
+            commits_failed=committer.failed,
+            poll_age_ms=UNKNOWN if self._polled_ms < 0 else now_ms - self._polled_ms,
+            heartbeat_age_ms=UNKNOWN if confirmed_ms <= 0 else now_ms - confirmed_ms,
+            connections=self.connections.metrics(now_ms),
         )
 
     # --- What is read
@@ -184,9 +207,14 @@ class GroupConsumerCore(ConsumerCore):
             self.committer.committed[place] = answer.offset
 
     def trouble(self, now_ms: int) -> str:
-        """Return also why the group's coordinator cannot be found."""
-        error = self.coordinator.last_error if self.has_group else None
-        return super().trouble(now_ms) or (str(error) if error is not None else "")
+        """Return also why the group's coordinator cannot be found or reached."""
+        trouble = super().trouble(now_ms)
+        if trouble or not self.has_group:
+            return trouble
+        error = self.coordinator.last_error
+        if error is not None:
+            return str(error)
+        return self.coordinator.trouble if self.membership.state == FINDING else ""
 
     # --- Turns
 
@@ -196,7 +224,9 @@ class GroupConsumerCore(ConsumerCore):
             self.committer.work(now_ms)
         super().work(now_ms)
         if self.has_group:
-            self.committed_offsets.work(now_ms)
+            if self.committer.is_idle:
+                # Who commits without a wait, and then asks, hears of that commit.
+                self.committed_offsets.work(now_ms)
             self.membership.work(now_ms)
             self._follow_metadata()
 
@@ -208,9 +238,13 @@ class GroupConsumerCore(ConsumerCore):
 
     # --- Polls
 
-    def begin_poll(self, records_max: int, timeout_ms: int, now_ms: int) -> Poll[RecordGroup]:
-        """Hear what the group has to say and take records; what was handed out is finished."""
-        return self._begin_poll(partial(self.take, records_max), timeout_ms, now_ms)
+    def begin_poll(
+        self, records_max: int | None, timeout_ms: int, now_ms: int
+    ) -> Poll[RecordGroup[Any, Any]]:
+        """Hear what the group has to say and take records (None: `max.poll.records` at most); what
+        was handed out is finished."""
+        wanted = records_max_of(records_max, self.consumer_settings.poll_records_max)
+        return self._begin_poll(partial(self.take, wanted), timeout_ms, now_ms)
 
     def begin_columns(self, taker: ColumnTaker, timeout_ms: int, now_ms: int) -> Poll[RowRun]:
         """Poll likewise for rows of columns."""
@@ -220,6 +254,7 @@ class GroupConsumerCore(ConsumerCore):
         self, take: Callable[[int], list[Group]], timeout_ms: int, now_ms: int
     ) -> Poll[Group]:
         self.check_not_told("poll")
+        self._polled_ms = now_ms
         self.take_back()
         self.finish_handed_out()
         if self.has_group:
@@ -262,7 +297,7 @@ class GroupConsumerCore(ConsumerCore):
         may = not self.membership.is_wanted or self.membership.may_hand_out(now_ms)
         return may and super().has_records(now_ms)
 
-    def take(self, records_max: int, now_ms: int) -> list[RecordGroup]:
+    def take(self, records_max: int, now_ms: int) -> list[RecordGroup[Any, Any]]:
         if not self.has_records(now_ms):
             return []
         return super().take(records_max, now_ms)

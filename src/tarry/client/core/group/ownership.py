@@ -20,6 +20,8 @@ class Ownership:
         self.owned: list[TopicPartition] = []
         # The generation that gave what is owned; a leader believes the newest.
         self.generation_id = GENERATION_UNKNOWN
+        # Count of assignments that the user was told.
+        self.assignments = 0
         self.target: list[TopicPartition] | None = None
         # What has to be given back before the next join.
         self.to_give: list[TopicPartition] = []
@@ -54,6 +56,7 @@ class Ownership:
         elif event.kind == ASSIGNED:
             assert self.target is not None
             self.owned = self.target
+            self.assignments += 1
             self.generation_id = generation_id
             self.target = None
         return event

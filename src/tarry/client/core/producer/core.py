@@ -8,17 +8,19 @@ from tarry.base.doors import Random
 from tarry.base.errors import NONE
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation
-from tarry.client.core.producer.accumulator import Accumulator, record_size
-from tarry.client.core.producer.batch import Acknowledgement, RecordReceipt
+from tarry.client.core.producer.accumulator import Accumulator
+from tarry.client.core.producer.acknowledgement import Acknowledgement
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.identity import ProducerIdentity
-from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
+from tarry.client.core.producer.intake import Intake
+from tarry.client.core.producer.partitioner import Partitioner
+from tarry.client.core.producer.room import PendingRoom
 from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
     BufferFull,
     ClientClosed,
     DeliveryFailed,
     DeliveryTimedOut,
-    UnknownTopic,
 )
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError, TimedOut
@@ -61,6 +63,7 @@ class ProducerCore(ClientCore):
         )
         self.partitioner = Partitioner(random, settings.partitioner)
         self.accumulator.when_closed = self.partitioner.on_batch_closed
+        self.intake = Intake(self.accumulator, self.metadata, self.partitioner)
 
     def work(self, now_ms: int) -> None:
         # What waited for room goes out in this turn.
@@ -82,33 +85,13 @@ class ProducerCore(ClientCore):
     ) -> RecordReceipt | None:
         """Take a record; None: the topic is not known yet or there is no room, so wait and ask
         again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
-        if self.sender.failure is not None:
-            raise self.sender.failure
-        known = self.metadata.topic(topic)
-        if known is None:
+        receipt = self.intake.append(
+            topic, partition, timestamp, key, value, headers, now_ms=now_ms
+        )
+        if receipt is None and self.metadata.topic(topic) is None:
             self._raise_refusal(topic, now_ms)
             self.track(topic)
-            return None
-        size = record_size(key, value, headers)
-        accumulator = self.accumulator
-        if size > accumulator.record_bytes_max:
-            accumulator.refuse_size(size)
-        if not accumulator.has_room(size):
-            return None
-        if partition == ANY_PARTITION:
-            queue = accumulator.queue(topic, self.partitioner.choose(known, key))
-            if self.partitioner.sticks(key) and not accumulator.fits(queue, size):
-                # A new batch is the time to go elsewhere.
-                accumulator.close(queue)
-                queue = accumulator.queue(topic, self.partitioner.choose(known, key))
-        elif partition in known.partitions:
-            queue = accumulator.queue(topic, partition)
-        else:
-            last = len(known.partitions) - 1
-            raise UnknownTopic(f"topic {topic!r} has partitions 0 to {last}, not {partition}")
-        if queue.open is None or not accumulator.fits(queue, size):
-            accumulator.open_batch(queue, now_ms)
-        return accumulator.append(queue, timestamp, key, value, headers, size)
+        return receipt
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
         """Raise the refusal of a topic that brokers refuse: waiting does not help."""
@@ -129,9 +112,15 @@ class ProducerCore(ClientCore):
         self.accumulator.close_all()
         return self.operations.begin(PendingSend(self, record), timeout_ms, now_ms)
 
+    def begin_room(self, topic: str, size: int, timeout_ms: int, now_ms: int) -> PendingRoom:
+        """Wait until a record of this size would be taken, without taking it."""
+        # Room comes only from what is sent.
+        self.accumulator.close_all()
+        return self.operations.begin(PendingRoom(self, topic, size), timeout_ms, now_ms)
+
     def begin_wait(self, receipt: RecordReceipt, timeout_ms: int, now_ms: int) -> Acknowledgement:
         """Wait for a record; its batch lingers no longer."""
-        acknowledgement = Acknowledgement(self.operations, receipt)
+        acknowledgement = Acknowledgement(self.operations, receipt, self.trouble)
         if not receipt.is_done:
             self._hurry(receipt)
             acknowledgement.watch()
@@ -287,6 +276,8 @@ class Flush(Operation[None]):
             return TimedOut(
                 f"on_delivery did not return within {self.timeout_ms} ms; all records are done"
             )
+        trouble = self._core.trouble(now_ms)
+        because = f": {trouble}" if trouble else ""
         return self._core.take_failure() or DeliveryTimedOut(
-            f"not all records were acknowledged within {self.timeout_ms} ms"
+            f"not all records were acknowledged within {self.timeout_ms} ms{because}"
         )

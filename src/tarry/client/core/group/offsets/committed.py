@@ -194,8 +194,9 @@ class CommittedQuery(Operation[dict[TopicPartition, CommittedOffset | None]]):
         return found
 
     def late_error(self, now_ms: int) -> ClientError:
-        reason = self._offsets.coordinator.last_error
-        because = f": {reason}" if reason is not None else ""
+        coordinator = self._offsets.coordinator
+        reason = coordinator.last_error or coordinator.trouble
+        because = f": {reason}" if reason else ""
         return TimedOut(f"the coordinator did not tell the committed offsets in time{because}")
 
     def end(self, now_ms: int) -> None:

@@ -45,6 +45,9 @@ class Committer:
         self.membership = membership
         self.tasks = coordinator.connections.tasks
         self.committed: dict[TopicPartition, int] = {}
+        # Counts of commits that the group has taken, and of the others.
+        self.taken = 0
+        self.failed = 0
         self._timeout_ms = timeout_ms
         self._under_way: dict[Commit, int] = {}
         self._waiting: dict[Commit, int] = {}
@@ -65,6 +68,7 @@ class Committer:
             names = _names(strange)
             sentence = f"{names} is not assigned to this member, so it cannot commit there"
             commit.end(CommitFailed(sentence, is_retriable=False))
+            self._count(commit)
             return
         if not commit.offsets:
             commit.end(None)
@@ -114,6 +118,7 @@ class Committer:
                 commit.end(_given_up(strange))
                 if len(strange) == len(commit.offsets):
                     del self._under_way[commit]
+                    self._count(commit)
             offsets.update(commit.offsets)
             for place in strange:
                 offsets.pop(place, None)
@@ -207,6 +212,13 @@ class Committer:
         self._pauses.end()
         for commit in ended:
             commit.end(error)
+            self._count(commit)
+
+    def _count(self, commit: Commit) -> None:
+        if commit.error is None:
+            self.taken += 1
+        else:
+            self.failed += 1
 
     def _end_all(self, error: ClientError) -> None:
         self._under_way.update(self._waiting)
@@ -224,6 +236,7 @@ class Committer:
             for commit in late:
                 del commits[commit]
                 commit.end(TimedOut("the offsets were not committed in the time given"))
+                self._count(commit)
         deadlines = [*self._under_way.values(), *self._waiting.values()]
         if deadlines:
             self.tasks.schedule(self._deadline, min(deadlines))

@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
 from tarry.client.core.group.offsets.requests import CommittedOffset
 
-CommitWhat = ConsumerRecord | RecordGroup | Mapping[TopicPartition, int | CommittedOffset] | None
+Offsets = Mapping[TopicPartition, int | CommittedOffset]
+# Any: what keys and values are does not matter here.
+CommitWhat = ConsumerRecord[Any, Any] | RecordGroup[Any, Any] | Offsets | None
 
 # What a request can carry; a broker allows offset.metadata.max.bytes, 4096 by default.
 METADATA_BYTES_MAX: Final = 32_767
 
 
 def offsets_behind(
-    what: ConsumerRecord | RecordGroup | Mapping[TopicPartition, int | CommittedOffset],
+    what: ConsumerRecord[Any, Any] | RecordGroup[Any, Any] | Offsets,
 ) -> dict[TopicPartition, CommittedOffset]:
     """Return the offsets to commit; TypeError or ValueError for what is none."""
     if isinstance(what, ConsumerRecord):

@@ -1,0 +1,281 @@
+"""Written by `tools/generate_aio.py` out of `sync/admin`: Admin for asyncio.
+
+All tasks of one event loop may use it, at the same time too.  What several things are asked for in
+one call have an outcome each: an error of one stands beside the answers of the others and is not
+raised.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+from types import TracebackType
+from typing import Self, Unpack
+
+from tarry.base.ids import TopicPartition
+from tarry.client.aio.driver import Begin, LoopDriver, abandon
+from tarry.client.core.admin.calls import (
+    ClusterDescription,
+    ConfigEntry,
+    NewTopic,
+    TopicOutcome,
+)
+from tarry.client.core.admin.configs import ConfigChange
+from tarry.client.core.admin.core import AdminCore
+from tarry.client.core.admin.groups import GroupDescription, GroupOutcome, ListedGroup
+from tarry.client.core.admin.log_dirs import LogDirectory
+from tarry.client.core.admin.memory import GroupMemory
+from tarry.client.core.admin.offsets import PartitionErrors
+from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.requests import AdminRequests
+from tarry.client.core.arguments import check_settings
+from tarry.client.core.consumer.lookup import FoundOffset
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.metadata import Topic
+from tarry.client.core.operation import Answer
+from tarry.client.face.chance import SystemRandom
+from tarry.client.process_bound import ProcessBound
+from tarry.client.setting_arguments import ClientArguments
+from tarry.client.settings import ClientSettings, SettingValue
+from tarry.link.errand import Steps
+from tarry.link.errors import ClientError
+from tarry.link.versions import VersionTable
+
+
+class Admin(ProcessBound):
+    """Admin client for asyncio; every call takes `timeout` in seconds; without one it is
+    `default.api.timeout.ms`.  Whether a change whose call is cancelled took place is not known."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, SettingValue] | None = None,
+        **arguments: Unpack[ClientArguments],
+    ) -> None:
+        check_settings("Admin", settings)
+        self.settings = made = ClientSettings(settings, **arguments)
+        self._driver = driver = LoopDriver(
+            made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
+        )
+        self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
+        # At the end of the program there is no loop left.
+        self._finalizer.atexit = False
+
+    @property
+    def _core(self) -> AdminCore:
+        return self._driver.core
+
+    @property
+    def _requests(self) -> AdminRequests:
+        return self._core.requests
+
+    # --- Topics
+
+    async def list_topics(self, timeout: float | None = None) -> list[Topic]:
+        """List all topics by name."""
+        return await self._ask(self._requests.list_topics(), timeout)
+
+    async def describe_topics(
+        self, names: Iterable[str], timeout: float | None = None
+    ) -> list[Topic]:
+        """Describe the named topics with their partitions.  Raises UnknownTopic for one that is not
+        there; never creates one."""
+        return await self._ask(self._requests.describe_topics(names), timeout)
+
+    async def find_topics(
+        self, names: Iterable[str], timeout: float | None = None
+    ) -> dict[str, Topic]:
+        """Find those of the named topics that are there, with their partitions."""
+        return await self._ask(self._requests.find_topics(names), timeout)
+
+    async def create_topics(
+        self,
+        topics: Iterable[NewTopic],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> list[TopicOutcome]:
+        """Make the topics; each outcome has its own error or none."""
+        steps = self._requests.create_topics(topics, validate_only=validate_only)
+        return await self._ask(steps, timeout)
+
+    async def delete_topics(
+        self, names: Iterable[str], timeout: float | None = None
+    ) -> list[TopicOutcome]:
+        return await self._ask(self._requests.delete_topics(names), timeout)
+
+    async def create_partitions(
+        self,
+        topic: str,
+        count: int,
+        *,
+        assignment: list[list[int]] | None = None,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> TopicOutcome:
+        """Grow a topic to `count` partitions; an assignment names the brokers of the new ones."""
+        steps = self._requests.create_partitions(
+            topic, count, assignment, validate_only=validate_only
+        )
+        return await self._ask(steps, timeout)
+
+    async def delete_records(
+        self, offsets: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> DeletedRecords:
+        """Delete what lies before these offsets (TO_THE_END: everything); the new first offset of
+        each partition, or its error."""
+        return await self._ask(self._requests.delete_records(offsets), timeout)
+
+    # --- Settings
+
+    async def describe_topic_configs(
+        self, topic: str, timeout: float | None = None, *, explain: bool = False
+    ) -> list[ConfigEntry]:
+        """Describe the settings of a topic; `explain`: with documentation and where each may come
+        from."""
+        return await self._ask(
+            self._requests.describe_topic_configs(topic, explain=explain), timeout
+        )
+
+    async def describe_broker_configs(
+        self, broker_id: int | None, timeout: float | None = None, *, explain: bool = False
+    ) -> list[ConfigEntry]:
+        """Describe the settings of a broker; None: the settings that all brokers were given while
+        they run."""
+        steps = self._requests.describe_broker_configs(broker_id, explain=explain)
+        return await self._ask(steps, timeout)
+
+    async def change_topic_configs(
+        self,
+        topic: str,
+        changes: Iterable[ConfigChange],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Change settings of a topic, all of them or none; a refusal is raised."""
+        steps = self._requests.change_topic_configs(topic, changes, validate_only=validate_only)
+        await self._ask(steps, timeout)
+
+    async def change_broker_configs(
+        self,
+        broker_id: int | None,
+        changes: Iterable[ConfigChange],
+        *,
+        validate_only: bool = False,
+        timeout: float | None = None,
+    ) -> None:
+        """Change settings of one broker, all of them or none; None: of all brokers."""
+        steps = self._requests.change_broker_configs(
+            broker_id, changes, validate_only=validate_only
+        )
+        await self._ask(steps, timeout)
+
+    # --- Groups
+
+    async def list_groups(
+        self,
+        states: Iterable[str] = (),
+        types: Iterable[str] = (),
+        timeout: float | None = None,
+    ) -> list[ListedGroup]:
+        """List the groups of all brokers by id; in one of these states and of one of these
+        types."""
+        return await self._ask(self._requests.list_groups(states, types), timeout)
+
+    async def describe_groups(
+        self, group_ids: Iterable[str], timeout: float | None = None
+    ) -> dict[str, GroupDescription | ClientError]:
+        """Describe groups with their members."""
+        return await self._ask(self._requests.describe_groups(group_ids), timeout)
+
+    async def delete_groups(
+        self, group_ids: Iterable[str], timeout: float | None = None
+    ) -> list[GroupOutcome]:
+        """Delete groups without members, with all that they committed."""
+        return await self._ask(self._requests.delete_groups(group_ids), timeout)
+
+    async def group_memory(self, group_id: str, timeout: float | None = None) -> GroupMemory | None:
+        """Return what the coordinator remembers of the group's rebalances; None: this broker keeps
+        no memory of them, and neither does Apache Kafka."""
+        return await self._ask(self._requests.group_memory(group_id), timeout)
+
+    async def group_offsets(
+        self,
+        group_ids: Iterable[str],
+        places: Iterable[TopicPartition] | None = None,
+        timeout: float | None = None,
+    ) -> dict[str, dict[TopicPartition, CommittedOffset] | ClientError]:
+        """Return what groups committed, for these partitions or for all.  Partitions without a
+        commit are left out, and a group that is not there has none."""
+        return await self._ask(self._requests.group_offsets(group_ids, places), timeout)
+
+    async def commit_group_offsets(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> PartitionErrors:
+        """Commit in the place of a group that has no members; a group that is not there is made."""
+        return await self._ask(self._requests.commit_group_offsets(group_id, offsets), timeout)
+
+    async def delete_group_offsets(
+        self, group_id: str, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> PartitionErrors:
+        """Forget what a group committed for these partitions, of topics that it does not read."""
+        return await self._ask(self._requests.delete_group_offsets(group_id, places), timeout)
+
+    # --- The cluster
+
+    async def describe_cluster(self, timeout: float | None = None) -> ClusterDescription:
+        return await self._ask(self._requests.describe_cluster(), timeout)
+
+    async def api_versions(
+        self, broker_id: int | None = None, timeout: float | None = None
+    ) -> VersionTable:
+        """Return the versions that a broker takes, by API key; of any broker if none is named."""
+        return await self._ask(self._requests.api_versions(broker_id), timeout)
+
+    async def describe_log_dirs(
+        self, topics: Mapping[str, Sequence[int]] | None = None, timeout: float | None = None
+    ) -> list[LogDirectory]:
+        """Describe the log directories of all brokers with the sizes of these partitions (None:
+        all)."""
+        return await self._ask(self._requests.describe_log_dirs(topics), timeout)
+
+    # --- Offsets
+
+    async def offsets(
+        self, wanted: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, FoundOffset | ClientError]:
+        """Look up offsets at times (or EARLIEST, LATEST, MAX_TIMESTAMP); an error in place of an
+        offset where the leader refused.  Partitions for which no broker answered are TimedOut."""
+        return await self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    async def _ask(self, steps: Steps[Answer], timeout: float | None) -> Answer:
+        return await self._wait_for(partial(self._core.begin_errand, steps), timeout)
+
+    async def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
+        return await self._driver.perform(begin, timeout, self.settings.api_timeout_ms)
+
+    async def close(self) -> None:
+        """Close; calls under way in other tasks raise ClientClosed."""
+        driver = self._driver
+        driver.check_parent()
+        if not driver.is_closed and not driver.is_stranded:
+            driver.check_here()
+        self._finalizer.detach()
+        driver.close()
+        await driver.settle()
+
+    def __repr__(self) -> str:
+        return self._driver.describe(self)
+
+    async def __aenter__(self) -> Self:
+        self._driver.check_usable()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()

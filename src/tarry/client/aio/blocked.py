@@ -1,0 +1,35 @@
+"""BlockedLoop: tells when the event loop was blocked for so long that a session is in danger."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+log = logging.getLogger("tarry.client")
+
+# Told once in this time, however often it happens.
+PAUSE_MS: Final = 60_000
+
+
+class BlockedLoop:
+    """Watch over one member's event loop; `session_timeout_ms` 0: nobody is in danger."""
+
+    def __init__(self, session_timeout_ms: int) -> None:
+        self._session_timeout_ms = session_timeout_ms
+        self._told_ms: int | None = None
+
+    def look(self, late_ms: int, now_ms: int) -> None:
+        """Tell it if a turn came so late that a third of the session is over."""
+        session_ms = self._session_timeout_ms
+        if session_ms == 0 or 3 * late_ms <= session_ms:
+            return
+        if self._told_ms is not None and now_ms - self._told_ms < PAUSE_MS:
+            return
+        self._told_ms = now_ms
+        log.warning(
+            "the event loop was blocked for %.1f s: no heartbeat left meanwhile, and after %.1f s "
+            "(session.timeout.ms) the group removes this member; run what blocks in "
+            "asyncio.to_thread",
+            late_ms / 1000,
+            session_ms / 1000,
+        )

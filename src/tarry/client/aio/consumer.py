@@ -1,0 +1,426 @@
+"""Consumer for asyncio: records of topics shared with a group, or of assigned partitions.
+
+    async with Consumer("orders", group_id="billing", auto_offset_reset="earliest") as consumer:
+        async for record in consumer:
+            await bill(record.value)
+
+Rebalances, callbacks and automatic commits happen inside `poll`, or the iteration, which polls.
+Heartbeats go on by themselves while the body awaits something.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import weakref
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import partial
+from types import TracebackType
+from typing import Any, Generic, Self, TypeVar, Unpack, overload
+
+from tarry.base.errors import InvalidSetting
+from tarry.base.ids import TopicPartition
+from tarry.client.aio.driver import Begin, LoopDriver, abandon, awaited
+from tarry.client.aio.listener import Listener
+from tarry.client.codecs import Codec, Key, Value
+from tarry.client.core.arguments import (
+    check_listener,
+    consumer_arguments,
+    places_of,
+    timeout_ms_of,
+    times_of,
+)
+from tarry.client.core.consumer.decoding import decoding_of
+from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.group.assignment.assignor import Assignor
+from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.offsets.commit import CommitCallback
+from tarry.client.core.group.offsets.requests import CommittedOffset
+from tarry.client.core.group.offsets.what import CommitWhat
+from tarry.client.core.operation import Answer, Callback
+from tarry.client.errors import ConcurrentUse
+from tarry.client.face.chance import SystemRandom
+from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
+from tarry.client.metrics import ConsumerMetrics
+from tarry.client.process_bound import ProcessBound
+from tarry.client.setting_arguments import ConsumerArguments
+from tarry.client.settings import ConsumerSettings, SettingValue
+from tarry.link.errors import TimedOut
+
+Piece = TypeVar("Piece")
+
+
+What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
+
+
+class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
+    """Consumer for the tasks of one event loop, of which one polls at a time.
+
+    What stands before the settings is what to subscribe to: names of topics, or one pattern; a
+    mapping among them holds settings by Kafka's keys.  `assignors` are a user's own, or names, the
+    preferred one first; they take the place of `partition.assignment.strategy`.  Keys and values
+    are bytes unless `key` and `value` are codecs.
+    """
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, bytes],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: None = None,
+        value: None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[Key, bytes],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Key],
+        value: None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Consumer[bytes, Value],
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: None = None,
+        value: Codec[Value],
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Key],
+        value: Codec[Value],
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        *what: What,
+        listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
+        key: Codec[Any] | None = None,
+        value: Codec[Any] | None = None,
+        **arguments: Unpack[ConsumerArguments],
+    ) -> None:
+        given, topics = consumer_arguments(what)
+        check_listener(listener, Listener)
+        decoding = decoding_of(key, value)
+        self.settings = made = ConsumerSettings(given, **arguments)
+        if not made.has_keeper:
+            raise InvalidSetting(
+                "heartbeat.mode=poll: the event loop sends the heartbeats of an asyncio consumer; "
+                "leave the setting out"
+            )
+        self._driver = driver = LoopDriver(
+            made,
+            lambda driver: GroupConsumerCore(made, SystemRandom(), driver.now_ms(), assignors),
+            made.session_timeout_ms if made.group_id else 0,
+        )
+        self._core.decoding = decoding
+        self._listener = listener or Listener()
+        # The task that polls, and the one that is in a callback.
+        self._poller: asyncio.Task[object] | None = None
+        self._called: asyncio.Task[object] | None = None
+        self._finalizer = weakref.finalize(self, abandon, driver, "a Consumer")
+        # At the end of the program there is no loop left.
+        self._finalizer.atexit = False
+        try:
+            if topics:
+                self.subscribe(topics)
+        except BaseException:
+            self._end()
+            raise
+
+    @property
+    def _core(self) -> GroupConsumerCore:
+        return self._driver.core
+
+    # --- The group
+
+    def subscribe(
+        self, topics: Iterable[str] | re.Pattern[str], listener: Listener | None = None
+    ) -> None:
+        """Share these topics, or those whose names the pattern finds, with the group; takes the
+        place of what was subscribed before."""
+        check_listener(listener, Listener)
+        with self._told() as core:
+            core.subscribe(topics)
+            if listener is not None:
+                self._listener = listener
+
+    @property
+    def group(self) -> GroupView:
+        """View of this member's place in its group."""
+        return self._core.view()
+
+    def metrics(self) -> ConsumerMetrics:
+        """Return what the consumer has done so far and where it stands; cheap enough for every
+        poll."""
+        return self._core.metrics(self._driver.now_ms())
+
+    async def commit(
+        self,
+        what: CommitWhat = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Commit behind this record, behind these records, at these offsets, or behind everything
+        that was handed out.  Raises CommitFailed when the partition is not ours any more, or, with
+        `is_retriable`, when that is being decided.  Whether a commit that is cancelled took place
+        is not known."""
+        await self._wait_for(partial(self._core.begin_commit, what), timeout)
+
+    def commit_async(self, what: CommitWhat = None, callback: CommitCallback | None = None) -> None:
+        """Commit as `commit` does, without waiting for the coordinator.
+
+        One commit is on its way at a time, and of those that wait the newest offset counts.  The
+        next poll or close calls `callback(offsets, error)`, a function or a coroutine, where
+        `error` is None or why the offsets are not committed; without a callback a failure is
+        logged.
+        """
+        with self._told() as core:
+            core.commit_async(what, callback, self._driver.now_ms())
+
+    async def committed(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, CommittedOffset | None]:
+        """Return the offset that the group committed in each partition; None where it never
+        committed."""
+        return await self._wait_for(partial(self._core.begin_committed, places), timeout)
+
+    # --- Records
+
+    async def poll(
+        self, timeout: float = 1.0, max_records: int | None = None
+    ) -> list[RecordGroup[Key, Value]]:
+        """Return records that have come, by partition; empty if none came in `timeout` seconds.
+
+        What was handed out before is finished now.  Raises what stands in the way: an offset out
+        of range, a corrupt batch, a record that does not decode, a group that refuses this member,
+        what a callback raised.  A poll that is cancelled has handed out nothing.
+        """
+        begin = partial(self._core.begin_poll, max_records)
+        task = asyncio.current_task()
+        if self._poller is not None and self._poller is not task:
+            raise ConcurrentUse(
+                f"a Consumer is polled by one task at a time: {_name(task)} polls it while "
+                f"{_name(self._poller)} does"
+            )
+        outermost, self._poller = self._poller is None, task
+        try:
+            groups: list[RecordGroup[Key, Value]] = await self._driver.perform(
+                begin, timeout, 0, self._call_back
+            )
+        finally:
+            if outermost:
+                self._poller = None
+        if groups:
+            # The next fetch leaves before these records are worked on.
+            self._driver.turn()
+        return groups
+
+    async def _call_back(self, callback: Callback) -> None:
+        self._called = asyncio.current_task()
+        try:
+            await awaited(callback.call(self._listener, self))
+        finally:
+            self._called = None
+
+    def __aiter__(self) -> AsyncIterator[ConsumerRecord[Key, Value]]:
+        """Yield record after record, without an end until `wakeup`; each is finished when the next
+        one is asked for."""
+        return _Records(self, None)
+
+    def batches(self, max_records: int | None = None) -> AsyncIterator[RecordGroup[Key, Value]]:
+        """Yield records of one partition at a time, without an end until `wakeup`; they are
+        finished when the next ones are asked for."""
+        return _Batches(self, max_records)
+
+    async def hand_out(self, max_records: int | None) -> HandedOut | None:
+        """Poll, and hand the records out to be yielded one by one; None after a `wakeup`."""
+        while True:
+            groups = await self.poll(ITERATION_SECONDS, max_records)
+            if groups:
+                return self._core.hand_out(groups)
+            if self._core.was_woken:
+                return None
+
+    def wakeup(self) -> None:
+        """End the poll or iteration under way, or else the next; from any thread."""
+        self._core.is_woken = True
+        self._driver.wake_from_anywhere()
+
+    # --- Questions
+
+    async def partitions_of(self, topic: str, timeout: float | None = None) -> list[int]:
+        """Return the partitions of a topic, in order; waits for metadata.  Raises UnknownTopic."""
+        return await self._wait_for(partial(self._core.begin_topic_query, topic), timeout)
+
+    async def beginning_offsets(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        wanted = dict.fromkeys(places_of("beginning_offsets", places), EARLIEST)
+        return await self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    async def end_offsets(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        wanted = dict.fromkeys(places_of("end_offsets", places), LATEST)
+        return await self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    async def offsets_for_times(
+        self, times: Mapping[TopicPartition, int], timeout: float | None = None
+    ) -> dict[TopicPartition, int]:
+        """Return the first offset at or after each time; -1 where no record is that young."""
+        wanted = times_of("offsets_for_times", times)
+        return await self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
+
+    # --- Waiting
+
+    @contextmanager
+    def _told(self) -> Iterator[GroupConsumerCore]:
+        self._driver.check_here()
+        self._core.take_back()
+        try:
+            yield self._core
+        finally:
+            self._driver.turn_soon()
+
+    async def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
+        return await self._driver.perform(begin, timeout, self.settings.api_timeout_ms)
+
+    # --- The end
+
+    async def close(self, timeout: float | None = None, *, leave: bool | None = None) -> None:
+        """Call `on_revoked` (or `on_lost`), commit what was handed out (if commits are automatic),
+        leave the group, close.
+
+        Bounded by `close.timeout.ms`; a callback that is a coroutine is cancelled then.  A static
+        member does not leave, so that it can come back, unless `leave` is true.  A poll under way
+        in another task ends with ClientClosed.  What a callback raises is raised when all of that
+        is done; then nothing is committed automatically.  If this is cancelled the consumer is
+        closed at once.
+        """
+        await self._close(timeout, leave, is_finished=True)
+
+    async def _close(self, timeout: float | None, leave: bool | None, *, is_finished: bool) -> None:
+        driver = self._driver
+        driver.check_parent()
+        if driver.is_stranded:
+            self._end()
+        elif not driver.is_closed:
+            driver.check_usable()
+            if self._called is not None and self._called is asyncio.current_task():
+                self._core.check_not_told("close")
+            limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)
+            if not driver.begin_end():
+                await driver.until_closed()
+                return
+            driver.end_all()
+            begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
+            hear = partial(self._call_back_until, driver.now_ms() + limit_ms)
+            try:
+                await driver.perform(begin, None, limit_ms, hear)
+            finally:
+                self._end()
+        await driver.settle()
+
+    async def _call_back_until(self, ends_ms: int, callback: Callback) -> None:
+        """Call back in a close, which waits no longer than its time."""
+        left_ms = max(ends_ms - self._driver.now_ms(), 0)
+        limit = asyncio.timeout(left_ms / 1000)
+        try:
+            async with limit:
+                await self._call_back(callback)
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise TimedOut(
+                f"{callback.event.callback} did not return before the consumer had to be closed"
+            ) from error
+
+    def _end(self) -> None:
+        self._finalizer.detach()
+        self._driver.close()
+
+    def __repr__(self) -> str:
+        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
+        count = len(self.assignment())
+        noun = "partition" if count == 1 else "partitions"
+        return self._driver.describe(self, f"{group}, {count} {noun}")
+
+    async def __aenter__(self) -> Self:
+        self._driver.check_usable()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            # The loop is at its end.
+            self._end()
+        else:
+            # What was being worked on when the block failed is not finished.
+            await self._close(None, None, is_finished=error_type is None)
+
+
+class _Iteration(Generic[Piece]):
+    """Iteration that polls when what it was given is yielded; no generator, so that one that is
+    left leaves nothing to the loop."""
+
+    def __init__(self, consumer: Consumer[Any, Any], max_records: int | None) -> None:
+        self._consumer = consumer
+        self._max_records = max_records
+        self._pieces: Iterator[Piece] | None = None
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Piece:
+        while True:
+            if self._pieces is not None:
+                for piece in self._pieces:
+                    return piece
+            handed_out = await self._consumer.hand_out(self._max_records)
+            if handed_out is None:
+                raise StopAsyncIteration
+            self._pieces = for_a_tick(self.pieces_of(handed_out))
+
+    def pieces_of(self, handed_out: HandedOut) -> Iterator[Piece]:
+        raise NotImplementedError
+
+
+class _Records(_Iteration[ConsumerRecord[Any, Any]]):
+    """Iteration over records."""
+
+    def pieces_of(self, handed_out: HandedOut) -> Iterator[ConsumerRecord[Any, Any]]:
+        return handed_out.records()
+
+
+class _Batches(_Iteration[RecordGroup[Any, Any]]):
+    """Iteration over groups of records."""
+
+    def pieces_of(self, handed_out: HandedOut) -> Iterator[RecordGroup[Any, Any]]:
+        return handed_out.batches()
+
+
+def _name(task: asyncio.Task[object] | None) -> str:
+    return task.get_name() if task is not None else "a call without a task"

@@ -1,0 +1,32 @@
+"""Listener of an asyncio consumer: the events that a user of a group is told."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from typing import TYPE_CHECKING
+
+from tarry.base.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from tarry.client.aio.consumer import Consumer
+
+
+class Listener:
+    """Listener to be subclassed and given as `listener=`.  Its methods are functions or coroutines,
+    are called inside `poll` (or the iteration, which polls) and nowhere else; an error that one
+    raises comes out of the poll.  A method may seek, pause, commit and look at positions, but not
+    poll."""
+
+    def on_assigned(
+        self, consumer: Consumer, places: list[TopicPartition]
+    ) -> Awaitable[None] | None:
+        """Take partitions that came in addition to those owned already; none if a rebalance brought
+        none."""
+
+    def on_revoked(
+        self, consumer: Consumer, places: list[TopicPartition]
+    ) -> Awaitable[None] | None:
+        """Give up partitions; they are still owned until this method has returned: commit here."""
+
+    def on_lost(self, consumer: Consumer, places: list[TopicPartition]) -> Awaitable[None] | None:
+        """Forget partitions that other members own already: a commit would be refused."""

@@ -1,0 +1,307 @@
+"""Producer for asyncio: records in, receipts out.
+
+    async with Producer(bootstrap_servers="localhost:9092") as producer:
+        receipt = await producer.send("orders", key=b"7", value=b"...")
+        print((await receipt).offset)
+
+Idempotent with acks=all by default.  Nothing fails silently: a record whose receipt nobody asks
+raises `DeliveryFailed` from `flush` or at the end of the `async with` block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import weakref
+from collections.abc import Callable, Generator, Mapping
+from functools import partial
+from types import TracebackType
+from typing import Any, Self, Unpack
+
+from tarry.client.aio.deliveries import DeliveryCalls
+from tarry.client.aio.driver import LoopDriver, abandon
+from tarry.client.core.arguments import check_settings, timeout_ms_of
+from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
+from tarry.client.core.producer import batch
+from tarry.client.core.producer.accumulator import record_size
+from tarry.client.core.producer.core import Appended, ProducerCore
+from tarry.client.core.producer.partitioner import partition_of_function
+from tarry.client.core.producer.room import no_room_error
+from tarry.client.errors import ClientForked
+from tarry.client.face.chance import SystemRandom
+from tarry.client.face.producer import record_of
+from tarry.client.process_bound import ProcessBound
+from tarry.client.setting_arguments import ProducerArguments
+from tarry.client.settings import ProducerSettings, ProducerValue
+from tarry.link.errors import ClientError
+
+__all__ = ["HeadersGiven", "Producer", "Receipt"]
+
+
+class Receipt(batch.RecordReceipt):
+    """Receipt for one record; to await it is to wait until its record is in the log, or to hear why
+    it is not."""
+
+    __slots__ = ()
+
+    def __await__(self) -> Generator[Any, None, Self]:
+        """Wait for the record, `delivery.timeout.ms` at most; the record goes on if that is
+        cancelled."""
+        return self._outcome().__await__()
+
+    async def _outcome(self) -> Self:
+        driver = self.owner
+        if isinstance(driver, LoopDriver) and not self.is_done:
+            limit_ms = driver.core.producer_settings.delivery_timeout_ms
+            await driver.perform(partial(driver.core.begin_wait, self), None, limit_ms)
+            return self
+        error = self.error
+        if error is not None:
+            raise error
+        return self
+
+
+# Called with the receipt of a record that is done or has failed; a function or a coroutine.
+OnDelivery = Callable[[Receipt], object]
+
+
+class Producer(ProcessBound):
+    """Producer that all tasks of one event loop may use."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None:
+        """Make a producer; it connects when it is first used.
+
+        `on_delivery`, a function or a coroutine, is called with the receipt of each record that is
+        done or has failed, one after the other, in a task of the producer's own.  `flush` and
+        `close` wait for these calls.  What it raises is logged.
+        """
+        check_settings("Producer", settings)
+        check_on_delivery(on_delivery)
+        self.settings = made = ProducerSettings(settings, **arguments)
+        self._driver = driver = LoopDriver(
+            made,
+            lambda driver: ProducerCore(made, SystemRandom(), driver.now_ms(), Receipt, driver),
+        )
+        self._on_delivery = on_delivery
+        self._calls = DeliveryCalls(driver)
+        self._finalizer = weakref.finalize(self, abandon, driver, "a Producer")
+        # At the end of the program there is no loop left.
+        self._finalizer.atexit = False
+
+    @property
+    def _core(self) -> ProducerCore:
+        return self._driver.core
+
+    # --- Records
+
+    async def send(
+        self,
+        topic: str,
+        value: Content | None = None,
+        *,
+        key: Content | None = None,
+        headers: HeadersGiven | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Receipt:
+        """Take a record; waits until its topic is known and there is room, `max.block.ms` at most.
+        A call that is cancelled has not taken it.  `timestamp` is in milliseconds; now if there is
+        none.  `on_delivery` is called for this record in place of the producer's own.
+
+        Raises TypeError or ValueError for an argument that no record can have; nothing has changed
+        then, and the records around it are sent."""
+        driver = self._driver
+        driver.check_usable()
+        record = record_of(
+            topic,
+            value,
+            key,
+            headers,
+            partition=partition,
+            timestamp=timestamp,
+            now_wall_ms=driver.wall_ms(),
+        )
+        hears = self._hears(on_delivery)
+        if driver.owes_way:
+            await driver.give_way()
+        if partition is None and self.settings.partition_function is not None:
+            count = self._core.partition_count(topic) or await self.partition_count(topic)
+            record = self._placed(record, count)
+        receipt = self._append(record, hears)
+        if receipt is None:
+            receipt = await self._append_with_room(record, hears)
+        return receipt
+
+    def send_nowait(
+        self,
+        topic: str,
+        value: Content | None = None,
+        *,
+        key: Content | None = None,
+        headers: HeadersGiven | None = None,
+        partition: int | None = None,
+        timestamp: int | None = None,
+        on_delivery: OnDelivery | None = None,
+    ) -> Receipt:
+        """Take a record as `send` does, without waiting.  Raises BufferFull if there is no room, or
+        if the topic is not known yet: `send` waits for both."""
+        driver = self._driver
+        driver.check_usable()
+        record = record_of(
+            topic,
+            value,
+            key,
+            headers,
+            partition=partition,
+            timestamp=timestamp,
+            now_wall_ms=driver.wall_ms(),
+        )
+        hears = self._hears(on_delivery)
+        if partition is None and self.settings.partition_function is not None:
+            count = self._core.partition_count(topic)
+            record = self._placed(record, count) if count else record
+        receipt = self._append(record, hears)
+        if receipt is None:
+            raise no_room_error(self._core, topic)
+        return receipt
+
+    def _hears(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
+        if on_delivery is None:
+            return self._on_delivery
+        check_on_delivery(on_delivery)
+        return on_delivery
+
+    def _placed(self, record: Appended, partition_count: int) -> Appended:
+        """Return the record in the partition that the user's own partitioner chooses."""
+        function = self.settings.partition_function
+        assert function is not None
+        topic, _, timestamp, key, value, headers = record
+        place = partition_of_function(function, topic, key, partition_count)
+        return topic, place, timestamp, key, value, headers
+
+    def _append(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt | None:
+        """Append a record; the turn that sends it comes when the loop goes on, or at once if a
+        batch is full."""
+        core, driver = self._core, self._driver
+        closed_before = core.accumulator.batches_closed
+        receipt = core.append(*record, now_ms=driver.now_ms())
+        if receipt is not None and on_delivery is not None:
+            core.accumulator.deliveries.expect(on_delivery, receipt)
+        if core.accumulator.batches_closed != closed_before:
+            driver.turn()
+        else:
+            driver.turn_soon()
+        assert receipt is None or isinstance(receipt, Receipt)
+        return receipt
+
+    async def _append_with_room(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt:
+        driver = self._driver
+        topic, _, _, key, value, headers = record
+        begin = partial(self._core.begin_room, topic, record_size(key, value, headers))
+        ends_ms = driver.now_ms() + self.settings.block_ms_max
+        while True:
+            await driver.perform(begin, None, max(ends_ms - driver.now_ms(), 0))
+            # Others may have been faster.
+            receipt = self._append(record, on_delivery)
+            if receipt is not None:
+                return receipt
+
+    async def partition_count(self, topic: str, timeout: float | None = None) -> int:
+        """Return the number of partitions of a topic; waits for metadata.  Raises UnknownTopic."""
+        check_topic(topic)
+        begin = partial(self._core.begin_topic_query, topic)
+        limit_ms = self.settings.block_ms_max
+        partitions: list[int] = await self._driver.perform(begin, timeout, limit_ms)
+        return len(partitions)
+
+    @property
+    def trouble(self) -> str:
+        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
+        return self._core.trouble(self._driver.now_ms())
+
+    @property
+    def settled(self) -> int:
+        """Count that grows whenever a broker takes records, or refuses them for good."""
+        return self._core.sender.settled
+
+    @property
+    def acknowledged(self) -> int:
+        """Number of records that brokers have taken; with acks=0 those that were sent."""
+        return self._core.accumulator.acknowledged
+
+    # --- The end
+
+    async def flush(self, timeout: float | None = None) -> None:
+        """Send everything now and wait for it, `delivery.timeout.ms` at most.  Raises
+        `DeliveryFailed` for records that failed and whose receipts nobody asked, TimedOut if some
+        are not done."""
+        await self._flush(timeout, self.settings.delivery_timeout_ms)
+
+    async def _flush(self, timeout: float | None, limit_ms: int) -> None:
+        # A flush inside a call of `on_delivery` cannot wait for that call.
+        awaits = not self._calls.is_this_task
+        begin = partial(self._core.begin_flush, awaits_callbacks=awaits)
+        await self._driver.perform(begin, timeout, limit_ms)
+
+    async def close(self, timeout: float | None = None) -> None:
+        """Flush and close; `timeout` defaults to `close.timeout.ms`.  Raises what flush raises,
+        but the producer is closed then as well, and so it is when this is cancelled."""
+        driver = self._driver
+        driver.check_parent()
+        if driver.is_stranded:
+            self.abort()
+        elif not driver.is_closed:
+            driver.check_usable()
+            limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)
+            if not driver.begin_end():
+                await driver.until_closed()
+                return
+            ends_ms = driver.now_ms() + limit_ms
+            try:
+                await self._flush(None, limit_ms)
+            except asyncio.CancelledError:
+                self.abort()
+                self._calls.cancel()
+                raise
+            finally:
+                self.abort()
+                await self._calls.finish(ends_ms - driver.now_ms())
+        await driver.settle()
+
+    def abort(self) -> None:
+        """Close without waiting: what is not acknowledged fails."""
+        self._driver.check_parent()
+        self._finalizer.detach()
+        self._driver.close()
+
+    def __repr__(self) -> str:
+        return self._driver.describe(self)
+
+    async def __aenter__(self) -> Self:
+        self._driver.check_usable()
+        return self
+
+    async def __aexit__(
+        self,
+        error_type: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if isinstance(error, (KeyboardInterrupt, SystemExit)):
+            # The loop is at its end.
+            with contextlib.suppress(ClientForked):
+                self.abort()
+        elif error is None:
+            await self.close()
+        else:
+            # The first error is the one to see; what flush would raise comes of it.  A cancelled
+            # task sends what it was given, too.
+            with contextlib.suppress(ClientError):
+                await self.close()

@@ -1,0 +1,105 @@
+"""Streams of one client that an event loop watches."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Callable
+from contextvars import Context
+from functools import partial
+
+from tarry.client.face.streams import (
+    READING,
+    WRITING,
+    Stream,
+    Streams,
+    addresses_of,
+    lookup_flaw,
+)
+from tarry.client.settings import ClientSettings
+from tarry.link.events import Address, Resolve, Resolved
+
+
+class LoopStreams(Streams):
+    """The connections of one client, and its look-ups of names; calls `on_event` when something
+    came."""
+
+    def __init__(
+        self,
+        settings: ClientSettings,
+        loop: asyncio.AbstractEventLoop,
+        on_event: Callable[[], None],
+    ) -> None:
+        super().__init__(settings)
+        self._loop = loop
+        self._on_event = on_event
+        # Not a copy of whatever context happens to be current.
+        self._context = Context()
+        # Look-ups under way, as an ordered set.
+        self._lookups: dict[asyncio.Task[None], None] = {}
+
+    def watch(self, stream: Stream, interest: int) -> None:
+        if self._loop.is_closed():
+            # It watches nothing any more.
+            return
+        changed = stream.interest ^ interest
+        if changed & READING:
+            self._watch_one(stream, interest & READING, READING)
+        if changed & WRITING:
+            self._watch_one(stream, interest & WRITING, WRITING)
+
+    def _watch_one(self, stream: Stream, wanted: int, way: int) -> None:
+        loop = self._loop
+        if wanted:
+            add = loop.add_reader if way == READING else loop.add_writer
+            self._context.run(add, stream.handle, partial(self._on_ready, stream, way))
+        elif way == READING:
+            loop.remove_reader(stream.handle)
+        else:
+            loop.remove_writer(stream.handle)
+
+    def _on_ready(self, stream: Stream, way: int) -> None:
+        self.happened(stream, way)
+        if self.events:
+            self._on_event()
+
+    def look_up(self, output: Resolve) -> None:
+        task = self._loop.create_task(
+            self._look_up(output.connection_id, output.address),
+            name=f"tarry-resolve-{output.address.host}",
+            context=Context(),
+        )
+        self._lookups[task] = None
+
+    async def _look_up(self, connection_id: int, address: Address) -> None:
+        host, port = address
+        addresses: list[Address] = []
+        error = ""
+        try:
+            rows = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            addresses = addresses_of(rows, port)
+        except (OSError, UnicodeError) as failure:
+            error = lookup_flaw(host, failure)
+        except asyncio.CancelledError:
+            if self.is_closed:
+                raise
+            # The program cancels all tasks that it finds: the core tries again.
+            error = f"the look-up of the name {host} was cancelled"
+        finally:
+            task = asyncio.current_task()
+            assert task is not None
+            self._lookups.pop(task, None)
+        self.events.append(Resolved(connection_id, addresses, error))
+        self._on_event()
+
+    def close(self) -> None:
+        """Close all connections and end the look-ups; `settle` waits for the end of these."""
+        super().close()
+        if not self._loop.is_closed():
+            for task in self._lookups:
+                task.cancel()
+
+    async def settle(self) -> None:
+        """Wait until the look-ups, which were cancelled, are gone from the loop."""
+        if self._lookups:
+            await asyncio.wait(list(self._lookups))

@@ -1,0 +1,25 @@
+"""Iteration over what polls brought, alike in every face."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, TypeVar
+
+from tarry.client.face.clock import monotonic_ms
+
+# An iteration waits without an end, in polls of this length.
+ITERATION_SECONDS: Final = 3_600
+
+# After so long an iteration polls again, though not all of it is yielded: the group goes on.
+TICK_MS: Final = 50
+
+Piece = TypeVar("Piece")
+
+
+def for_a_tick(pieces: Iterator[Piece]) -> Iterator[Piece]:
+    """Yield pieces until the next poll is due; the core takes back what was not yielded."""
+    until_ms = monotonic_ms() + TICK_MS
+    for piece in pieces:
+        yield piece
+        if monotonic_ms() >= until_ms:
+            return

@@ -1,0 +1,112 @@
+"""Settings of other Kafka clients: what takes their place here, for the text of an error.
+
+Keys of Java's client and of librdkafka, arguments of kafka-python and aiokafka; an underscore
+counts as a dot.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+_TABLE: Final = """
+api.version                        versions are agreed upon with each broker; leave it out
+api.version.auto.timeout.ms        use socket.connection.setup.timeout.ms
+api.version.request                versions are agreed upon with each broker; leave it out
+auto.commit.enable                 use enable.auto.commit
+batch.num.messages                 use batch.size
+bootstrap.brokers                  use bootstrap.servers
+broker.address.family              every address that the host's name has is tried; leave it out
+broker.version.fallback            versions are agreed upon with each broker; leave it out
+check.crcs                         every batch is checked; leave it out
+compression.codec                  use compression.type
+compression.level                  use compression.gzip.level, .lz4.level or .zstd.level
+consumer.timeout.ms                give poll a timeout, or call wakeup to end an iteration
+debug                              use the module logging, logger "tarry.client"
+default.offset.commit.callback     give commit_async a callback
+delivery.report.only.error         the argument on_delivery is called with every receipt
+dr.cb                              use the argument on_delivery
+dr.msg.cb                          use the argument on_delivery
+enable.auto.offset.store           a record is finished when the next one is asked for
+enable.partition.eof               ask is_at_end, or lag
+error.cb                           errors are raised; what lasts is logged by "tarry.client.waiting"
+fetch.error.backoff.ms             use retry.backoff.ms
+fetch.message.max.bytes            use max.partition.fetch.bytes
+fetch.queue.backoff.ms             fetch.max.bytes bounds what is read ahead; leave it out
+fetch.wait.max.ms                  use fetch.max.wait.ms
+group.protocol                     groups use the classic protocol; leave it out
+interceptor.classes                there are no interceptors; wrap send or poll
+key.deserializer                   records hold bytes; decode record.key
+key.serializer                     records hold bytes; encode the key
+log.cb                             use the module logging, logger "tarry.client"
+log.level                          use the module logging, logger "tarry.client"
+logger                             use the module logging, logger "tarry.client"
+loop                               the client belongs to the loop that runs; leave it out
+max.batch.size                     use batch.size
+max.in.flight                      use max.in.flight.requests.per.connection
+message.copy.max.bytes             records are copied once; leave it out
+message.max.bytes                  use max.request.size
+message.send.max.retries           retries go on until delivery.timeout.ms
+message.timeout.ms                 use delivery.timeout.ms
+metadata.broker.list               use bootstrap.servers
+metadata.request.timeout.ms        use request.timeout.ms
+metric.reporters                   call metrics()
+metrics.num.samples                call metrics()
+metrics.recording.level            call metrics()
+metrics.sample.window.ms           call metrics()
+offset.commit.cb                   give commit_async a callback
+offset.store.method                offsets are kept by the group; leave it out
+on.commit                          give commit_async a callback
+on.delivery                        use the argument on_delivery
+partition.assignors                use partition.assignment.strategy
+partitioner.class                  use partitioner
+queue.buffering.max.kbytes         use buffer.memory
+queue.buffering.max.messages       buffer.memory bounds the bytes instead
+queue.buffering.max.ms             use linger.ms
+queued.max.messages.kbytes         use fetch.max.bytes
+queued.min.messages                fetch.max.bytes bounds what is read ahead; leave it out
+rebalance.cb                       give a Listener
+rebalance.timeout.ms               use max.poll.interval.ms
+reconnect.backoff.jitter.ms        pauses differ by a fifth at random; leave it out
+request.required.acks              use acks
+request.timeout                    use request.timeout.ms
+retries                            retries go on until delivery.timeout.ms
+retry.backoff                      use retry.backoff.ms
+selector                           the client waits by itself; leave it out
+sock.chunk.buffer.count            leave it out
+sock.chunk.bytes                   leave it out
+socket.connection.setup.timeout.max.ms use socket.connection.setup.timeout.ms
+socket.keepalive.enable            a silent broker is noticed by request.timeout.ms; leave it out
+socket.nagle.disable               requests leave at once; leave it out
+socket.options                     use send.buffer.bytes and receive.buffer.bytes
+socket.receive.buffer.bytes        use receive.buffer.bytes
+socket.send.buffer.bytes           use send.buffer.bytes
+socket.timeout.ms                  use request.timeout.ms
+statistics.interval.ms             call metrics() when you want them
+stats.cb                           call metrics()
+sticky.partitioning.linger.ms      records without a key change partition after each batch
+throttle.cb                        a throttled client waits by itself; leave it out
+topic.metadata.refresh.interval.ms use metadata.max.age.ms
+transaction.timeout.ms             there are no transactions yet
+transactional.id                   there are no transactions yet
+value.deserializer                 records hold bytes; decode record.value
+value.serializer                   records hold bytes; encode the value
+"""
+
+# Keys that begin so.
+_BEGINNINGS: Final = {
+    "ssl.": "there is no TLS yet",
+    "sasl.": "there is no SASL yet",
+    "enable.ssl.": "there is no TLS yet",
+    "enable.sasl.": "there is no SASL yet",
+}
+
+_HINTS: Final = dict(line.split(maxsplit=1) for line in _TABLE.strip().splitlines())
+
+
+def foreign_hint(name: str) -> str:
+    """Return what takes the place of another client's setting; "" for a name that none has."""
+    dotted = name.replace("_", ".")
+    for beginning, hint in _BEGINNINGS.items():
+        if dotted.startswith(beginning):
+            return hint
+    return _HINTS.get(dotted, "")

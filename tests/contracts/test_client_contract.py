@@ -1,0 +1,441 @@
+"""What a user of the client may rely on, whatever the face: sync, asyncio, uvloop."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.support.broker_process import BrokerProcess
+from tests.support.client.faces import FACES, AioFace, SyncFace, make_face
+from tests.support.patience import PATIENCE_S
+
+from tarry.client import (
+    BufferFull,
+    ClientClosed,
+    CommitFailed,
+    ConcurrentUse,
+    ConsumerRecord,
+    DecodeError,
+    DeliveryFailed,
+    Json,
+    NewTopic,
+    NotSubscribed,
+    RecordTooLarge,
+    TimedOut,
+    UnknownTopic,
+)
+
+pytestmark = pytest.mark.process
+
+NOBODY = "127.0.0.1:1"
+BROKER_TEXTS = {
+    "auto.create.topics.enable": "false",
+    "group.initial.rebalance.delay.ms": "0",
+    "offsets.topic.num.partitions": "1",
+}
+
+Face = SyncFace | AioFace
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
+    process = BrokerProcess(tmp_path_factory.mktemp("broker"))
+    process.start(BROKER_TEXTS)
+    yield process
+    process.close()
+
+
+@pytest.fixture(params=FACES)
+def face(request: pytest.FixtureRequest) -> Iterator[Face]:
+    made = make_face(request.param)
+    yield made
+    made.close()
+
+
+class Scene:
+    """Clients of one face, and a topic of two partitions that the test has for itself."""
+
+    def __init__(self, face: Face, broker: BrokerProcess, topic: str) -> None:
+        self.face = face
+        self.run = face.run
+        self.broker = broker
+        self.topic = topic
+        self.made: list[Any] = []
+        self.admin = self.keep(face.Admin(bootstrap_servers=broker.address))
+        (outcome,) = self.run(self.admin.create_topics([NewTopic(topic, 2)]))
+        assert outcome.error is None
+
+    def keep(self, client: Any) -> Any:
+        self.made.append(client)
+        return client
+
+    def producer(self, **settings: Any) -> Any:
+        given = {"bootstrap_servers": self.broker.address, **settings}
+        return self.keep(self.face.Producer(**given))
+
+    def consumer(self, *what: Any, **settings: Any) -> Any:
+        given = {
+            "bootstrap_servers": self.broker.address,
+            "auto_offset_reset": "earliest",
+            # What waits for records is not to keep what comes next waiting.
+            "fetch_max_wait_ms": 50,
+            **settings,
+        }
+        return self.keep(self.face.Consumer(*what, **given))
+
+    def member(self, *what: Any, **settings: Any) -> Any:
+        return self.consumer(*(what or (self.topic,)), group_id=self.topic, **settings)
+
+    def write(self, *values: bytes, partition: int = 0) -> None:
+        producer = self.producer()
+        for value in values:
+            self.run(producer.send(self.topic, value, partition=partition))
+        self.run(producer.close())
+
+    def poll(self, consumer: Any, count: int) -> list[bytes | None]:
+        """Poll until so many records have come."""
+        values: list[bytes | None] = []
+        while len(values) < count:
+            for group in self.run(consumer.poll(PATIENCE_S)):
+                values += [record.value for record in group.records]
+        return values
+
+
+@pytest.fixture
+def scene(face: Face, broker: BrokerProcess, request: pytest.FixtureRequest) -> Iterator[Scene]:
+    made = Scene(face, broker, re.sub(r"\W", "-", request.node.name)[:200])
+    yield made
+    for client in made.made:
+        face.run(client.close())
+
+
+def test_a_receipt_brings_its_offset_and_may_be_asked_again(scene: Scene) -> None:
+    producer = scene.producer()
+
+    receipt = scene.run(
+        producer.send(scene.topic, b"v", key=b"k", headers={"h": b"1"}, partition=1, timestamp=7)
+    )
+    first, again = scene.face.outcome(receipt), scene.face.outcome(receipt)
+    scene.run(producer.close())
+
+    assert (first.offset, again.offset, first.partition, first.timestamp) == (0, 0, 1, 7)
+    assert scene.face.outcome(receipt).offset == 0
+
+
+def test_records_come_out_in_the_order_in_which_they_were_sent(scene: Scene) -> None:
+    producer = scene.producer(batch_size=200)
+    wanted = [b"%d" % number for number in range(300)]
+    for value in wanted:
+        scene.run(producer.send(scene.topic, value, partition=0))
+    scene.run(producer.flush())
+    consumer = scene.consumer(max_poll_records=70)
+    consumer.assign([(scene.topic, 0)])
+
+    found = scene.poll(consumer, 300)
+
+    assert found == wanted
+    assert scene.run(producer.partition_count(scene.topic)) == 2
+    assert scene.run(consumer.partitions_of(scene.topic)) == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        ({"value": "text"}, TypeError),
+        ({"key": 7}, TypeError),
+        ({"partition": -1}, ValueError),
+        ({"timestamp": 1.5}, TypeError),
+        ({"headers": {"h": 1}}, TypeError),
+        ({"topic": ""}, ValueError),
+    ],
+)
+def test_an_argument_that_no_record_can_have_is_refused_at_once(
+    face: Face, arguments: Any, error: type[Exception]
+) -> None:
+    producer = face.Producer(bootstrap_servers=NOBODY)
+
+    with pytest.raises(error):
+        face.run(producer.send(**{"topic": "t", **arguments}))
+    face.run(producer.close())
+
+
+def test_what_was_not_delivered_comes_out_of_the_close(scene: Scene) -> None:
+    producer = scene.producer(max_request_size=4_000_000)
+    scene.run(producer.send(scene.topic, b"x" * 2_000_000))
+    seen = scene.run(producer.send(scene.topic, b"y" * 2_000_000))
+
+    with pytest.raises(RecordTooLarge):
+        scene.face.outcome(seen)
+    with pytest.raises(DeliveryFailed, match="1 record was not delivered"):
+        scene.run(producer.close())
+    with pytest.raises(ClientClosed):
+        scene.run(producer.send(scene.topic, b"later"))
+
+
+def test_waits_of_a_producer_end_in_time_and_say_why(scene: Scene) -> None:
+    with pytest.raises(UnknownTopic, match="topic 'nowhere' does not exist"):
+        scene.run(scene.producer(max_block_ms=700).send("nowhere", b"x"))
+    lonely = scene.keep(scene.face.Producer(bootstrap_servers=NOBODY, max_block_ms=700))
+    with pytest.raises(TimedOut, match="connection refused"):
+        scene.run(lonely.send("t", b"x"))
+
+
+def test_on_delivery_is_called_in_the_order_of_the_records(scene: Scene) -> None:
+    told: list[tuple[int, bool]] = []
+
+    async def later(receipt: Any) -> None:
+        await asyncio.sleep(0)
+        told.append((receipt.offset, True))
+
+    def at_once(receipt: Any) -> None:
+        told.append((receipt.offset, False))
+
+    is_async = isinstance(scene.face, AioFace)
+    producer = scene.producer(on_delivery=later if is_async else at_once)
+    for _ in range(3):
+        scene.run(producer.send(scene.topic, b"v", partition=0))
+    scene.run(producer.send(scene.topic, b"v", partition=0, on_delivery=at_once))
+    scene.run(producer.flush())
+
+    assert told == [(0, is_async), (1, is_async), (2, is_async), (3, False)]
+
+
+def test_a_record_goes_where_the_users_own_partitioner_says(scene: Scene) -> None:
+    producer = scene.producer(partitioner=lambda topic, key, count: count - 1)
+
+    receipts = [scene.run(producer.send(scene.topic, b"v", key=b"%d" % key)) for key in range(3)]
+
+    assert [receipt.partition for receipt in receipts] == [1, 1, 1]
+
+
+def test_a_record_without_room_waits_and_goes_out(scene: Scene) -> None:
+    producer = scene.producer(buffer_memory=3_000, batch_size=1_000)
+    receipts = [scene.run(producer.send(scene.topic, b"x" * 500, partition=0)) for _ in range(50)]
+
+    offsets = [scene.face.outcome(receipt).offset for receipt in receipts]
+
+    assert offsets == list(range(50))
+    assert issubclass(BufferFull, TimedOut)
+
+
+def test_a_block_that_fails_sends_what_it_was_given(scene: Scene) -> None:
+    producer = scene.producer(linger_ms=60_000)
+    receipt = scene.run(producer.send(scene.topic, b"v"))
+
+    scene.face.leave(producer, ZeroDivisionError)
+
+    assert scene.face.outcome(receipt).offset == 0
+
+
+def test_the_next_member_goes_on_behind_the_last_record_that_was_finished(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3")
+    first = scene.member()
+    read = scene.face.take(first, 3)
+    # The third is being worked on when the block fails.
+    scene.face.leave(first, ZeroDivisionError)
+
+    rest = scene.face.take(scene.member(), 2)
+
+    assert [record.value for record in read] == [b"0", b"1", b"2"]
+    assert [record.value for record in rest] == [b"2", b"3"]
+
+
+def test_records_that_an_iteration_did_not_yield_come_again(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2", b"3")
+    consumer = scene.member()
+
+    first = scene.face.take(consumer, 2)
+    groups = scene.face.take(consumer.batches(max_records=1), 1)
+    consumer.seek(scene.topic, 0, 1)
+    last = scene.face.take(consumer, 3)
+
+    assert [one.value for one in first] == [b"0", b"1"]
+    assert [one.value for group in groups for one in group.records] == [b"2"]
+    assert [one.value for one in last] == [b"1", b"2", b"3"]
+
+
+def test_a_consumer_decodes_and_skips_what_it_cannot(scene: Scene) -> None:
+    scene.write(b"1", b"{", b"3")
+    consumer = scene.consumer(value=Json(int))
+    consumer.assign([(scene.topic, 0)])
+
+    first = scene.face.take(consumer, 1)
+    with pytest.raises(DecodeError) as refused:
+        scene.face.take(consumer, 1)
+    refused.value.skip()
+    last = scene.face.take(consumer, 1)
+
+    assert [record.value for record in first + last] == [1, 3]
+
+
+@pytest.mark.parametrize(
+    ("call", "error"),
+    [
+        (lambda consumer: consumer.poll("soon"), TypeError),
+        (lambda consumer: consumer.poll(-1), ValueError),
+        (lambda consumer: consumer.poll(1, 0), ValueError),
+        (lambda consumer: consumer.commit(42), TypeError),
+        (lambda consumer: consumer.seek("t", 0, 0), NotSubscribed),
+        (lambda consumer: consumer.assign([("t", "0")]), TypeError),
+        (lambda consumer: consumer.subscribe("t", listener=1), TypeError),
+        (lambda consumer: consumer.commit_async(callback=1), TypeError),
+        (lambda consumer: consumer.close(timeout=-1), ValueError),
+    ],
+)
+def test_a_wrong_argument_is_refused_by_its_name(
+    face: Face, call: Callable[[Any], Any], error: type[Exception]
+) -> None:
+    consumer = face.Consumer(bootstrap_servers=NOBODY, group_id="g")
+
+    with pytest.raises(error):
+        face.run(call(consumer))
+    face.run(consumer.close(0))
+
+
+def test_a_member_commits_what_it_says(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2")
+    place = (scene.topic, 0)
+    consumer = scene.member(enable_auto_commit=False)
+    record: ConsumerRecord = scene.face.take(consumer, 2)[0]
+
+    scene.run(consumer.commit(record))
+    behind_one = scene.run(consumer.committed([place]))[place]
+    scene.run(consumer.commit())
+    behind_all = scene.run(consumer.committed([place]))[place]
+
+    assert consumer.group.is_leader
+    assert sorted(consumer.assignment()) == [(scene.topic, 0), (scene.topic, 1)]
+    assert [behind_one.offset, behind_all.offset] == [1, 2]
+    with pytest.raises(CommitFailed):
+        scene.run(consumer.commit({("another", 0): 1}))
+
+
+def test_a_reader_moves_stops_and_says_where_it_is(scene: Scene) -> None:
+    scene.write(b"0", b"1", b"2")
+    place = (scene.topic, 0)
+    consumer = scene.consumer()
+    consumer.assign([place])
+    consumer.seek_to_end()
+    scene.run(consumer.poll(0))
+    ends = scene.run(consumer.end_offsets([place]))
+    begins = scene.run(consumer.beginning_offsets([place]))
+    found = scene.run(consumer.offsets_for_times({place: 0}))
+    consumer.seek(*place, 2)
+
+    assert scene.poll(consumer, 1) == [b"2"]
+    assert consumer.metrics().records == 1
+    assert (begins[place], ends[place], found[place]) == (0, 3, 0)
+    assert (consumer.position(*place), consumer.lag(*place)) == (3, 0)
+    assert consumer.is_at_end(*place)
+    consumer.pause([place])
+    consumer.seek_to_beginning()
+    assert scene.run(consumer.poll(0.05)) == []
+    consumer.resume([place])
+    assert scene.poll(consumer, 3) == [b"0", b"1", b"2"]
+    with pytest.raises(NotSubscribed):
+        consumer.seek(scene.topic, 1, 0)
+
+
+def test_a_poll_or_an_iteration_is_woken(scene: Scene) -> None:
+    consumer = scene.member()
+    scene.run(consumer.poll(0.05))
+
+    consumer.wakeup()
+    groups = scene.run(consumer.poll(PATIENCE_S))
+    consumer.wakeup()
+    records = scene.face.take(consumer, 1)
+
+    assert (groups, records) == ([], [])
+
+
+def test_a_commit_that_nobody_waits_for_is_told_in_a_poll(scene: Scene) -> None:
+    scene.write(b"0")
+    told: list[Any] = []
+
+    def hear(offsets: Any, error: Any) -> None:
+        told.append((offsets[(scene.topic, 0)].offset, error))
+
+    consumer = scene.member(enable_auto_commit=False)
+    scene.poll(consumer, 1)
+    consumer.commit_async(callback=hear)
+    before = list(told)
+    while not told:
+        scene.run(consumer.poll(0.1))
+    consumer.commit_async({(scene.topic, 0): 0}, hear)
+    scene.run(consumer.close())
+
+    assert before == []
+    assert told == [(1, None), (0, None)]
+
+
+def test_a_close_tells_what_is_revoked(scene: Scene) -> None:
+    told = Told(scene.face, lambda consumer: consumer.commit())
+    consumer = scene.member(listener=told.listener, enable_auto_commit=False)
+    scene.write(b"0")
+    scene.poll(consumer, 1)
+    scene.run(consumer.close())
+
+    assert told.told == [("assigned", 2), ("revoked", 2)]
+    reached = scene.run(scene.member().committed([(scene.topic, 0)]))
+    assert reached[(scene.topic, 0)].offset == 1
+
+
+class Told:
+    """Told what happens, in the class of the face's own listener."""
+
+    def __init__(self, face: Face, action: Callable[[Any], object] | None = None) -> None:
+        told = self.told = []  # type: list[tuple[str, int]]
+
+        def hear(what: str, consumer: Any, places: list[Any]) -> object:
+            told.append((what, len(places)))
+            return None if action is None else action(consumer)
+
+        class Listener(face.Listener):  # type: ignore[misc, name-defined]
+            def on_assigned(self, consumer: Any, places: list[Any]) -> Any:
+                return hear("assigned", consumer, places)
+
+            def on_revoked(self, consumer: Any, places: list[Any]) -> Any:
+                return hear("revoked", consumer, places)
+
+        self.listener = Listener()
+
+
+def test_callbacks_are_told_inside_polls_and_may_commit_but_not_poll(scene: Scene) -> None:
+    scene.write(b"0")
+    told = Told(scene.face, lambda consumer: consumer.commit({(scene.topic, 0): 1}))
+    consumer = scene.member(listener=told.listener, enable_auto_commit=False)
+    before = list(told.told)
+    scene.run(consumer.poll(0.2))
+
+    assert before == []
+    assert told.told[0] == ("assigned", 2)
+    again = Told(scene.face, lambda consumer: consumer.poll(0))
+    consumer.subscribe(["another"], again.listener)
+    with pytest.raises(ConcurrentUse, match="was called inside on_"):
+        for _ in range(50):
+            scene.run(consumer.poll(0.1))
+
+
+def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> None:
+    admin, run = scene.admin, scene.run
+    grown = run(admin.create_partitions(scene.topic, 3))
+    scene.write(b"0")
+    ends = run(admin.offsets({(scene.topic, 0): -1}))
+    (described,) = run(admin.describe_topics([scene.topic]))
+    run(admin.commit_group_offsets("made-by-admin", {(scene.topic, 0): 1}))
+    offsets = run(admin.group_offsets(["made-by-admin"]))
+    (gone,) = run(admin.delete_topics([scene.topic]))
+
+    assert (grown.error, gone.error) == (None, None)
+    assert list(described.partitions) == [0, 1, 2]
+    assert ends[(scene.topic, 0)].offset == 1
+    assert offsets["made-by-admin"][(scene.topic, 0)].offset == 1
+    (member,) = run(admin.describe_cluster()).brokers
+    assert str(member.address) == scene.broker.address
+    with pytest.raises(UnknownTopic):
+        run(admin.describe_topics(["nowhere"]))
+    with pytest.raises(TypeError):
+        run(admin.describe_topics(5))

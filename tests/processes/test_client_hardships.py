@@ -1,0 +1,58 @@
+"""Clients in hard times: Ctrl-C, no descriptors, a process that is stopped."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+
+from tests.support.broker_process import BrokerProcess, wait_until
+from tests.support.client.programs import command_of, make_topic, run_program, values_of
+from tests.support.patience import PATIENCE_S
+
+from tarry.client import Admin, GroupDescription
+
+
+def test_interrupts_in_every_wait_lose_and_double_nothing(shared_broker: BrokerProcess) -> None:
+    make_topic(shared_broker, "interrupted")
+
+    assert run_program("interrupted.py", shared_broker.address, "interrupted") == "True 400"
+
+
+def test_without_descriptors_calls_say_so_and_go_on_when_there_are_some(
+    shared_broker: BrokerProcess,
+) -> None:
+    make_topic(shared_broker, "descriptors")
+
+    assert run_program("no_descriptors.py", shared_broker.address, "descriptors") == "b'taken'"
+
+
+def test_a_process_that_is_stopped_for_longer_than_its_session_hears_that_it_has_lost(
+    shared_broker: BrokerProcess,
+) -> None:
+    topic = make_topic(shared_broker, "stopped")
+    process = subprocess.Popen(
+        command_of("stopped.py", shared_broker.address, topic), stdout=subprocess.PIPE, bufsize=0
+    )
+    try:
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"assigned\n"
+        process.send_signal(signal.SIGSTOP)
+        with Admin(bootstrap_servers=shared_broker.address) as admin:
+
+            def state() -> str:
+                group = admin.describe_groups(["stopped"])["stopped"]
+                assert isinstance(group, GroupDescription)
+                return group.state
+
+            wait_until(lambda: "yes" if state() == "Empty" else "", "the end of the session")
+        process.send_signal(signal.SIGCONT)
+        rest, _ = process.communicate(timeout=PATIENCE_S)
+    finally:
+        process.kill()
+        process.wait()
+
+    *heard, count = rest.split()
+    # More than once on a machine that stops all by itself.
+    assert heard == [b"lost", b"assigned"] * (len(heard) // 2)
+    assert heard
+    assert values_of(shared_broker, topic) == [b"%d" % number for number in range(int(count))]

@@ -1,0 +1,109 @@
+"""Program: Ctrl-C again and again, in every call that waits; nothing may be lost by it.
+
+python interrupted.py BOOTSTRAP TOPIC
+
+Writes how many interrupts came out of each kind of call, and what was read.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import TypeVar
+
+from tarry.client import Admin, Consumer, Producer
+
+RECORDS = 400
+INTERRUPT_S = 0.004
+
+bootstrap, topic = sys.argv[1:]
+place = (topic, 0)
+producer = Producer(bootstrap_servers=bootstrap, linger_ms=2)
+consumer = Consumer(topic, bootstrap_servers=bootstrap, group_id="i", auto_offset_reset="earliest")
+admin = Admin(bootstrap_servers=bootstrap)
+came: dict[str, int] = {}
+is_armed = False
+is_over = threading.Event()
+
+Answer = TypeVar("Answer")
+
+
+def on_interrupt(number: int, frame: FrameType | None) -> None:
+    """Raise only inside the calls of a client: what lies between them is the test's."""
+    if is_armed:
+        raise KeyboardInterrupt
+
+
+def interrupt() -> None:
+    while not is_over.wait(INTERRUPT_S):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+def call(what: str, function: Callable[[], Answer]) -> Answer | None:
+    """Make a call; None if it was interrupted."""
+    global is_armed
+    is_armed = True
+    try:
+        answer = function()
+        is_armed = False
+        return answer
+    except KeyboardInterrupt:
+        is_armed = False
+        came[what] = came.get(what, 0) + 1
+        return None
+
+
+def call_until_done(what: str, function: Callable[[], Answer]) -> None:
+    while call(what, function) is None:
+        pass
+
+
+def flush() -> bool:
+    producer.flush()
+    return True
+
+
+def commit() -> bool:
+    consumer.commit()
+    return True
+
+
+signal.signal(signal.SIGINT, on_interrupt)
+interrupter = threading.Thread(target=interrupt)
+interrupter.start()
+for number in range(RECORDS):
+    receipt = producer.send(topic, b"%d" % number)
+    if number % 10 == 0:
+        call_until_done("result", receipt.result)
+    elif number % 10 == 5:
+        call_until_done("flush", flush)
+seen: list[bytes | None] = []
+while len(seen) < RECORDS // 2:
+    for group in call("poll", lambda: consumer.poll(0.05, max_records=3)) or []:
+        seen += [record.value for record in group.records]
+    call("commit", commit)
+    call("list_topics", admin.list_topics)
+while len(seen) < RECORDS:
+    record = call("iteration", lambda: next(iter(consumer)))
+    if record is not None:
+        seen.append(record.value)
+while not all(came.get(what) for what in ("result", "flush", "poll", "commit", "list_topics")):
+    # A quick machine: on until each kind of wait has met one.
+    call("result", lambda: producer.send(topic, b"more").result())
+    call("flush", lambda: (producer.send(topic, b"more"), producer.flush()))
+    call("poll", lambda: consumer.poll(0.01))
+    call("commit", commit)
+    call("list_topics", admin.list_topics)
+is_over.set()
+interrupter.join()
+call_until_done("commit", commit)
+committed = consumer.committed([place])[place]
+for client in (consumer, producer, admin):
+    client.close()
+assert committed is not None
+assert seen == [b"%d" % number for number in range(RECORDS)], seen
+sys.stdout.write(f"{sum(came.values()) > 20} {len(seen)}")
