@@ -7,7 +7,7 @@ SECONDS_MAX ?= 20
 
 BIN := .venv/bin
 
-.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-compaction bench-limits dist clean
+.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-compaction bench-limits dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench-timer      the timers beside Kafka's, Netty's, the JDK's, asyncio's; ARGS=--quick"
 	@echo "make bench-purgatory  the purgatory beside Kafka's; ARGS=--short"
 	@echo "make bench-groups     heartbeats, joins and commits of groups beside Kafka's; ARGS=--quick"
+	@echo "make bench-client     our client beside confluent-kafka, aiokafka, kafka-python; ARGS=--quick"
 	@echo "make bench-compaction 1 GB compacted: time, longest turn, memory"
 	@echo "make bench-limits     what partitions and idle connections cost: memory, files, time to start"
 	@echo "make dist     dist/: a pure wheel, and one compiled for this Python and platform"
@@ -67,6 +68,9 @@ bench-purgatory: developing
 
 bench-groups: developing
 	@$(BIN)/python bench/groups.py $(ARGS)
+
+bench-client: developing
+	@$(BIN)/python bench/client.py $(ARGS)
 
 bench-compaction: developing
 	@$(BIN)/python bench/compaction.py $(ARGS)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import importlib
 import os
 import re
 import subprocess
@@ -43,7 +42,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BrokerProcess]:
 @pytest.fixture(params=LOOPS)
 def run(request: pytest.FixtureRequest) -> Iterator[Run]:
     """Runs coroutines in one loop."""
-    factory = importlib.import_module(request.param).new_event_loop
+    factory = pytest.importorskip(request.param).new_event_loop
     with asyncio.Runner(loop_factory=factory) as runner:
         yield runner.run
 
@@ -117,6 +116,22 @@ def test_a_closed_client_leaves_the_loop_as_it_was(
 
     assert after == before
     assert after_cancelled == before
+
+
+def test_a_look_up_that_the_program_cancels_is_made_again(run: Run, broker: BrokerProcess) -> None:
+    async def ask() -> int:
+        async with aio.Admin(bootstrap_servers=f"localhost:{broker.port}") as admin:
+            asked = asyncio.ensure_future(admin.list_topics())
+            cancelled = 0
+            while not asked.done():
+                for task in asyncio.all_tasks():
+                    if task.get_name().startswith("tarry-resolve") and not cancelled:
+                        cancelled += task.cancel()
+                await asyncio.sleep(0)
+            assert asked.exception() is None
+            return cancelled
+
+    assert run(ask()) == 1
 
 
 def test_heartbeats_go_on_while_the_body_awaits(
@@ -368,6 +383,7 @@ with asyncio.Runner(loop_factory=lambda: loop) as runner:
 def test_a_forked_child_is_refused_and_the_parents_loop_goes_on(
     broker: BrokerProcess, topic: str, loop: str
 ) -> None:
+    pytest.importorskip(loop)
     command = [sys.executable, "-W", "error", "-c", FORKING, loop, broker.address, topic]
 
     done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)

@@ -58,21 +58,41 @@ class BatchBuilder:
     ) -> None:
         """Add a record after those that are there.  One that cannot be added raises, and leaves
         the builder as it was."""
+        delta: i64 = self._delta_of(timestamp)
+        header_bytes = NO_HEADERS if headers is None else _encode_headers(headers)
+        size_before: i64 = len(self._records)
+        try:
+            self._write(delta, key, value, header_bytes)
+        except BaseException:
+            self._records.truncate(size_before)
+            raise
+        self._count_record(timestamp)
+
+    def begin_record(self, timestamp: i64, body_size: i64) -> BytesWriter:
+        """Add a record up to its key; the caller writes the rest, `body_size` bytes, into the
+        writer that is returned."""
+        delta: i64 = self._delta_of(timestamp)
+        records = self._records
+        write_varint(records, 1 + varint_size(delta) + varint_size(self.count) + body_size)
+        records.append(0)
+        write_varlong(records, delta)
+        write_varint(records, self.count)
+        self._count_record(timestamp)
+        return records
+
+    def _delta_of(self, timestamp: i64) -> i64:
+        """Return the time after the batch's first.  It may have 64 bits, so that none is told
+        wrongly."""
         base: i64 = timestamp if self.count == 0 else self.base_timestamp
-        # A delta may have 64 bits, so that none is told wrongly.
         if base < 0 and timestamp > TIMESTAMP_MAX + base:
             raise ValueError(f"the time {timestamp} is too far from the batch's first, {base}")
         if base > 0 and timestamp < TIMESTAMP_MIN + base:
             raise ValueError(f"the time {timestamp} is too far from the batch's first, {base}")
         if timestamp > TIMESTAMP_MAX or timestamp < TIMESTAMP_MIN:
             raise ValueError(f"the time {timestamp} does not fit 64 bits")
-        header_bytes = NO_HEADERS if headers is None else _encode_headers(headers)
-        size_before: i64 = len(self._records)
-        try:
-            self._write(timestamp - base, key, value, header_bytes)
-        except BaseException:
-            self._records.truncate(size_before)
-            raise
+        return timestamp - base
+
+    def _count_record(self, timestamp: i64) -> None:
         if self.count == 0:
             self.base_timestamp = timestamp
             self.max_timestamp = timestamp

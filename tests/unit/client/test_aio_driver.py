@@ -279,6 +279,29 @@ def test_a_revocation_that_does_not_return_is_cut_off_when_the_close_is_over() -
     assert len(member.scene.requests(api_keys.LEAVE_GROUP)) == 1
 
 
+@pytest.mark.parametrize("kind", ["producer", "member"])
+def test_a_client_that_two_tasks_close_is_closed_once(kind: str) -> None:
+    scene, member = Scene(), MemberScene()
+
+    async def close_twice() -> None:
+        if kind == "producer":
+            await scene.producer.send("t", b"v")
+            await asyncio.gather(scene.producer.close(), scene.producer.close())
+            assert scene.log.values() == [b"v"]
+        else:
+            await member.consumer.poll(0.5)
+            await asyncio.gather(member.consumer.close(), member.consumer.close())
+            assert len(member.scene.requests(api_keys.LEAVE_GROUP)) == 1
+
+    if kind == "producer":
+        scene.run(close_twice())
+        member.loop.close()
+        member.consumer._end()
+    else:
+        member.run(close_twice())
+    scene.end()
+
+
 # --- Settings and the blocked loop
 
 

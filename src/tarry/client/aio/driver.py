@@ -64,6 +64,9 @@ class LoopDriver(Generic[Core]):
         self._timer_ms = 0
         self._is_turn_wanted = False
         self._is_abandoned = False
+        # Calls that wait for the end of the client, which another call has begun.
+        self._is_ending = False
+        self._enders: list[asyncio.Future[None]] = []
         # Not a copy of whatever context happens to be current when something is planned.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
@@ -295,8 +298,23 @@ class LoopDriver(Generic[Core]):
             self._streams.close()
         for operation in self._waiting:
             self._wake(operation)
+        for future in self._enders:
+            if not future.done() and not self.is_stranded:
+                future.set_result(None)
         if self.core.has_callbacks:
             self.tell_users()
+
+    def begin_end(self) -> bool:
+        """Begin the end of the client; false if another call has begun it."""
+        is_first, self._is_ending = not self._is_ending, True
+        return is_first
+
+    async def until_closed(self) -> None:
+        """Wait until the call that has begun the end has closed the client."""
+        if not self.is_closed:
+            future = asyncio.get_running_loop().create_future()
+            self._enders.append(future)
+            await future
 
     def disown(self) -> None:
         """Let go of what belongs to the parent, in the child of a fork: every call is refused from

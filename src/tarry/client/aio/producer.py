@@ -259,8 +259,10 @@ class Producer(ProcessBound):
             self.abort()
         elif not driver.is_closed:
             driver.check_usable()
-            limit_ms = self.settings.close_timeout_ms
-            limit_ms = timeout_ms_of(timeout, limit_ms)
+            limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)
+            if not driver.begin_end():
+                await driver.until_closed()
+                return
             ends_ms = driver.now_ms() + limit_ms
             try:
                 await self._flush(None, limit_ms)

@@ -1,8 +1,8 @@
 """The Arrow face of the client: topics as columns of pyarrow, without an object for a record.
 
-    from tarry.client.arrow import ArrowConsumer
+    from tarry.client.arrow import ArrowConsumer, ArrowProducer, scan
 
-pyarrow is loaded when a consumer is made: `pip install "tarry[arrow]"` brings it.
+pyarrow is loaded when it is first needed: `pip install "tarry[arrow]"` brings it.
 """
 
 from __future__ import annotations
@@ -12,11 +12,18 @@ from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from tarry.client.arrow.consumer import ArrowConsumer as ArrowConsumer
+    from tarry.client.arrow.producer import ArrowProducer as ArrowProducer
+    from tarry.client.arrow.receipts import (
+        BatchReceipt as BatchReceipt,
+        TableReceipt as TableReceipt,
+    )
     from tarry.client.arrow.scanner import scan as scan
 
 # Where each public name is.
 MODULES: Final = {
     "tarry.client.arrow.consumer": ("ArrowConsumer",),
+    "tarry.client.arrow.producer": ("ArrowProducer",),
+    "tarry.client.arrow.receipts": ("BatchReceipt", "TableReceipt"),
     "tarry.client.arrow.scanner": ("scan",),
 }
 

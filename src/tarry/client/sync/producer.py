@@ -28,8 +28,8 @@ from tarry.client.core.outgoing import (
     content_of,
     pairs_of,
 )
-from tarry.client.core.producer import batch
-from tarry.client.core.producer.core import ProducerCore
+from tarry.client.core.producer.batch import RecordReceipt
+from tarry.client.core.producer.core import Appended, ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
@@ -44,7 +44,7 @@ from tarry.link.errors import ClientError
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-class Receipt(batch.RecordReceipt):
+class Receipt(RecordReceipt):
     """Receipt for one record; `result` waits for it, even after the last reference to the producer
     is gone."""
 
@@ -103,6 +103,7 @@ class Producer(ProcessBound):
         )
         self._on_delivery = on_delivery
         self._driver.tell_users = partial(_call_back, self._driver)
+        self._driver.close_when_forgotten(self, "a Producer")
         # Told again and again while `partition_count` waits.
         self.on_wait: Tell | None = None
         # A program that ends without a close still delivers.
@@ -155,7 +156,9 @@ class Producer(ProcessBound):
             place = self._partition_of(self.settings.partition_function, topic, key)
         with driver.lock:
             closed_before = core.accumulator.batches_closed
-            receipt = core.append(topic, place, timestamp, key, value, pairs, now_ms=monotonic_ms())
+            receipt = core.intake.append(
+                topic, place, timestamp, key, value, pairs, now_ms=monotonic_ms()
+            )
             if on_delivery is not None and receipt is not None:
                 core.accumulator.deliveries.expect(on_delivery, receipt)
             # A batch is full: one turn sends it.
@@ -163,16 +166,21 @@ class Producer(ProcessBound):
             if not driver.background.is_awake:
                 driver.background.look()
         if receipt is None:
-            record = (topic, place, timestamp, key, value, pairs)
-            limit_ms = self.settings.block_ms_max
-            receipt = driver.perform(partial(core.begin_send, record), None, limit_ms)
-            if on_delivery is not None:
-                with driver.lock:
-                    core.accumulator.deliveries.expect(on_delivery, receipt)
-                    driver.background.look()
+            receipt = self._wait_to_send((topic, place, timestamp, key, value, pairs), on_delivery)
         elif is_due:
             driver.nudge()
         assert isinstance(receipt, Receipt)
+        return receipt
+
+    def _wait_to_send(self, record: Appended, on_delivery: OnDelivery | None) -> RecordReceipt:
+        """Wait until the topic of a record is known and there is room, then append it."""
+        driver = self._driver
+        begin = partial(self._core.begin_send, record)
+        receipt = driver.perform(begin, None, self.settings.block_ms_max)
+        if on_delivery is not None:
+            with driver.lock:
+                self._core.accumulator.deliveries.expect(on_delivery, receipt)
+                driver.background.look()
         return receipt
 
     def _partition_of(self, function: PartitionFunction, topic: str, key: bytes | None) -> int:
@@ -265,15 +273,6 @@ class Producer(ProcessBound):
             # The first error is the one to see; what flush would raise comes of it.
             with contextlib.suppress(ClientError):
                 self.close()
-
-    def __del__(self) -> None:
-        # A producer whose settings were refused has none.
-        driver = getattr(self, "_driver", None)
-        if driver is not None and not driver.is_closed:
-            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
-            # What it took is still sent.
-            if not driver.background.abandon():
-                driver.close()
 
 
 def _call_back(driver: Driver[ProducerCore]) -> None:

@@ -224,7 +224,9 @@ class GroupConsumerCore(ConsumerCore):
             self.committer.work(now_ms)
         super().work(now_ms)
         if self.has_group:
-            self.committed_offsets.work(now_ms)
+            if self.committer.is_idle:
+                # Who commits without a wait, and then asks, hears of that commit.
+                self.committed_offsets.work(now_ms)
             self.membership.work(now_ms)
             self._follow_metadata()
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tarry.base.ids import TopicPartition
 from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, RecordReceipt, expired
 from tarry.client.core.producer.deliveries import Deliveries
@@ -21,6 +20,9 @@ from tarry.link.errors import ClientError
 from tarry.link.tasks import Tasks
 from tarry.records.batch import HEADER_SIZE
 from tarry.records.builder import Headers
+
+if TYPE_CHECKING:
+    from tarry.client.core.producer.acknowledgement import Acknowledgement
 
 # Failed batches that `flush` reports one by one; of older ones only the number is kept.
 FAILED_BATCHES_MAX: Final = 1_000
@@ -40,6 +42,14 @@ def record_size(key: bytes | None, value: bytes | None, headers: Headers | None)
     return size
 
 
+def look_again(wait: Acknowledgement) -> None:
+    """Tell who waits for a record, or have him wait at the batch that the record is in now."""
+    if wait.receipt.is_done:
+        wait.operations.notify(wait)
+    else:
+        wait.watch()
+
+
 class Accumulator:
     """Queues of one producer, and which of them have something to send."""
 
@@ -52,8 +62,12 @@ class Accumulator:
         owner: object,
     ) -> None:
         self.settings = settings
-        self.record_bytes_max = min(settings.request_bytes_max - HEADER_SIZE, settings.buffer_bytes)
+        self.record_bytes_max: int = min(
+            settings.request_bytes_max - HEADER_SIZE, settings.buffer_bytes
+        )
         self.buffered_bytes = 0
+        # Why nothing can be sent any more.
+        self.failure: ClientError | None = None
         # Queues with batches to send, as an ordered set: those served go to the end.
         self.ready: dict[PartitionQueue, None] = {}
         self.failed: list[ProducerBatch] = []
@@ -71,7 +85,9 @@ class Accumulator:
         self.when_closed: Callable[[str, int], None] | None = None
         self._metadata = metadata
         self._tasks = tasks
-        self._queues: dict[TopicPartition, PartitionQueue] = {}
+        self._batch_bytes = settings.batch_bytes
+        self._buffer_bytes = settings.buffer_bytes
+        self._queues: dict[str, dict[int, PartitionQueue]] = {}
 
     @property
     def is_empty(self) -> bool:
@@ -81,9 +97,7 @@ class Accumulator:
     def has_room(self, size: int) -> bool:
         """Return true if the buffer takes a record of this size; an empty buffer takes any, so that
         none waits for ever."""
-        return self.buffered_bytes == 0 or (
-            self.buffered_bytes + size <= self.settings.buffer_bytes
-        )
+        return self.buffered_bytes == 0 or self.buffered_bytes + size <= self._buffer_bytes
 
     def fits(self, queue: PartitionQueue, size: int) -> bool:
         """Return true if the open batch takes a record of this size; a new batch takes any."""
@@ -91,7 +105,7 @@ class Accumulator:
         if batch is None:
             return True
         # The sum of what records take at most is at hand; the exact size only decides at the end.
-        batch_bytes = self.settings.batch_bytes
+        batch_bytes = self._batch_bytes
         return batch.payload_bytes + size <= batch_bytes or batch.size + size <= batch_bytes
 
     def append(
@@ -110,16 +124,23 @@ class Accumulator:
         place = batch.append(timestamp, key, value, headers)
         batch.payload_bytes += size
         self.buffered_bytes += size
-        if size >= self.settings.batch_bytes:
+        if size >= self._batch_bytes:
             self.close(queue)
         return self._receipt_type(batch, place, timestamp)
 
     def queue(self, topic: str, partition: int) -> PartitionQueue:
-        queue = self._queues.get((topic, partition))
+        queues = self._queues.get(topic)
+        if queues is None:
+            queues = {}
+            self._queues[topic] = queues
+        queue = queues.get(partition)
         if queue is None:
-            queue = PartitionQueue(topic, partition, self.close, self.expire)
-            self._queues[topic, partition] = queue
+            queue = PartitionQueue(topic, partition, self.on_lingered, self.expire)
+            queues[partition] = queue
         return queue
+
+    def queues(self) -> list[PartitionQueue]:
+        return [queue for queues in self._queues.values() for queue in queues.values()]
 
     def open_batch(self, queue: PartitionQueue, now_ms: int) -> None:
         """Open a batch for records that come now; one that is open is closed before."""
@@ -141,13 +162,16 @@ class Accumulator:
             if self.when_closed is not None:
                 self.when_closed(queue.topic, queue.partition)
 
+    def on_lingered(self, queue: PartitionQueue, now_ms: int) -> None:
+        self.close(queue)
+
     def put_back(self, queue: PartitionQueue, batch: ProducerBatch) -> None:
         """Put back a batch, or a piece of one, that has to be sent again."""
         queue.put_back(batch)
         self.ready[queue] = None
 
     def close_all(self) -> None:
-        for queue in self._queues.values():
+        for queue in self.queues():
             self.close(queue)
 
     def refuse_size(self, size: int) -> None:
@@ -173,12 +197,12 @@ class Accumulator:
                 problem = self.problem_of(queue, now_ms)
                 self.has_expired = True
                 self.fail(batch, expired(batch, self.settings.delivery_timeout_ms, problem))
-        queue.waiting = deque(batch for batch in queue.waiting if not batch.is_done)
-        left = [batch for batch in (*queue.in_flight, *queue.waiting) if not batch.is_done]
+        queue.waiting = deque([batch for batch in queue.waiting if not batch.is_done])
+        left = [batch for batch in [*queue.in_flight, *queue.waiting] if not batch.is_done]
         if queue.open is not None:
             left.append(queue.open)
         if left:
-            self._tasks.schedule(queue.expiry, min(batch.deadline_ms for batch in left))
+            self._tasks.schedule(queue.expiry, min([batch.deadline_ms for batch in left]))
 
     def problem_of(self, queue: PartitionQueue, now_ms: int) -> str:
         """Describe why a batch was never answered; "" if its leader is known."""
@@ -188,7 +212,8 @@ class Accumulator:
 
     def fail_all(self, error: ClientError) -> None:
         """Fail all records: nothing more will be sent."""
-        for queue in self._queues.values():
+        self.failure = error
+        for queue in self.queues():
             self.close(queue)
             for batch in [*queue.in_flight, *queue.waiting]:
                 if not batch.is_done:
@@ -216,7 +241,7 @@ class Accumulator:
         """Take the number of records that failed without any call asking for their receipts, and
         the first reason."""
         unseen = [batch for batch in self.failed if batch.unseen_failures > 0]
-        count = self.failed_before + sum(batch.unseen_failures for batch in unseen)
+        count = self.failed_before + sum([batch.unseen_failures for batch in unseen])
         first = unseen[0].error if unseen else None
         self.failed = []
         self.failed_before = 0
@@ -224,17 +249,16 @@ class Accumulator:
 
     def release_after_split(self, batch: ProducerBatch, pieces: list[ProducerBatch]) -> None:
         """Release a batch that was split, except for the room that its pieces take."""
-        self.buffered_bytes += sum(piece.payload_bytes for piece in pieces)
+        self.buffered_bytes += sum([piece.payload_bytes for piece in pieces])
         self._release(batch)
 
     def _release(self, batch: ProducerBatch) -> None:
         """Give the room of a batch back, and notice to those who wait for records of it."""
         self.buffered_bytes -= batch.payload_bytes
-        waits, batch.waits = batch.waits, None
-        for wait in waits or ():
-            if wait.receipt.is_done:
-                wait.operations.notify(wait)
-            else:
-                wait.watch()
+        waits = batch.waits
+        if waits is not None:
+            batch.waits = None
+            for wait in waits:
+                look_again(wait)
         if batch.expected is not None:
             self.deliveries.on_batch_end(batch)

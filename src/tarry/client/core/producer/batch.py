@@ -8,13 +8,17 @@ ends as `pieces`, and its receipts look there.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from tarry.client.core.operation import Operation, Operations
+from mypy_extensions import mypyc_attr
+
 from tarry.client.errors import DeliveryTimedOut
-from tarry.link.errors import ClientError, TimedOut
+from tarry.link.errors import ClientError
 from tarry.records.builder import BatchBuilder, Headers
 from tarry.records.record import decode_records
+
+if TYPE_CHECKING:
+    from tarry.client.core.producer.acknowledgement import Acknowledgement
 
 OFFSET_UNKNOWN: Final = -1
 
@@ -23,15 +27,6 @@ OFFSET_UNKNOWN: Final = -1
 RECORD_OVERHEAD: Final = 36
 
 UNSEQUENCED: Final = -1
-
-
-class Piece(NamedTuple):
-    """Records `first` to `last` of a batch are now in `batch`, from its place `start` on."""
-
-    first: int
-    last: int
-    batch: ProducerBatch
-    start: int
 
 
 class ProducerBatch:
@@ -208,6 +203,19 @@ class ProducerBatch:
         return batch, place
 
 
+class Piece:
+    """Records `first` to `last` of a batch are now in `batch`, from its place `start` on."""
+
+    __slots__ = ("batch", "first", "last", "start")
+
+    def __init__(self, first: int, last: int, batch: ProducerBatch, start: int) -> None:
+        self.first = first
+        self.last = last
+        self.batch = batch
+        self.start = start
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class RecordReceipt:
     """Receipt for one record; looks at its batch when asked.
 
@@ -271,7 +279,7 @@ class RecordReceipt:
                 "the receipt of a record that is not done cannot be pickled or copied: "
                 "wait for its result first"
             )
-        return restored_receipt, (type(self), *self._state())
+        return restored_receipt, (type(self), self._state())
 
     def _state(self) -> ReceiptState:
         """Return what a copy has of a receipt that is done."""
@@ -312,55 +320,14 @@ class ReceiptState(NamedTuple):
     error: ClientError | None
 
 
-def restored_receipt(receipt_type: type[RecordReceipt], *state: Any) -> RecordReceipt:
+def restored_receipt(receipt_type: type[RecordReceipt], told: ReceiptState) -> RecordReceipt:
     """Make the copy of a receipt that is done, with a batch that nobody sends."""
-    told = ReceiptState(*state)
     batch = ProducerBatch(told.topic, told.partition, told.order, 0)
     batch.is_done = True
     batch.error = told.error
     if told.offset >= 0:
         batch.base_offset = told.offset - told.place
     return receipt_type(batch, told.place, told.timestamp)
-
-
-class Acknowledgement(Operation[RecordReceipt]):
-    """Operation that waits for one record; its batch gives notice when it ends, or is taken
-    apart."""
-
-    def __init__(
-        self, operations: Operations, receipt: RecordReceipt, trouble: Callable[[int], str]
-    ) -> None:
-        """`trouble` tells what stands in the way at a time."""
-        super().__init__(operations)
-        self.receipt = receipt
-        self._trouble = trouble
-
-    def watch(self) -> None:
-        """Wait at the batch that the record is in now."""
-        batch = self.receipt.batch
-        if batch.waits is None:
-            batch.waits = {}
-        batch.waits[self] = None
-
-    def look(self, now_ms: int) -> bool:
-        return self.receipt.is_done
-
-    def answer(self, now_ms: int) -> RecordReceipt:
-        error = self.receipt.error
-        if error is not None:
-            raise error
-        return self.receipt
-
-    def late_error(self, now_ms: int) -> ClientError:
-        trouble = str(self.receipt.batch.last_error or self._trouble(now_ms))
-        because = f": {trouble}" if trouble else ""
-        return TimedOut(f"the record was not acknowledged within {self.timeout_ms} ms{because}")
-
-    def end(self, now_ms: int) -> None:
-        super().end(now_ms)
-        waits = self.receipt.batch.waits
-        if waits is not None:
-            waits.pop(self, None)
 
 
 def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTimedOut:

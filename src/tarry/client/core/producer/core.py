@@ -8,10 +8,12 @@ from tarry.base.doors import Random
 from tarry.base.errors import NONE
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Operation
-from tarry.client.core.producer.accumulator import Accumulator, record_size
-from tarry.client.core.producer.batch import Acknowledgement, RecordReceipt
+from tarry.client.core.producer.accumulator import Accumulator
+from tarry.client.core.producer.acknowledgement import Acknowledgement
+from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.identity import ProducerIdentity
-from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
+from tarry.client.core.producer.intake import Intake
+from tarry.client.core.producer.partitioner import Partitioner
 from tarry.client.core.producer.room import PendingRoom
 from tarry.client.core.producer.sender import Sender
 from tarry.client.errors import (
@@ -19,7 +21,6 @@ from tarry.client.errors import (
     ClientClosed,
     DeliveryFailed,
     DeliveryTimedOut,
-    UnknownTopic,
 )
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError, TimedOut
@@ -62,6 +63,7 @@ class ProducerCore(ClientCore):
         )
         self.partitioner = Partitioner(random, settings.partitioner)
         self.accumulator.when_closed = self.partitioner.on_batch_closed
+        self.intake = Intake(self.accumulator, self.metadata, self.partitioner)
 
     def work(self, now_ms: int) -> None:
         # What waited for room goes out in this turn.
@@ -83,33 +85,13 @@ class ProducerCore(ClientCore):
     ) -> RecordReceipt | None:
         """Take a record; None: the topic is not known yet or there is no room, so wait and ask
         again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
-        if self.sender.failure is not None:
-            raise self.sender.failure
-        known = self.metadata.topic(topic)
-        if known is None:
+        receipt = self.intake.append(
+            topic, partition, timestamp, key, value, headers, now_ms=now_ms
+        )
+        if receipt is None and self.metadata.topic(topic) is None:
             self._raise_refusal(topic, now_ms)
             self.track(topic)
-            return None
-        size = record_size(key, value, headers)
-        accumulator = self.accumulator
-        if size > accumulator.record_bytes_max:
-            accumulator.refuse_size(size)
-        if not accumulator.has_room(size):
-            return None
-        if partition == ANY_PARTITION:
-            queue = accumulator.queue(topic, self.partitioner.choose(known, key))
-            if self.partitioner.sticks(key) and not accumulator.fits(queue, size):
-                # A new batch is the time to go elsewhere.
-                accumulator.close(queue)
-                queue = accumulator.queue(topic, self.partitioner.choose(known, key))
-        elif partition in known.partitions:
-            queue = accumulator.queue(topic, partition)
-        else:
-            last = len(known.partitions) - 1
-            raise UnknownTopic(f"topic {topic!r} has partitions 0 to {last}, not {partition}")
-        if queue.open is None or not accumulator.fits(queue, size):
-            accumulator.open_batch(queue, now_ms)
-        return accumulator.append(queue, timestamp, key, value, headers, size)
+        return receipt
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
         """Raise the refusal of a topic that brokers refuse: waiting does not help."""

@@ -36,9 +36,11 @@ class Deliveries:
 
     def on_batch_end(self, batch: ProducerBatch) -> None:
         """Take the calls over that wait for this batch; if it was taken apart they wait on."""
-        expected, batch.expected = batch.expected, None
-        for delivery in expected or ():
-            self._place(delivery)
+        expected = batch.expected
+        batch.expected = None
+        if expected is not None:
+            for delivery in expected:
+                self._place(delivery)
 
     def _place(self, delivery: Delivery) -> None:
         batch = delivery[1].batch

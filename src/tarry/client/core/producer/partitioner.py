@@ -9,7 +9,10 @@ from __future__ import annotations
 
 import zlib
 from operator import index
-from typing import Final
+from typing import Any, Final
+
+from librt.strings import read_i32_le
+from mypy_extensions import i64
 
 from tarry.base.doors import Random
 from tarry.client.core.metadata import NO_LEADER, Topic
@@ -25,13 +28,15 @@ ANY_PARTITION: Final = -1
 
 def murmur2(data: bytes) -> int:
     """Compute Kafka's murmur2 as an unsigned 32-bit number."""
-    size = len(data)
-    value = SEED ^ size
-    whole = size & ~3
-    for position in range(0, whole, 4):
-        word = int.from_bytes(data[position : position + 4], "little") * MULTIPLIER & MASK
+    size: i64 = len(data)
+    value: i64 = SEED ^ size
+    whole: i64 = size & ~3
+    position: i64 = 0
+    while position < whole:
+        word: i64 = (i64(read_i32_le(data, position)) & MASK) * MULTIPLIER & MASK
         word = (word ^ (word >> 24)) * MULTIPLIER & MASK
         value = (value * MULTIPLIER & MASK) ^ word
+        position += 4
     if size > whole:
         value ^= int.from_bytes(data[whole:], "little")
         value = value * MULTIPLIER & MASK
@@ -52,8 +57,10 @@ def partition_of_function(
 ) -> int:
     """Return what the user's own partitioner chooses.  Raises `PartitionerFailed` if it raises, or
     if there is no such partition."""
+    # Any: the function is the user's, whatever it promises to return.
+    ask: Any = function
     try:
-        chosen = function(topic, key, partition_count)
+        chosen: Any = ask(topic, key, partition_count)
     except Exception as error:
         raise PartitionerFailed(
             f"the partitioner raised {type(error).__name__} for a record of topic {topic!r}, which "

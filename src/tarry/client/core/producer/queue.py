@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import Final
 
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
@@ -28,13 +29,13 @@ class PartitionQueue:
         self,
         topic: str,
         partition: int,
-        on_lingered: Callable[[PartitionQueue], None],
+        on_lingered: Callable[[PartitionQueue, int], None],
         on_expired: Callable[[PartitionQueue, int], None],
     ) -> None:
         self.topic = topic
         self.partition = partition
-        self.linger = Task(lambda now_ms: on_lingered(self))
-        self.expiry = Task(lambda now_ms: on_expired(self, now_ms))
+        self.linger = Task(partial(on_lingered, self))
+        self.expiry = Task(partial(on_expired, self))
         self.retry = wake_up()
         self.open: ProducerBatch | None = None
         self.waiting: deque[ProducerBatch] = deque()
@@ -101,10 +102,11 @@ class PartitionQueue:
             return not self.needs_epoch
         if self.in_flight:
             return not self.needs_epoch
-        is_counted = any(batch.base_sequence != UNSEQUENCED for batch in self.waiting)
-        if is_counted and not self.needs_epoch:
-            # The broker may have these under their old numbers: they keep them.
-            return True
+        if not self.needs_epoch:
+            for batch in self.waiting:
+                if batch.base_sequence != UNSEQUENCED:
+                    # The broker may have it under its old number, which it keeps.
+                    return True
         for batch in self.waiting:
             batch.forget_sequence()
         self.producer_id = identity.producer_id

@@ -39,13 +39,16 @@ class Sender:
         self.metadata = metadata
         self.refresh = refresh
         self.identity = identity
-        # Why nothing can be sent any more.
-        self.failure: ClientError | None = None
         # Batches about which a broker said its last word; standing still means no progress.
         self.settled = 0
         # What the last try ran into; None since a batch was taken.
         self.last_error: ClientError | None = None
         self._in_flight: dict[int, int] = {}
+
+    @property
+    def failure(self) -> ClientError | None:
+        """Reason why nothing can be sent any more."""
+        return self.accumulator.failure
 
     # --- Out
 
@@ -190,7 +193,6 @@ class Sender:
             self.accumulator.succeed(batch, OFFSET_UNKNOWN, -1)
 
     def fail_for_good(self, error: ClientError) -> None:
-        self.failure = error
         self.accumulator.fail_all(error)
 
     # --- Reactions

@@ -1,0 +1,238 @@
+"""Outgoing rows: a table of pyarrow is checked and handed on in parts, as buffers.
+
+All is checked before the first row is taken.  A part is small enough that its bytes are counted in
+32 bits, however large a column is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.records.from_columns import BY_KEY, BytesColumn, RecordRows, RowHeaders
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+COLUMNS: Final = ("key", "value", "headers", "partition", "timestamp")
+
+# Of one part of a table.
+PART_ROWS_MAX: Final = 65_536
+PART_BYTES_MAX: Final = 64 * 1024 * 1024
+
+
+class OutgoingRows:
+    """Rows of a table in the types that records are made of."""
+
+    def __init__(self, table: object, partition_count: int) -> None:
+        self._pa = load_pyarrow()
+        self._compute: Any = import_module("pyarrow.compute")
+        made = self._table(table)
+        self._check_names(made.column_names)
+        given = {name: made[name] for name in made.column_names}
+        self._keys = self._bytes("key", given.get("key"))
+        self._values = self._bytes("value", given["value"])
+        self._headers = self._checked_headers(given.get("headers"))
+        self._partitions = self._checked_partitions(given.get("partition"), partition_count)
+        self._timestamps = self._checked_timestamps(given.get("timestamp"))
+        self.row_count = int(made.num_rows)
+
+    def _table(self, table: object) -> pa.Table:
+        pa = self._pa
+        if isinstance(table, pa.RecordBatch):
+            return pa.Table.from_batches([table])
+        if isinstance(table, pa.Table):
+            return table
+        if hasattr(table, "__arrow_c_stream__"):
+            # A data frame of another library.
+            return pa.table(table)
+        raise TypeError(
+            f"send takes a pyarrow.Table, a RecordBatch or a data frame that gives Arrow's columns,"
+            f" not {type(table).__name__}"
+        )
+
+    @staticmethod
+    def _check_names(names: list[str]) -> None:
+        known = ", ".join(COLUMNS)
+        for name in names:
+            if name not in COLUMNS:
+                raise ValueError(
+                    f"column {name!r:.60} is no part of a record: rename it, or leave it out with "
+                    f"table.select([...]); the columns are {known}"
+                )
+            if names.count(name) > 1:
+                raise ValueError(f"column {name!r} is there {names.count(name)} times")
+        if "value" not in names:
+            raise ValueError(f"a table needs a column value; the columns are {known}")
+
+    def _bytes(self, name: str, column: Any) -> Any:
+        """Return a column as `large_binary`."""
+        pa, types = self._pa, self._pa.types
+        if column is None:
+            return None
+        kind = column.type
+        if types.is_dictionary(kind):
+            column = column.cast(kind.value_type)
+            kind = kind.value_type
+        views = (types.is_binary_view, types.is_string_view)
+        if types.is_string(kind) or types.is_large_string(kind) or views[1](kind):
+            column = column.cast(pa.large_string())
+        elif not (
+            types.is_binary(kind)
+            or types.is_large_binary(kind)
+            or types.is_fixed_size_binary(kind)
+            or types.is_null(kind)
+            or views[0](kind)
+        ):
+            raise TypeError(
+                f"column {name} is of type {kind}, and records hold bytes: cast it to binary or "
+                "string first"
+            )
+        return column.cast(pa.large_binary())
+
+    def _checked_headers(self, column: Any) -> Any:
+        pa, types = self._pa, self._pa.types
+        if column is None or types.is_null(column.type):
+            return None
+        kind = column.type
+        pair = kind.value_type if types.is_list(kind) or types.is_large_list(kind) else None
+        if types.is_map(kind):
+            names = ("key", "value")
+            column = column.cast(
+                pa.large_list(pa.struct(list(zip(names, _of_map(kind), strict=True))))
+            )
+        elif (
+            pair is None
+            or not types.is_struct(pair)
+            or [one.name for one in pair]
+            != [
+                "key",
+                "value",
+            ]
+        ):
+            raise TypeError(
+                f"column headers is of type {kind}, not list<struct<key: string, value: binary>>"
+            )
+        return column
+
+    def _checked_partitions(self, column: Any, partition_count: int) -> Any:
+        pa = self._pa
+        if column is None or pa.types.is_null(column.type):
+            return None
+        if not pa.types.is_integer(column.type):
+            raise TypeError(f"column partition is of type {column.type}, not of integers")
+        limits = self._compute.min_max(column).as_py()
+        if limits["min"] is not None and (limits["min"] < 0 or limits["max"] >= partition_count):
+            raise ValueError(
+                f"column partition goes from {limits['min']} to {limits['max']}, and the topic has "
+                f"the partitions 0 to {partition_count - 1}; null lets the key decide"
+            )
+        return column.cast(pa.int32()).fill_null(BY_KEY)
+
+    def _checked_timestamps(self, column: Any) -> Any:
+        pa = self._pa
+        if column is None or pa.types.is_null(column.type):
+            return None
+        if pa.types.is_timestamp(column.type):
+            column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
+        elif not pa.types.is_integer(column.type):
+            raise TypeError(
+                f"column timestamp is of type {column.type}, neither a timestamp nor milliseconds"
+            )
+        column = column.cast(pa.int64())
+        least = self._compute.min(column).as_py()
+        if least is not None and least < 0:
+            raise ValueError(f"column timestamp has {least}, which is before 1970; null means now")
+        return column
+
+    def parts(self, now_wall_ms: int) -> Iterator[RecordRows]:
+        """Yield the rows in their order, as buffers; a row without a time is of now."""
+        first = 0
+        while first < self.row_count:
+            count = self._count_of_part(first)
+            yield self._part(first, count, now_wall_ms)
+            first += count
+
+    def _count_of_part(self, first: int) -> int:
+        count = min(PART_ROWS_MAX, self.row_count - first)
+        columns = [one for one in (self._keys, self._values, self._headers) if one is not None]
+        while count > 1:
+            if sum(one.slice(first, count).nbytes for one in columns) <= PART_BYTES_MAX:
+                break
+            count //= 2
+        return count
+
+    def _part(self, first: int, count: int, now_wall_ms: int) -> RecordRows:
+        keys = None if self._keys is None else self._column(self._keys, first, count)
+        headers = None
+        if self._headers is not None:
+            headers = self._row_headers(self._whole(self._headers, first, count))
+        partitions = None
+        if self._partitions is not None:
+            partitions = self._fixed(self._whole(self._partitions, first, count), 4)
+        if self._timestamps is None:
+            timestamps = now_wall_ms.to_bytes(8, "little") * count
+        else:
+            times = self._whole(self._timestamps, first, count).fill_null(now_wall_ms)
+            timestamps = self._fixed(times, 8)
+        values = self._column(self._values, first, count)
+        return RecordRows(count, keys, values, headers, timestamps, partitions)
+
+    def _whole(self, column: Any, first: int, count: int) -> pa.Array:
+        """Return rows of a column as one array."""
+        return self._joined(column.slice(first, count).chunks, column.type)
+
+    def _joined(self, chunks: list[Any], kind: Any) -> pa.Array:
+        pa = self._pa
+        if len(chunks) == 1:
+            return chunks[0]
+        return pa.concat_arrays(chunks) if chunks else pa.array([], kind)
+
+    @staticmethod
+    def _fixed(array: pa.Array, width: int) -> bytes:
+        data = array.buffers()[1]
+        size = len(array) * width
+        return bytes(data.slice(array.offset * width, size).to_pybytes()) if size else b""
+
+    def _column(self, column: Any, first: int, count: int) -> BytesColumn:
+        return self._bytes_column(self._whole(column, first, count))
+
+    def _bytes_column(self, array: pa.Array) -> BytesColumn:
+        """Return the buffers of a `large_binary` array, which may begin anywhere in them."""
+        count, offset = len(array), array.offset
+        if count == 0:
+            return BytesColumn(b"", bytes(8), 0, None, 0)
+        validity, ends, data = array.buffers()
+        places = ends.slice(offset * 8, (count + 1) * 8).to_pybytes()
+        base = int.from_bytes(places[:8], "little")
+        size = int.from_bytes(places[-8:], "little") - base
+        content = data.slice(base, size).to_pybytes() if data is not None and size else b""
+        bits = None
+        if validity is not None and array.null_count:
+            byte = offset // 8
+            bits = validity.slice(byte, (offset % 8 + count + 7) // 8).to_pybytes()
+        return BytesColumn(content, places, base, bits, offset % 8)
+
+    def _row_headers(self, array: pa.Array) -> RowHeaders:
+        pa = self._pa
+        lists = array.cast(pa.large_list(array.type.value_type))
+        # What null rows name is left out, so that ends and pairs agree.
+        pairs = lists.flatten()
+        counts = self._compute.list_value_length(lists).fill_null(0).cast(pa.int64())
+        ends = pa.concat_arrays([pa.array([0], pa.int64()), self._compute.cumulative_sum(counts)])
+        keys, values = (
+            self._bytes(f"headers.{name}", pa.chunked_array([pairs.field(number)]))
+            for number, name in enumerate(("key", "value"))
+        )
+        kind = pa.large_binary()
+        return RowHeaders(
+            self._fixed(ends, 8),
+            self._bytes_column(self._joined(keys.chunks, kind)),
+            self._bytes_column(self._joined(values.chunks, kind)),
+        )
+
+
+def _of_map(kind: Any) -> tuple[Any, Any]:
+    return kind.key_type, kind.item_type

@@ -1,0 +1,116 @@
+"""ArrowProducer: tables of pyarrow become records, without an object for each.
+
+    with ArrowProducer(bootstrap_servers="localhost:9092") as producer:
+        receipt = producer.send("orders", table)
+        print(receipt.result(timeout=60).row_count)
+
+The columns are `value` and, if they are there, `key`, `headers`, `partition` and `timestamp`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Final, Unpack
+
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.client.arrow.outgoing_rows import OutgoingRows
+from tarry.client.arrow.receipts import TableReceipt
+from tarry.client.core.outgoing import check_topic
+from tarry.client.core.producer.partitioner import ANY_PARTITION
+from tarry.client.core.producer.row_intake import RowIntake, SentRows
+from tarry.client.errors import InvalidSetting, RecordTooLarge
+from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.setting_arguments import ProducerArguments
+from tarry.client.settings import ProducerValue
+from tarry.client.sync.producer import Producer
+from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Batches that are filled before a turn sends them.
+RUNS_MAX: Final = 16
+
+
+class ArrowProducer(Producer):
+    """A `Producer` of tables, with its settings; idempotent as it is."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, ProducerValue] | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None:
+        load_pyarrow()
+        super().__init__(settings, **arguments)
+        if self.settings.partition_function is not None:
+            self.abort()
+            raise InvalidSetting(
+                "ArrowProducer calls no function for each row: put what it gives into a column "
+                "partition"
+            )
+
+    def send(  # type: ignore[override]  # a table instead of a record
+        self, topic: str, table: pa.Table | pa.RecordBatch
+    ) -> TableReceipt:
+        """Take the rows of a table, in their order, and return when all are taken; waits for room,
+        `max.block.ms` at most without progress.
+
+        The rows of a key go to the partition that Java chooses, or to `partition` where it is not
+        null; a row without a time is of now.  Raises TypeError, ValueError or RecordTooLarge before
+        a row is taken.  BufferFull and errors of the cluster may come later; what was taken then is
+        sent.
+        """
+        check_topic(topic)
+        self._driver.check_usable()
+        rows = OutgoingRows(table, self.partition_count(topic))
+        now_wall_ms = wall_ms()
+        for part in rows.parts(now_wall_ms):
+            self._check_sizes(part)
+        sent: list[SentRows] = []
+        for part in rows.parts(now_wall_ms):
+            self._send_part(topic, part, sent)
+        return TableReceipt(self._driver, sent)
+
+    def _check_sizes(self, part: RecordRows) -> None:
+        row, size = part.largest()
+        if size > self._core.accumulator.record_bytes_max:
+            try:
+                self._core.accumulator.refuse_size(size)
+            except RecordTooLarge as error:
+                raise RecordTooLarge(f"row {row} of a part of the table: {error}") from None
+
+    def _send_part(self, topic: str, part: RecordRows, sent: list[SentRows]) -> None:
+        count = self.partition_count(topic)
+        intake = RowIntake(self._core, topic, part)
+        is_crc32 = self.settings.partitioner == "crc32"
+        for index, places in enumerate(part.split(count, is_crc32)):
+            partition = index if index < count else ANY_PARTITION
+            first = 0
+            while first * 4 < len(places):
+                taken = self._take_runs(intake, partition, places, first)
+                sent += taken
+                first += sum(rows.row_count for rows in taken)
+                if taken:
+                    self._driver.nudge()
+                    continue
+                row = int.from_bytes(places[first * 4 : first * 4 + 4], "little")
+                size = part.body_bytes(row) + HEAD_BYTES_MAX
+                begin = partial(self._core.begin_room, topic, size)
+                self._driver.perform(begin, None, self.settings.block_ms_max)
+
+    def _take_runs(
+        self, intake: RowIntake, partition: int, places: bytes, first: int
+    ) -> list[SentRows]:
+        """Fill some batches; none if there is no room."""
+        taken: list[SentRows] = []
+        now_ms = monotonic_ms()
+        with self._driver.lock:
+            while first * 4 < len(places) and len(taken) < RUNS_MAX:
+                rows = intake.append(partition, places, first, now_ms)
+                if rows is None:
+                    break
+                taken.append(rows)
+                first += rows.row_count
+            self._driver.background.look()
+        return taken

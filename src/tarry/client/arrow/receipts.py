@@ -1,0 +1,102 @@
+"""Receipts of tables: one for each batch that rows went into, and one for all of them."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Self
+
+from tarry.client.core.producer.batch import RecordReceipt
+from tarry.client.face.clock import monotonic_ms
+from tarry.link.errors import ClientError, TimedOut
+
+if TYPE_CHECKING:
+    from tarry.client.core.producer.core import ProducerCore
+    from tarry.client.core.producer.row_intake import SentRows
+    from tarry.client.sync.driver import Driver
+
+
+class BatchReceipt:
+    """Receipt for rows that one batch took; looks at the batch when asked."""
+
+    def __init__(self, rows: SentRows) -> None:
+        self._rows = rows
+
+    @property
+    def topic(self) -> str:
+        return self._rows.batch.topic
+
+    @property
+    def partition(self) -> int:
+        return self._rows.batch.partition
+
+    @property
+    def row_count(self) -> int:
+        return self._rows.row_count
+
+    @property
+    def is_done(self) -> bool:
+        return self._rows.is_done
+
+    @property
+    def offset(self) -> int:
+        """Offset of the first row; -1 while it is not known, and with acks=0."""
+        return self._rows.offset
+
+    @property
+    def error(self) -> ClientError | None:
+        """First reason why rows failed, None if none did; asking counts as having seen it."""
+        return self._rows.error
+
+    def __repr__(self) -> str:
+        state = f"from offset {self.offset} on" if self.is_done else "waits"
+        return f"<BatchReceipt {self.topic} [{self.partition}] {self.row_count} rows, {state}>"
+
+
+class TableReceipt:
+    """Receipt for a table; `batches` has one for each batch that took rows of it."""
+
+    def __init__(self, driver: Driver[ProducerCore], sent: list[SentRows]) -> None:
+        self.batches = [BatchReceipt(rows) for rows in sent]
+        self._driver = driver
+        self._sent = sent
+
+    @property
+    def row_count(self) -> int:
+        return sum(rows.row_count for rows in self._sent)
+
+    @property
+    def is_done(self) -> bool:
+        return all(rows.is_done for rows in self._sent)
+
+    def result(self, timeout: float | None = None) -> Self:
+        """Return this receipt when all rows are in the log.  Raises the first error why one is not,
+        or TimedOut.
+
+        `timeout` is in seconds; without one it is `delivery.timeout.ms`.
+        """
+        core = self._driver.core
+        limit_ms = core.producer_settings.delivery_timeout_ms
+        if timeout is not None:
+            limit_ms = int(timeout * 1000)
+        deadline_ms = monotonic_ms() + limit_ms
+        for rows in self._sent:
+            while (place := rows.open_place()) >= 0:
+                left_ms = deadline_ms - monotonic_ms()
+                if left_ms < 0:
+                    raise TimedOut(f"not all rows were acknowledged within {limit_ms} ms")
+                receipt = RecordReceipt(rows.batch, place, 0)
+                try:
+                    self._driver.perform(partial(core.begin_wait, receipt), None, left_ms)
+                except ClientError:
+                    if not receipt.is_done:
+                        raise
+        with self._driver.lock:
+            errors = [rows.error for rows in self._sent]
+        for error in errors:
+            if error is not None:
+                raise error
+        return self
+
+    def __repr__(self) -> str:
+        state = "done" if self.is_done else "waits"
+        return f"<TableReceipt {self.row_count} rows in {len(self.batches)} batches, {state}>"

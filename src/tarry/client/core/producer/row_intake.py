@@ -1,0 +1,132 @@
+"""Intake of rows: runs of a table's rows go into the open batches of their partitions.
+
+A run is what one batch takes at once.  It is a batch and places in it, so that its end costs the
+same for one row as for a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tarry.client.core.metadata import Topic
+from tarry.client.core.producer.accumulator import Accumulator
+from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
+from tarry.client.core.producer.core import ProducerCore
+from tarry.client.core.producer.partitioner import ANY_PARTITION
+from tarry.client.errors import UnknownTopic
+from tarry.link.errors import ClientError
+from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows
+
+
+class SentRows:
+    """Rows `first` to `last` of a batch; looks at the batch, or at its pieces, when asked."""
+
+    def __init__(self, batch: ProducerBatch, first: int, last: int) -> None:
+        self.batch = batch
+        self.first = first
+        self.last = last
+        self._was_asked = False
+
+    @property
+    def row_count(self) -> int:
+        return self.last - self.first + 1
+
+    def parts(self) -> Iterator[tuple[ProducerBatch, int, int]]:
+        """Yield the batches that the rows are in now, each with its first row there and a count."""
+        yield from _parts(self.batch, self.first, self.last)
+
+    @property
+    def is_done(self) -> bool:
+        return all(batch.is_done for batch, _, _ in self.parts())
+
+    def open_place(self) -> int:
+        """Return the place of a row that is not done yet; -1 if all are."""
+        place = self.first
+        for batch, _, count in self.parts():
+            if not batch.is_done:
+                return place
+            place += count
+        return -1
+
+    @property
+    def error(self) -> ClientError | None:
+        """First reason why rows failed, None if none did; asking counts as having seen it."""
+        found: ClientError | None = None
+        for batch, _, count in self.parts():
+            if batch.error is not None:
+                found = found or batch.error
+                if not self._was_asked:
+                    batch.unseen_failures -= count
+        self._was_asked = self._was_asked or self.is_done
+        return found
+
+    @property
+    def offset(self) -> int:
+        """Offset of the first row; -1 while it is not known, and with acks=0."""
+        batch, first, _ = next(self.parts())
+        return batch.base_offset + first if batch.base_offset >= 0 else OFFSET_UNKNOWN
+
+
+def _parts(batch: ProducerBatch, first: int, last: int) -> Iterator[tuple[ProducerBatch, int, int]]:
+    if batch.pieces is None:
+        yield batch, first, last - first + 1
+        return
+    for piece in sorted(batch.pieces, key=lambda one: one.first):
+        low, high = max(first, piece.first), min(last, piece.last)
+        if low <= high:
+            start = piece.start - piece.first
+            yield from _parts(piece.batch, start + low, start + high)
+
+
+class RowIntake:
+    """Intake of the rows of one part of a table."""
+
+    def __init__(self, core: ProducerCore, topic: str, rows: RecordRows) -> None:
+        self._core = core
+        self._topic = topic
+        self._rows = rows
+
+    def append(self, partition: int, places: bytes, first: int, now_ms: int) -> SentRows | None:
+        """Take rows, as many as one batch takes; None: there is no room, so wait for it.
+        `partition` -1 takes one that records without a key go to."""
+        core = self._core
+        if core.sender.failure is not None:
+            raise core.sender.failure
+        accumulator = core.accumulator
+        rows = self._rows
+        row = int.from_bytes(places[first * 4 : first * 4 + 4], "little")
+        size = int(rows.body_bytes(row)) + HEAD_BYTES_MAX
+        if not accumulator.has_room(size):
+            return None
+        known = self._known()
+        chosen = core.partitioner.choose(known, None) if partition == ANY_PARTITION else partition
+        queue = accumulator.queue(self._topic, chosen)
+        batch_bytes = core.producer_settings.batch_bytes
+        if queue.open is None or queue.open.size + size > batch_bytes:
+            accumulator.open_batch(queue, now_ms)
+        batch = queue.open
+        assert batch is not None
+        assert batch.builder is not None
+        room = core.producer_settings.buffer_bytes - accumulator.buffered_bytes
+        before = int(batch.builder.size)
+        limit = min(batch_bytes, before + max(room, size))
+        count = int(append_rows(batch.builder, rows, places, first, limit))
+        sent = _count_rows(accumulator, batch, count, int(batch.builder.size) - before)
+        if (first + count) * 4 < len(places):
+            # What comes next did not fit.
+            accumulator.close(queue)
+        return sent
+
+    def _known(self) -> Topic:
+        known = self._core.metadata.topic(self._topic)
+        if known is None:
+            raise UnknownTopic(f"topic {self._topic!r} is not there any more")
+        return known
+
+
+def _count_rows(accumulator: Accumulator, batch: ProducerBatch, count: int, size: int) -> SentRows:
+    first = batch.count
+    batch.count += count
+    batch.payload_bytes += size
+    accumulator.buffered_bytes += size
+    return SentRows(batch, first, batch.count - 1)

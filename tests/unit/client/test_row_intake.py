@@ -1,0 +1,202 @@
+"""Rows of tables on their way: batches, receipts for runs of rows, and what goes wrong."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
+
+from tarry.base import errors
+from tarry.client.core.producer.core import ProducerCore
+from tarry.client.core.producer.row_intake import RowIntake, SentRows
+from tarry.client.errors import BrokerError, ClientClosed
+from tarry.client.settings import ProducerSettings
+from tarry.protocol import api_keys
+from tarry.protocol.messages.produce import BatchIndexAndErrorMessage
+from tarry.records.from_columns import BytesColumn, RecordRows
+
+
+def rows_of(*values: bytes) -> RecordRows:
+    ends = [0]
+    for value in values:
+        ends.append(ends[-1] + len(value))
+    places = b"".join(end.to_bytes(8, "little") for end in ends)
+    column = BytesColumn(b"".join(values), places, 0, None, 0)
+    return RecordRows(len(values), None, column, None, bytes(8 * len(values)), None)
+
+
+def numbers(rows: RecordRows) -> bytes:
+    return b"".join(row.to_bytes(4, "little") for row in range(rows.row_count))
+
+
+def producer(cluster: ScriptedCluster, **settings: Any) -> ProducerCore:
+    given = ProducerSettings(bootstrap_servers="10.0.0.1:9092", **settings)
+    core: ProducerCore = cluster.attach(ProducerCore(given, seeded_random(), cluster.now_ms))
+    query = core.begin_topic_query("t", 5_000, cluster.now_ms)
+    cluster.run_until(lambda: query.is_ready)
+    query.end(cluster.now_ms)
+    return core
+
+
+def send(cluster: ScriptedCluster, rows: RecordRows, partition: int = 0) -> list[SentRows]:
+    """Take all rows, waiting for room as a face does."""
+    core = cluster.core
+    intake = RowIntake(core, "t", rows)
+    places = numbers(rows)
+    sent: list[SentRows] = []
+    first = 0
+    while first < rows.row_count:
+        taken = intake.append(partition, places, first, cluster.now_ms)
+        if taken is None:
+            core.accumulator.close_all()
+            buffered = core.accumulator.buffered_bytes
+            cluster.run_until(lambda limit=buffered: core.accumulator.buffered_bytes < limit)
+            continue
+        sent.append(taken)
+        first += taken.row_count
+    return sent
+
+
+def flush(cluster: ScriptedCluster) -> None:
+    flush = cluster.core.begin_flush(300_000, cluster.now_ms)
+    cluster.run_until(lambda: flush.is_ready)
+    flush.end(cluster.now_ms)
+
+
+def refused(code: int, *flawed: int) -> Any:
+    def answer(cluster: ScriptedCluster, seen: Seen) -> Any:
+        log = cluster.topics["t"].logs[0]
+        saved = list(log.batches), log.end_offset, dict(log.producers)
+        response = cluster.default(seen)
+        log.batches, log.end_offset, log.producers = saved
+        partition = response.responses[0].partition_responses[0]
+        partition.error_code = code
+        partition.record_errors = [BatchIndexAndErrorMessage(place, "flawed") for place in flawed]
+        return response
+
+    return answer
+
+
+def test_rows_fill_batches_in_their_order():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    producer(cluster, batch_size=300)
+    values = [b"%03d" % number * 10 for number in range(40)]
+
+    sent = send(cluster, rows_of(*values))
+    flush(cluster)
+
+    assert log.values() == values
+    assert len(sent) == len(log.batches)
+    assert max(len(batch) for batch in log.batches) <= 300
+    assert [rows.offset for rows in sent] == [
+        sum(one.row_count for one in sent[:place]) for place in range(len(sent))
+    ]
+    assert cluster.core.accumulator.buffered_bytes == 0
+
+
+def test_rows_go_on_in_the_batch_that_is_open():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    core = producer(cluster)
+
+    core.append("t", 0, 1_700, None, b"before", None, now_ms=cluster.now_ms)
+    (sent,) = send(cluster, rows_of(b"one", b"two"))
+    flush(cluster)
+
+    assert log.values() == [b"before", b"one", b"two"]
+    assert len(log.batches) == 1
+    assert (sent.offset, sent.row_count, sent.is_done) == (1, 2, True)
+
+
+def test_rows_that_may_go_anywhere_fill_one_partition_after_the_other():
+    cluster = ScriptedCluster()
+    logs = cluster.topic("t", partitions=4).logs
+    producer(cluster, batch_size=200)
+    values = [b"%03d" % number * 10 for number in range(60)]
+
+    send(cluster, rows_of(*values), partition=-1)
+    flush(cluster)
+
+    assert sorted(value or b"" for log in logs for value in log.values()) == values
+    assert len([log for log in logs if log.batches]) > 1
+
+
+def test_rows_wait_for_room():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    core = producer(cluster, batch_size=500, buffer_memory=1_024)
+    values = [b"%03d" % number * 30 for number in range(50)]
+
+    send(cluster, rows_of(*values))
+    flush(cluster)
+
+    assert log.values() == values
+    assert core.accumulator.buffered_bytes == 0
+
+
+def test_a_row_that_is_larger_than_a_batch_has_one_of_its_own():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    producer(cluster, batch_size=200)
+
+    sent = send(cluster, rows_of(b"a", b"b" * 1_000, b"c"))
+    flush(cluster)
+
+    assert log.values() == [b"a", b"b" * 1_000, b"c"]
+    assert [rows.row_count for rows in sent] == [1, 1, 1]
+
+
+def test_a_batch_that_is_sent_in_halves_keeps_its_receipt():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    producer(cluster)
+    cluster.script(api_keys.PRODUCE, refused(errors.MESSAGE_TOO_LARGE))
+    values = [b"%d" % number for number in range(8)]
+
+    (sent,) = send(cluster, rows_of(*values))
+    flush(cluster)
+
+    assert log.values() == values
+    assert (sent.is_done, sent.error, sent.offset, sent.open_place()) == (True, None, 0, -1)
+    assert [count for _, _, count in sent.parts()] == [4, 4]
+
+
+def test_rows_that_a_broker_refuses_are_told_and_the_others_are_sent():
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    core = producer(cluster)
+    cluster.script(api_keys.PRODUCE, refused(errors.INVALID_RECORD, 1, 3))
+
+    (sent,) = send(cluster, rows_of(b"0", b"1", b"2", b"3", b"4"))
+    flush(cluster)
+
+    assert log.values() == [b"0", b"2", b"4"]
+    assert isinstance(sent.error, BrokerError)
+    # It was asked for, so no flush tells it again.
+    assert core.take_failure() is None
+
+
+def test_failed_rows_that_nobody_asked_for_are_counted():
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = producer(cluster)
+    cluster.script(api_keys.PRODUCE, refused(errors.TOPIC_AUTHORIZATION_FAILED))
+
+    send(cluster, rows_of(b"0", b"1", b"2"))
+    flush(cluster)
+
+    failure = core.take_failure()
+    assert failure is not None
+    assert failure.count == 3
+
+
+def test_a_producer_that_failed_takes_no_rows():
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = producer(cluster)
+    core.close(cluster.now_ms)
+
+    with pytest.raises(ClientClosed):
+        send(cluster, rows_of(b"0"))
