@@ -61,12 +61,7 @@ class ArrowConsumer(Consumer):
         while True:
             taker = choice.taker(rows_max)
             begin = partial(self._core.begin_columns, taker)
-            with self._exclusive:
-                runs = self._driver.perform(begin, ITERATION_SECONDS, 0, self._call_back)
-                if runs:
-                    # The next fetch leaves before the columns are built.
-                    self._driver.nudge()
-            if runs:
+            if self._take(begin, ITERATION_SECONDS, self._core.take_rows_back):
                 yield choice.batch(taker)
             elif self._core.was_woken:
                 return

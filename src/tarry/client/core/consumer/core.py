@@ -305,6 +305,14 @@ class ConsumerCore(ClientCore):
             self._rotate()
         return taker.runs
 
+    def take_rows_back(self, runs: list[RowRun]) -> None:
+        """Take back rows that the user was not given: they are fetched again."""
+        for run in runs:
+            position = self.fetcher.positions.get((run.topic, run.partition))
+            if position is not None:
+                self.fetcher.forget(position)
+                position.seek(position.finished)
+
     def _take_columns_from(
         self, position: PartitionPosition, taker: ColumnTaker, now_ms: int
     ) -> None:
