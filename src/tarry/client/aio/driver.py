@@ -274,6 +274,9 @@ class LoopDriver(Generic[Core]):
         """Have the loop turn the core when something is due; a timer that comes too early costs
         less than one that is moved with every turn."""
         due_ms = self.core.next_due_ms()
+        look_ms = self._blocked.look_ms
+        if look_ms is not None:
+            due_ms = now_ms + look_ms if due_ms is None else min(due_ms, now_ms + look_ms)
         if self._timer is not None:
             if due_ms is None or self._timer_ms <= due_ms:
                 return
