@@ -10,17 +10,14 @@ from __future__ import annotations
 import resource
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
-from weakref import WeakSet
 
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
 from tarry.runtime.clock import Clock
-from tarry.runtime.files import OsDisk, OsLogFile
-from tarry.runtime.flusher import Flushable, Flusher, remove_tree
 from tarry.runtime.loop import Machine, start_on, take_turn
 
 # Connections of a broker in a process that may open any number of files.
@@ -45,9 +42,8 @@ class BrokerThread:
     def __init__(self, settings: Settings, broker_clock: Clock | None = None) -> None:
         self.settings = settings
         self._machine = machine = Machine(
-            settings, _connections_max(), broker_clock, UnneededFlusher
+            settings, _connections_max(), broker_clock, is_temporary=True
         )
-        self._disk = machine.disk = TemporaryDisk(machine.directory.path, machine.flusher)
         self._calls: deque[_Call[Any]] = deque()
         self._is_stop_requested = False
         self._end_reason = ""
@@ -56,7 +52,7 @@ class BrokerThread:
             self.broker: Broker = start_on(machine, settings, start_broker)
             machine.transport.listen()
         except BaseException:
-            self._close()
+            machine.close()
             raise
         self._thread = threading.Thread(target=self._run, name="tarry-broker", daemon=True)
         self._thread.start()
@@ -118,7 +114,7 @@ class BrokerThread:
             raise
         finally:
             self._end_reason = reason
-            self._close()
+            self._machine.close()
             self._refuse_calls()
 
     def _refuse_calls(self) -> None:
@@ -126,10 +122,6 @@ class BrokerThread:
             self._calls.popleft().refuse(
                 BrokerStopped(f"the broker does not run any more: {self._end_reason}")
             )
-
-    def _close(self) -> None:
-        self._machine.close()
-        self._disk.close_files()
 
 
 class _Call(Generic[Result]):
@@ -156,39 +148,6 @@ class _Call(Generic[Result]):
         if self._error is not None:
             raise self._error
         return self._results[0]
-
-
-class UnneededFlusher(Flusher):
-    """Flusher without threads for files that nobody needs after the process: a flush is over as
-    soon as it begins, and a removal is done at once.
-    """
-
-    def begin(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> int:
-        return self.end_at_once()
-
-    def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
-        return ""
-
-    def begin_remove(self, path: str) -> None:
-        remove_tree(path)
-
-
-class TemporaryDisk(OsDisk):
-    """Disk that can close every file that it has opened, whoever still holds it."""
-
-    def __init__(self, root: str, flusher: Flusher) -> None:
-        super().__init__(root, flusher)
-        self._files: WeakSet[OsLogFile] = WeakSet()
-
-    def open(self, path: str, *, create: bool = False) -> OsLogFile:
-        file = super().open(path, create=create)
-        self._files.add(file)
-        return file
-
-    def close_files(self) -> None:
-        """Close every file for good."""
-        for file in list(self._files):
-            file.release()
 
 
 def _connections_max() -> int:
