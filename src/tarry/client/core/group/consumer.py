@@ -366,6 +366,9 @@ class GroupConsumerCore(ConsumerCore):
 
     def _commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
         self.committer.begin(commit, self.operations.limited(timeout_ms, now_ms), now_ms)
+        if self.operations.ends_ms is not None:
+            # However late the close is, what is committed in it is sent.
+            self.committer.work(now_ms)
 
     def finished_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """Return the offsets that are finished and not committed."""
