@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Generic, Self, TypeVar, Unpack, overload
+from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.base.ids import TopicPartition
 from tarry.client.codecs import Codec, Key, Value
@@ -59,8 +59,6 @@ from tarry.client.sync.listener import Listener
 
 log = logging.getLogger("tarry.client")
 
-# What a poll takes: records by partition, or rows of columns.
-Taken = TypeVar("Taken")
 
 What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
 
@@ -218,36 +216,24 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         what a callback raised.
         """
         begin = partial(self._core.begin_poll, max_records)
-        return self._take(begin, timeout, self._give_back)
-
-    def _take(
-        self,
-        begin: Begin[list[Taken]],
-        timeout: float,
-        give_back: Callable[[list[Taken]], None],
-    ) -> list[Taken]:
-        """Poll for whatever `begin` takes; `give_back` is called with the lock held."""
         driver = self._driver
         interrupts = Interrupts()
-        taken: list[Taken] = []
+        groups: list[RecordGroup[Key, Value]] = []
         driver.check_usable()
         with self._exclusive:
             try:
-                taken = driver.perform(begin, timeout, 0, self._call_back, interrupts=interrupts)
-                if taken:
+                groups = driver.perform(begin, timeout, 0, self._call_back, interrupts=interrupts)
+                if groups:
                     # The next fetch leaves before these records are worked on.
                     driver.nudge(interrupts)
             finally:
-                if taken and interrupts.has_come:
+                if groups and interrupts.has_come:
                     # Ctrl-C comes out instead of the records: they are for the next poll.
                     with driver.lock:
-                        give_back(taken)
+                        driver.core.hand_out(groups)
+                        driver.core.take_back()
                 interrupts.release()
-            return taken
-
-    def _give_back(self, groups: list[RecordGroup[Key, Value]]) -> None:
-        self._core.hand_out(groups)
-        self._core.take_back()
+            return groups
 
     def _call_back(self, callback: Callback) -> None:
         callback.call(self._listener, self)
