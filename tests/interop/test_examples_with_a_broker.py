@@ -29,7 +29,9 @@ PAGES = {
     "docs/how-to/compacted-topics.md": 5,
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
+    "docs/how-to/fork-and-workers.md": 6,
     "docs/how-to/moving-from-other-clients.md": 6,
+    "docs/how-to/objects-and-committed-records.md": 3,
     "docs/how-to/tests-with-a-broker.md": 3,
     "docs/tutorial.md": 15,
 }

@@ -30,7 +30,9 @@ BROKER_PAGES = (
     "docs/how-to/compacted-topics.md",
     "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
+    "docs/how-to/fork-and-workers.md",
     "docs/how-to/moving-from-other-clients.md",
+    "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/tests-with-a-broker.md",
     "docs/tutorial.md",
 )

@@ -99,6 +99,18 @@ class Machine:
             self.disk.close_files()
         self.directory.close()
 
+    def disown(self) -> None:
+        """Close the copies of all descriptors that the child of a fork has.
+
+        The poller's interest is shared with the parent, so it is closed as it is.
+        """
+        self.transport.disown()
+        self.reactor.close()
+        self.wake.close()
+        if isinstance(self.disk, TemporaryDisk):
+            self.disk.close_files()
+        self.directory.close()
+
 
 def run(
     settings: Settings,

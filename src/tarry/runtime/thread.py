@@ -7,12 +7,14 @@ as it begins.  Other threads reach the broker by `call`, between two turns.
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
@@ -30,6 +32,9 @@ END_S_MAX: Final = 10.0
 REST_TURNS_MAX: Final = 10_000
 
 Result = TypeVar("Result")
+
+# What the child of a fork has to let go of.
+_RUNNING: Final[WeakKeyDictionary[BrokerThread, None]] = WeakKeyDictionary()
 
 
 class BrokerStopped(RuntimeError):
@@ -56,6 +61,7 @@ class BrokerThread:
             raise
         self._thread = threading.Thread(target=self._run, name="tarry-broker", daemon=True)
         self._thread.start()
+        _RUNNING[self] = None
 
     @property
     def port(self) -> int:
@@ -73,7 +79,7 @@ class BrokerThread:
             return function(self.broker)
         call = _Call(function)
         self._calls.append(call)
-        self._machine.wake.wake()
+        self._wake()
         while not call.is_over.wait(0.1):
             if not self._thread.is_alive():
                 self._refuse_calls()
@@ -95,9 +101,19 @@ class BrokerThread:
     def stop(self) -> None:
         """End the broker at once, as a kill would, and close all that it has opened."""
         self._is_stop_requested = True
-        with suppress(OSError):
-            self._machine.wake.wake()
+        self._wake()
         self._thread.join(END_S_MAX)
+
+    def _wake(self) -> None:
+        # The descriptors of one that has ended are closed, and others may have their numbers.
+        if not self._end_reason:
+            with suppress(OSError):
+                self._machine.wake.wake()
+
+    def disown(self) -> None:
+        """Let go in the child of a fork: the broker goes on in the parent."""
+        self._end_reason = "it belongs to the process from which this one was forked"
+        self._machine.disown()
 
     def _run(self) -> None:
         reason = "it was stopped"
@@ -114,6 +130,7 @@ class BrokerThread:
             raise
         finally:
             self._end_reason = reason
+            _RUNNING.pop(self, None)
             self._machine.close()
             self._refuse_calls()
 
@@ -156,3 +173,14 @@ def _connections_max() -> int:
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else min(soft // 2, CONNECTIONS_MAX)
+
+
+def _let_go() -> None:
+    for thread in list(_RUNNING):
+        thread.disown()
+    _RUNNING.clear()
+
+
+# There are systems without a fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

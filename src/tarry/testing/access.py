@@ -255,10 +255,12 @@ class BrokerAccess:
             with suppress(ClientError):
                 consumer.close(timeout)
         for producer in self._producers:
-            producer.abort()
+            with suppress(ClientError):
+                producer.abort()
         for admin in (self._admin, self._asker):
             if admin is not None:
-                admin.close()
+                with suppress(ClientError):
+                    admin.close()
         self._consumers, self._producers = [], []
         self._admin = self._asker = self._sender = None
 

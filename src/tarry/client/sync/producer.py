@@ -262,8 +262,8 @@ class Producer(ProcessBound):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error_type is not None and not issubclass(error_type, Exception):
-            # Ctrl-C: whoever interrupts does not want to wait for the network.
+        if error_type is not None and issubclass(error_type, KeyboardInterrupt):
+            # Whoever interrupts does not want to wait for the network.
             with contextlib.suppress(ClientForked):
                 self.abort()
             return
