@@ -27,7 +27,7 @@ from tarry.cli.reading import (
 from tarry.cli.rendering import rendered
 from tarry.cli.trouble import Trouble
 from tarry.client import ClientError
-from tarry.client.core.consumer.handed_out import RecordGroup
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.errors import CommitFailed
 from tarry.client.sync.consumer import Consumer
 from tarry.client.sync.listener import Listener

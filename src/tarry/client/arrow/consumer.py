@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, Unpack
 from tarry.base.ids import TopicPartition
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.tables import Choice, check_rows_max, positions_behind
-from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.face.iteration import ITERATION_SECONDS
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import SettingValue
