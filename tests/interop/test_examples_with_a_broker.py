@@ -28,6 +28,7 @@ PAGES = {
     "docs/how-to/compacted-topics.md": 5,
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
+    "docs/how-to/produce-safely.md": 6,
     "docs/how-to/tests-with-a-broker.md": 3,
     "docs/tutorial.md": 15,
 }

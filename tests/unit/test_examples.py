@@ -29,6 +29,7 @@ BROKER_PAGES = (
     "docs/how-to/compacted-topics.md",
     "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
+    "docs/how-to/produce-safely.md",
     "docs/how-to/tests-with-a-broker.md",
     "docs/tutorial.md",
 )
