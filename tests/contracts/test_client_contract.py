@@ -178,7 +178,7 @@ def test_what_was_not_delivered_comes_out_of_the_close(scene: Scene) -> None:
 def test_waits_of_a_producer_end_in_time_and_say_why(scene: Scene) -> None:
     with pytest.raises(UnknownTopic, match="topic 'nowhere' does not exist"):
         scene.run(scene.producer(max_block_ms=700).send("nowhere", b"x"))
-    lonely = scene.keep(scene.face.Producer(bootstrap_servers=NOBODY, max_block_ms=700))
+    lonely = scene.keep(scene.face.Producer(bootstrap_servers=NOBODY, max_block_ms=200))
     with pytest.raises(TimedOut, match="connection refused"):
         scene.run(lonely.send("t", b"x"))
 
@@ -408,15 +408,16 @@ def test_callbacks_are_told_inside_polls_and_may_commit_but_not_poll(scene: Scen
     told = Told(scene.face, lambda consumer: consumer.commit({(scene.topic, 0): 1}))
     consumer = scene.member(listener=told.listener, enable_auto_commit=False)
     before = list(told.told)
-    scene.run(consumer.poll(0.2))
+    while not told.told:
+        scene.run(consumer.poll(0.1))
 
     assert before == []
     assert told.told[0] == ("assigned", 2)
     again = Told(scene.face, lambda consumer: consumer.poll(0))
     consumer.subscribe(["another"], again.listener)
     with pytest.raises(ConcurrentUse, match="was called inside on_"):
-        for _ in range(50):
-            scene.run(consumer.poll(0.1))
+        for _ in range(int(PATIENCE_S)):
+            scene.run(consumer.poll(1.0))
 
 
 def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> None:

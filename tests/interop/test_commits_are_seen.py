@@ -1,7 +1,7 @@
 """An asynchronous commit is seen by the same client's next question, as with Apache Kafka.
 
 Clients write both to one connection without waiting in between, so that it is the broker that
-keeps their order.
+keeps their order; ours asks behind the answer.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from tests.support.interop.group_broker import GroupBroker
 from tests.support.interop.group_scene_of_clients import Scene
 from tests.support.interop.java_groups import JavaGroups
 from tests.support.patience import PATIENCE_S
+
+from tarry.client import CommittedOffset, Consumer
 
 pytestmark = [
     pytest.mark.skipif(confluent_kafka is None, reason=f"confluent-kafka: {missing}"),
@@ -81,3 +83,25 @@ def test_kafka_python_sees_its_asynchronous_commit(group_broker: GroupBroker, to
     consumer.close()
 
     assert seen == list(range(1, COUNT + 1))
+
+
+def test_ours_sees_its_asynchronous_commit_and_others_see_it_with_its_metadata(
+    group_broker: GroupBroker, topic: str
+) -> None:
+    settings = settings_of(group_broker, topic)
+    place = (topic, 0)
+    seen = []
+
+    with Consumer(settings, enable_auto_commit=False) as consumer:
+        consumer.assign([place])
+        for offset in range(1, COUNT + 1):
+            consumer.commit_async({place: CommittedOffset(offset, metadata=f"up to {offset}")})
+            seen.append(consumer.committed([place])[place])
+    other = KafkaConsumer(
+        bootstrap_servers=group_broker.address, group_id=f"group-{topic}", enable_auto_commit=False
+    )
+    found = other.committed(TopicPartition(topic, 0), metadata=True)
+    other.close()
+
+    assert seen == [CommittedOffset(n, -1, f"up to {n}") for n in range(1, COUNT + 1)]
+    assert (found.offset, found.metadata) == (COUNT, f"up to {COUNT}")

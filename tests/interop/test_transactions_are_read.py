@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 import uuid
+from importlib.util import find_spec
 from typing import Any
 
 import pytest
@@ -14,6 +15,10 @@ from tests.support.interop.records_sent import SentRecord
 from tests.support.patience import PATIENCE_S
 
 from tarry.client import Consumer
+from tarry.client.arrow import scan
+from tarry.client.errors import OffsetOutOfRange
+
+has_pyarrow = find_spec("pyarrow") is not None
 
 
 class Transactions:
@@ -61,6 +66,13 @@ def read(address: str, topic: str, level: str, end: int, **settings: Any) -> lis
     return values
 
 
+def scanned(address: str, topic: str, level: str, end: int) -> list[bytes | None]:
+    """Scan a partition up to an offset into columns."""
+    settings = {"bootstrap.servers": address, "isolation.level": level}
+    batches = scan({(topic, 0): (0, end)}, settings, ["value"], 64)
+    return [value for batch in batches for value in batch["value"].to_pylist()]
+
+
 def printed(address: str, topic: str, level: str) -> list[bytes]:
     """Read the topic by the command."""
     command = [sys.executable, "-m", "tarry", "consume", topic, "-b", address, "--isolation", level]
@@ -103,6 +115,11 @@ def test_transactions_of_java_are_read_as_the_isolation_level_says(
     assert sorted(everything) == sorted([*committed, *aborted, b"open", b"behind"])
     assert only_committed == committed
     assert in_pieces == committed
+    if has_pyarrow:
+        assert scanned(apache_kafka, topic, "read_committed", stable) == committed
+        assert scanned(apache_kafka, topic, "read_uncommitted", stable + 3) == everything
+        with pytest.raises(OffsetOutOfRange, match=f"0 to {stable}, not 0 to {stable + 1}"):
+            scanned(apache_kafka, topic, "read_committed", stable + 1)
 
     assert printed(apache_kafka, topic, "read_committed") == only_committed
     first.step("commit")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
 import subprocess
+import sys
 import tarfile
 import zipfile
 from pathlib import Path
@@ -59,6 +63,69 @@ def test_the_compiled_wheel_holds_the_unit_beside_the_sources(dist: Path) -> Non
         assert f"tarry/{module}.py" in names
         assert any(name.startswith(f"tarry/{module}.c") for name in names)
     assert any("_compiled" in name for name in names)
+
+
+# --- A user's typed program against the installed wheel
+
+PROGRAM = ROOT / "tests" / "meta" / "typed_program.py"
+
+# Each line is refused by both checkers: what a user mistypes is told before it runs.
+MISTAKES = """from tarry.client import Admin, Consumer, Producer
+
+Producer(linger="5")
+Producer(group_id="billing")
+Consumer("orders", group_id=5)
+Consumer(42)
+Producer().send("orders", "text")
+Producer().send(b"orders")
+Producer().send("orders", partition="0")
+Consumer().assign([("orders", "0")])
+Consumer().seek("orders", 0, "beginning")
+Admin().create_topics(["orders"])
+"""
+
+
+@pytest.fixture(scope="module")
+def user(dist: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A directory with the program and its mistakes, and an environment that has the wheel."""
+    directory = tmp_path_factory.mktemp("user")
+    python = directory / "env" / "bin" / "python"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", directory / "env"], check=True)
+    (packages,) = directory.glob("env/lib/*/site-packages")
+    (wheel,) = dist.glob("*-py3-none-any.whl")
+    install = [sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+    subprocess.run([*install, "--no-deps", "--target", packages, wheel], check=True)
+    assert python.exists()
+    shutil.copy(PROGRAM, directory / "program.py")
+    (directory / "mistakes.py").write_text(MISTAKES)
+    return directory
+
+
+CHECKERS = {
+    "mypy": ["mypy", "--strict", "--config-file=", "--python-executable=env/bin/python"],
+    "pyright": ["pyright", "--pythonpath=env/bin/python"],
+}
+
+
+@pytest.mark.parametrize("checker", CHECKERS)
+def test_a_users_typed_program_passes_and_its_mistakes_do_not(user: Path, checker: str) -> None:
+    program, *arguments = CHECKERS[checker]
+    done = subprocess.run(
+        [str(Path(sys.executable).parent / program), *arguments, "program.py", "mistakes.py"],
+        cwd=user,
+        env={key: value for key, value in os.environ.items() if key != "MYPYPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE_S,
+    )
+
+    if checker == "pyright" and "informations" not in done.stdout:
+        pytest.skip(f"pyright cannot be had from npm: {done.stderr.strip()[-200:]}")
+    refused = re.findall(r"(\w+\.py):(\d+)(?::\d+)?(?: -|:) error", done.stdout)
+    lines = {int(line) for name, line in refused if name == "mistakes.py"}
+    assert [one for one in refused if one[0] != "mistakes.py"] == [], done.stdout
+    assert lines == set(range(3, MISTAKES.count("\n") + 1)), done.stdout + done.stderr
 
 
 def test_the_source_package_brings_what_builds_both_wheels(dist: Path) -> None:

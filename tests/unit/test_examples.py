@@ -25,10 +25,14 @@ from tarry.cli.timer import picture
 ROOT = Path(__file__).resolve().parents[2]
 # Their examples need a broker: tests/interop/test_examples_with_a_broker.py runs them.
 BROKER_PAGES = (
+    "docs/how-to/arrow-and-data-frames.md",
     "docs/how-to/asyncio.md",
     "docs/how-to/compacted-topics.md",
     "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
+    "docs/how-to/fork-and-workers.md",
+    "docs/how-to/moving-from-other-clients.md",
+    "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/produce-safely.md",
     "docs/how-to/tests-with-a-broker.md",
     "docs/tutorial.md",

@@ -13,7 +13,7 @@ import click
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin
 
 # A person waits for this with a finger on a key.
 SECONDS_MAX: Final = 0.5
@@ -81,7 +81,7 @@ def _completer(
 
 def _names(context: click.Context, names_of: NamesOf) -> list[str]:
     from tarry.cli.running import DEFAULT_ADDRESS, client_arguments
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin
 
     bootstrap = context.params.get("bootstrap") or DEFAULT_ADDRESS
     try:

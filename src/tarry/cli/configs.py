@@ -22,9 +22,7 @@ from tarry.cli.topic_choice import explained, guard_internal, internal_option
 from tarry.cli.units import setting_text
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin.calls import ConfigEntry
-    from tarry.client.core.admin.configs import ConfigChange
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, ConfigChange, ConfigEntry
 
 EXAMPLES: Final = """
 \b
@@ -311,7 +309,7 @@ class _Change(NamedTuple):
 
 def parse_changes(items: Sequence[str], unset: Sequence[str]) -> list[ConfigChange]:
     """`KEY=VALUE`, `KEY+=VALUE`, `KEY-=VALUE`, and keys to be unset."""
-    from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
+    from tarry.client import APPEND, DELETE, SET, SUBTRACT, ConfigChange
 
     operations = {"+": APPEND, "-": SUBTRACT}
     changes: list[ConfigChange] = []

@@ -224,8 +224,8 @@ def _read(
     """Read without a group, from one place to another."""
     from tarry.cli.reading import Limits, Reading
     from tarry.cli.status_line import Waiting
+    from tarry.client import Consumer
     from tarry.client.errors import UnknownTopic
-    from tarry.client.sync.consumer import Consumer
 
     names = (
         wanted.names
@@ -285,7 +285,7 @@ def _read_as_member(
 ) -> None:
     from tarry.cli.group_reading import GroupLimits, GroupReading
     from tarry.cli.status_line import Waiting
-    from tarry.client.sync.consumer import Consumer
+    from tarry.client import Consumer
 
     # Its partitions would stand still for a session time-out if it went without a word.
     with orderly_sigterm(), Consumer(settings) as consumer:

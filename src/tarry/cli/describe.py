@@ -15,7 +15,7 @@ from tarry.cli.running import (
 from tarry.cli.tables import count_of, print_json, print_table
 
 if TYPE_CHECKING:
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin
 
 EXAMPLES = """
 \b

@@ -23,8 +23,7 @@ from tarry.cli.units import Count
 
 if TYPE_CHECKING:
     from tarry.cli.group_look import GroupLook
-    from tarry.client import ClientError
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, ClientError
 
 # The one kind of group whose members DescribeGroups shows; it says so itself in ListGroups 5.
 CLASSIC: Final = "classic"

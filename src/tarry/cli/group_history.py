@@ -13,7 +13,7 @@ import click
 
 from tarry.base.errors import error_name
 from tarry.cli.tables import count_of, print_table, seconds_text
-from tarry.client.core.admin.memory import GroupMemory, GroupNote
+from tarry.client import GroupMemory, GroupNote
 
 # In a large group each member has a line of its own; JSON has all of them.
 LINES_MAX: Final = 12

@@ -12,14 +12,20 @@ from tarry.base.ids import TopicPartition
 from tarry.cli.guesses import unknown_group
 from tarry.cli.partitions import places_text
 from tarry.cli.tables import count_of, print_table
-from tarry.client import ClientError
-from tarry.client.core.admin.groups import GroupDescription, GroupMember
-from tarry.client.core.consumer.lookup import LATEST, FoundOffset
-from tarry.client.core.group.assignment.consumer_protocol import PROTOCOL_TYPE
-from tarry.client.core.group.offsets.requests import CommittedOffset
-from tarry.client.core.metadata import Topic
+from tarry.client import (
+    LATEST,
+    Admin,
+    ClientError,
+    CommittedOffset,
+    FoundOffset,
+    GroupDescription,
+    GroupMember,
+    Topic,
+)
 from tarry.client.errors import BrokerError
-from tarry.client.sync.admin import Admin
+
+# The protocol type of groups whose members are consumers.
+CONSUMERS: Final = "consumer"
 
 REBALANCING: Final = ("PreparingRebalance", "CompletingRebalance")
 
@@ -51,7 +57,7 @@ class GroupLook:
     @property
     def is_of_consumers(self) -> bool:
         """Its members have partitions; a group that only commits has no protocol at all."""
-        return self.description.protocol_type in ("", PROTOCOL_TYPE)
+        return self.description.protocol_type in ("", CONSUMERS)
 
     @property
     def lag(self) -> int | None:

@@ -13,7 +13,7 @@ from tarry.cli.places import OFFSET, TIME, Place
 from tarry.cli.running import fail
 
 if TYPE_CHECKING:
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin
 
 
 # Not places that can be written elsewhere: so many from what is committed, and just that.
@@ -65,7 +65,7 @@ class Reset:
         self, committed: dict[TopicPartition, int], targets: Mapping[TopicPartition, Place]
     ) -> list[OffsetMove]:
         from tarry.cli.group_look import offsets_at
-        from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+        from tarry.client import EARLIEST, LATEST
 
         begins = offsets_at(self.admin, dict.fromkeys(targets, EARLIEST), self.timeout)
         ends = offsets_at(self.admin, dict.fromkeys(targets, LATEST), self.timeout)

@@ -26,11 +26,8 @@ from tarry.cli.reading import (
 )
 from tarry.cli.rendering import rendered
 from tarry.cli.trouble import Trouble
-from tarry.client import ClientError
-from tarry.client.core.consumer.record_group import RecordGroup
+from tarry.client import ClientError, Consumer, Listener, RecordGroup
 from tarry.client.errors import CommitFailed
-from tarry.client.sync.consumer import Consumer
-from tarry.client.sync.listener import Listener
 
 # Commits while records come; each is a request, and a record in the log of the broker.
 COMMIT_SECONDS: Final = 1.0

@@ -34,8 +34,7 @@ from tarry.cli.running import (
 from tarry.cli.tables import count_of, print_json, print_table
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin.groups import GroupDescription
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, GroupDescription
 
 
 EXAMPLES: Final = """

@@ -12,10 +12,7 @@ from tarry.cli.tables import bad, count_of, good, print_json
 from tarry.cli.units import Size, size_text
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin.calls import ClusterDescription
-    from tarry.client.core.admin.log_dirs import LogDirectory
-    from tarry.client.core.metadata import Topic
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, ClusterDescription, LogDirectory, Topic
 
 EXAMPLES: Final = """
 \b

@@ -21,8 +21,7 @@ from tarry.cli.topic_choice import check_patterns, chosen_topics, matcher
 from tarry.cli.units import size_text
 
 if TYPE_CHECKING:
-    from tarry.client.core.admin.log_dirs import LogDirectory
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, LogDirectory
     from tarry.runtime.inspection import Finding, Verified, VerifiedLog
 
 EXAMPLES: Final = """

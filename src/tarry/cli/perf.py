@@ -150,7 +150,7 @@ def produce_command(
     from tarry.cli.perf_runs import ProduceRun
     from tarry.cli.sending import known_topic
     from tarry.cli.status_line import Waiting
-    from tarry.client.sync.producer import Producer
+    from tarry.client import Producer
 
     if rate is not None and one_at_a_time:
         raise click.UsageError("--rate and --one-at-a-time exclude each other")
@@ -196,7 +196,7 @@ def consume_command(
     """Read all records of TOPIC as fast as they come, and measure it."""
     from tarry.cli.perf_runs import ConsumeRun
     from tarry.cli.status_line import Waiting
-    from tarry.client.sync.consumer import Consumer
+    from tarry.client import Consumer
 
     settings = client_arguments(
         bootstrap,
@@ -256,8 +256,7 @@ def latency_command(
     from tarry.cli.perf_runs import LatencyRun
     from tarry.cli.sending import known_topic
     from tarry.cli.status_line import Waiting
-    from tarry.client.sync.consumer import Consumer
-    from tarry.client.sync.producer import Producer
+    from tarry.client import Consumer, Producer
 
     # Settings of the user go to both clients, so only those that every client has are taken.
     sending = client_arguments(

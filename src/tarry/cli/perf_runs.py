@@ -11,9 +11,8 @@ from tarry.base.errors import TarryError
 from tarry.cli.perf_figures import CpuClock, Figures
 from tarry.cli.status_line import StatusLine
 from tarry.cli.tables import count_of
+from tarry.client import Consumer, Producer, Receipt
 from tarry.client.errors import BufferFull
-from tarry.client.sync.consumer import Consumer
-from tarry.client.sync.producer import Producer, Receipt
 
 # So many records are between two whose latency is measured, when they leave at full speed.
 SAMPLE_EVERY: Final = 100

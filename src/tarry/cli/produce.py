@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tarry.cli.input import InputSource, Shape
     from tarry.cli.record_input import RecordReader
     from tarry.cli.sending import RecordTarget, Sending
-    from tarry.client.sync.producer import Producer
+    from tarry.client import Producer
 
 EXAMPLES = """
 \b
@@ -196,7 +196,7 @@ def produce(
     from tarry.cli.patience import Patience
     from tarry.cli.sending import Sending, known_topic
     from tarry.cli.status_line import Waiting
-    from tarry.client.sync.producer import Producer
+    from tarry.client import Producer
 
     way = _input(options, tee=tee)
     shape = _shape(options)

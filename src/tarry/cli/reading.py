@@ -17,8 +17,7 @@ from tarry.cli.search import Search
 from tarry.cli.status_line import StatusLine
 from tarry.cli.tables import count_of
 from tarry.cli.trouble import Trouble
-from tarry.client.core.consumer.record_group import RecordGroup, TypedRecord
-from tarry.client.sync.consumer import Consumer
+from tarry.client import Consumer, RecordGroup, TypedRecord
 from tarry.records.record import Record
 
 # One poll's wait; Ctrl-C and the end of the patience are looked at in between.

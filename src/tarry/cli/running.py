@@ -23,7 +23,7 @@ from tarry.cli.streams import ClosedStream, forget_stdout, sentence_of
 from tarry.cli.units import Seconds
 
 if TYPE_CHECKING:
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin
 
 # What other modules of commands take from here.
 __all__ = ["Seconds", "forget_stdout"]
@@ -215,7 +215,7 @@ class Cluster:
     def admin(self) -> Admin:
         # Loaded here, because a wrong call and a --help need no client.
         from tarry.cli.status_line import Waiting
-        from tarry.client.sync.admin import Admin
+        from tarry.client import Admin
 
         admin = Admin(client_arguments(self.bootstrap, self.client_settings))
         admin.on_wait = Waiting(self.bootstrap).look

@@ -16,8 +16,8 @@ from tarry.cli.record_input import RecordReader
 from tarry.cli.status_line import StatusLine
 from tarry.cli.streams import sentence_of
 from tarry.cli.tables import count_of
+from tarry.client import HeadersGiven, Producer
 from tarry.client.errors import BufferFull, DeliveryTimedOut, UnknownTopic
-from tarry.client.sync.producer import HeadersGiven, Producer
 
 # Ctrl-C sends what was read, but does not wait for a cluster that is gone.
 FLUSH_SECONDS_INTERRUPTED: Final = 5.0

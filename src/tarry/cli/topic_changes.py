@@ -28,9 +28,7 @@ from tarry.cli.units import PARTITION_MAX, Count
 
 if TYPE_CHECKING:
     from tarry.cli.places import Place
-    from tarry.client import ClientError
-    from tarry.client.core.metadata import Topic
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, ClientError, Topic
 
 
 # --- alter
@@ -262,7 +260,7 @@ class _Deletion:
     def run(self, wanted: dict[int, Place]) -> None:
         from tarry.cli.group_look import offsets_at
         from tarry.cli.places import TIME
-        from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+        from tarry.client import EARLIEST, LATEST
 
         places = {(self.topic, index): place for index, place in wanted.items()}
         self.begins = offsets_at(self.admin, dict.fromkeys(places, EARLIEST), self.timeout)

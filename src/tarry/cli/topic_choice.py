@@ -17,9 +17,7 @@ from tarry.cli.guesses import unknown_topic
 from tarry.cli.running import fail
 
 if TYPE_CHECKING:
-    from tarry.client import ClientError
-    from tarry.client.core.metadata import Topic
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, ClientError, Topic
 
 
 def is_pattern(text: str) -> bool:

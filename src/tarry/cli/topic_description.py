@@ -10,9 +10,7 @@ from tarry.base.ids import id_text
 from tarry.cli.tables import bad, count_of, print_table, strong
 from tarry.cli.topic_sizes import TopicSizes, count_cell, size_cell, sizes_of, state_of
 from tarry.cli.units import size_text
-from tarry.client.core.admin.calls import ConfigEntry
-from tarry.client.core.metadata import Topic
-from tarry.client.sync.admin import Admin
+from tarry.client import Admin, ConfigEntry, Topic
 
 
 class TopicDescription:

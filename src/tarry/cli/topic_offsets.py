@@ -14,8 +14,7 @@ from tarry.cli.tables import print_json, print_table
 from tarry.cli.topic_choice import check_patterns
 
 if TYPE_CHECKING:
-    from tarry.client import ClientError
-    from tarry.client.core.consumer.lookup import FoundOffset
+    from tarry.client import ClientError, FoundOffset
 
 EXAMPLES: Final = """
 \b
@@ -83,7 +82,7 @@ def offsets_command(
 def _time_ms(text: str) -> int:
     """Return what ListOffsets takes: a time, or one of its words in numbers."""
     from tarry.cli.places import BadPlace, parse_time_ms
-    from tarry.client.core.consumer.lookup import EARLIEST, LATEST, MAX_TIMESTAMP
+    from tarry.client import EARLIEST, LATEST, MAX_TIMESTAMP
 
     words = {
         "beginning": EARLIEST,

@@ -8,10 +8,7 @@ from tarry.base.ids import TopicPartition
 from tarry.cli.group_look import offsets_of_led
 from tarry.cli.tables import SizeCell
 from tarry.cli.units import size_text
-from tarry.client import ClientError
-from tarry.client.core.consumer.lookup import EARLIEST, LATEST
-from tarry.client.core.metadata import PartitionMetadata, Topic
-from tarry.client.sync.admin import Admin
+from tarry.client import EARLIEST, LATEST, Admin, ClientError, PartitionMetadata, Topic
 
 
 class TopicSizes:

@@ -40,9 +40,7 @@ from tarry.cli.units import PARTITION_MAX, REPLICAS_MAX, Count, setting_text, si
 
 if TYPE_CHECKING:
     from tarry.cli.topic_sizes import TopicSizes
-    from tarry.client.core.admin.calls import TopicOutcome
-    from tarry.client.core.metadata import Topic
-    from tarry.client.sync.admin import Admin
+    from tarry.client import Admin, Topic, TopicOutcome
 
 EXAMPLES = """
 \b
@@ -220,7 +218,7 @@ def create_command(
 ) -> None:
     """Create topics."""
     from tarry.base.errors import TOPIC_ALREADY_EXISTS
-    from tarry.client.core.admin.calls import NewTopic
+    from tarry.client import NewTopic
 
     brokers = None
     if assignment is not None:

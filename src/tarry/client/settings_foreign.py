@@ -35,7 +35,7 @@ fetch.queue.backoff.ms             fetch.max.bytes bounds what is read ahead; le
 fetch.wait.max.ms                  use fetch.max.wait.ms
 group.protocol                     groups use the classic protocol; leave it out
 interceptor.classes                there are no interceptors; wrap send or poll
-key.deserializer                   records hold bytes; decode record.key
+key.deserializer                   use the argument key with a codec, such as Text()
 key.serializer                     records hold bytes; encode the key
 log.cb                             use the module logging, logger "tarry.client"
 log.level                          use the module logging, logger "tarry.client"
@@ -88,7 +88,7 @@ throttle.cb                        a throttled client waits by itself; leave it 
 topic.metadata.refresh.interval.ms use metadata.max.age.ms
 transaction.timeout.ms             there are no transactions yet
 transactional.id                   there are no transactions yet
-value.deserializer                 records hold bytes; decode record.value
+value.deserializer                 use the argument value with a codec, such as Json()
 value.serializer                   records hold bytes; encode the value
 """
 

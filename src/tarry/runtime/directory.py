@@ -20,15 +20,18 @@ FORMAT: Final = 2
 
 
 class HeldDirectory:
-    """The directory, locked until `close`, or until the process ends in whatever way."""
+    """The directory, locked until `close`, or until the process ends in whatever way.
 
-    def __init__(self, path: str) -> None:
+    A temporary one is not to outlive the process, so nothing waits for the device.
+    """
+
+    def __init__(self, path: str, *, is_temporary: bool = False) -> None:
         self.path = os.path.abspath(path)
         _make(self.path)
         self._lock_descriptor = _lock(self.path)
         try:
             _refuse_kafkas(self.path)
-            _check_format(self.path)
+            _check_format(self.path, is_durable=not is_temporary)
         except BaseException:
             self.close()
             raise
@@ -94,13 +97,13 @@ def _refuse_kafkas(path: str) -> None:
         )
 
 
-def _check_format(path: str) -> None:
+def _check_format(path: str, *, is_durable: bool) -> None:
     name = os.path.join(path, FORMAT_NAME)
     try:
         with open(name, encoding="ascii", errors="replace") as file:
             text = file.read(20).strip()
     except FileNotFoundError:
-        _write_format(path, name)
+        _write_format(path, name, is_durable=is_durable)
         return
     except OSError as error:
         raise StartRefused(f"{name} cannot be read: {reason_of(error)}") from None
@@ -112,15 +115,16 @@ def _check_format(path: str) -> None:
             f"format {FORMAT}: install a newer one"
         )
     if int(text) < FORMAT:
-        _write_format(path, name)
+        _write_format(path, name, is_durable=is_durable)
 
 
-def _write_format(path: str, name: str) -> None:
+def _write_format(path: str, name: str, *, is_durable: bool) -> None:
     temporary = f"{name}.tmp"
     try:
-        _write_durably(temporary, f"{FORMAT}\n".encode())
+        _write(temporary, f"{FORMAT}\n".encode(), is_durable=is_durable)
         os.replace(temporary, name)
-        _flush_names(path)
+        if is_durable:
+            _flush_names(path)
     except OSError as error:
         raise StartRefused(
             f"the directory {path} cannot be written: {reason_of(error)}; "
@@ -128,11 +132,12 @@ def _write_format(path: str, name: str) -> None:
         ) from None
 
 
-def _write_durably(name: str, data: bytes) -> None:
+def _write(name: str, data: bytes, *, is_durable: bool) -> None:
     descriptor = os.open(name, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
     try:
         os.write(descriptor, data)
-        flush_descriptor(descriptor)
+        if is_durable:
+            flush_descriptor(descriptor)
     finally:
         os.close(descriptor)
 

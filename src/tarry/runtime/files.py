@@ -11,6 +11,7 @@ import contextlib
 import errno
 import os
 from typing import Final
+from weakref import WeakSet
 
 from tarry.base.doors import LogFile
 from tarry.base.errors import DiskFull, StorageError
@@ -214,6 +215,24 @@ class OsDisk:
                 raise _storage_error(path, error) from None
             opened.append(OsLogFile(path, descriptor))
         return opened
+
+
+class TemporaryDisk(OsDisk):
+    """Disk that can close every file that it has opened, whoever still holds it."""
+
+    def __init__(self, root: str, flusher: Flusher) -> None:
+        super().__init__(root, flusher)
+        self._files: WeakSet[OsLogFile] = WeakSet()
+
+    def open(self, path: str, *, create: bool = False) -> OsLogFile:
+        file = super().open(path, create=create)
+        self._files.add(file)
+        return file
+
+    def close_files(self) -> None:
+        """Close every file for good."""
+        for file in list(self._files):
+            file.release()
 
 
 class ReadOnlyDisk(OsDisk):

@@ -118,12 +118,6 @@ class Flusher:
         self._share(self._flush_id, [*files, *directories], self._end)
         return self._flush_id
 
-    def end_at_once(self) -> int:
-        """Return the id of a flush that is over: for a subclass that flushes nothing."""
-        self._flush_id += 1
-        self._end(_Flush(self._flush_id, 1, self._end))
-        return self._flush_id
-
     def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
         """Flush and wait for the end; return "" or what went wrong."""
         every = [*files, *directories]
@@ -213,14 +207,30 @@ class Flusher:
             if removal is None:
                 return
             try:
-                remove_tree(removal.path)
+                _remove(removal.path)
             except OSError as error:
                 logger.warning("%s cannot be removed: %s", removal.path, reason_of(error))
             removal.is_done = True
 
 
-def remove_tree(path: str) -> None:
-    """Remove a file or a directory with all that is in it, quiet if it is missing."""
+class UnneededFlusher(Flusher):
+    """Flusher without threads for files that nobody needs after the process: a flush is over as
+    soon as it begins, and a removal is done at once.
+    """
+
+    def begin(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> int:
+        self._flush_id += 1
+        self._end(_Flush(self._flush_id, 1, self._end))
+        return self._flush_id
+
+    def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
+        return ""
+
+    def begin_remove(self, path: str) -> None:
+        _remove(path)
+
+
+def _remove(path: str) -> None:
     try:
         if stat.S_ISDIR(os.lstat(path).st_mode):
             shutil.rmtree(path)

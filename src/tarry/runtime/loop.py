@@ -21,8 +21,8 @@ from tarry.runtime import clock
 from tarry.runtime.clock import Clock
 from tarry.runtime.descriptors import connections_max, raise_descriptor_limit
 from tarry.runtime.directory import HeldDirectory
-from tarry.runtime.files import OsDisk
-from tarry.runtime.flusher import Flusher
+from tarry.runtime.files import OsDisk, TemporaryDisk
+from tarry.runtime.flusher import Flusher, UnneededFlusher
 from tarry.runtime.memory import calm_collector, keep_freed_memory
 from tarry.runtime.poller import READABLE, make_poller
 from tarry.runtime.reactor import Reactor
@@ -60,29 +60,33 @@ Started = TypeVar("Started", bound=Turning)
 
 StartBroker = Callable[[Disk, Transport, Random, Settings, int, int], Started]
 
-MakeFlusher = Callable[[Callable[[], None]], Flusher]
-
 
 class Machine:
-    """The doors' implementations of one broker, opened and closed together."""
+    """The doors' implementations of one broker, opened and closed together.
+
+    `is_temporary`: nobody needs the files after the process, which may go on without the broker.
+    """
 
     def __init__(
         self,
         settings: Settings,
         connections_max: int,
         broker_clock: Clock | None = None,
-        make_flusher: MakeFlusher = Flusher,
+        *,
+        is_temporary: bool = False,
     ) -> None:
         self.clock = Clock() if broker_clock is None else broker_clock
-        self.directory = HeldDirectory(settings.log_directory)
+        self.directory = HeldDirectory(settings.log_directory, is_temporary=is_temporary)
         # Clients far away are told it too (DescribeLogDirs): not as seen from where we started.
         settings.log_directory = os.path.abspath(self.directory.path)
         self.reactor = Reactor(make_poller())
         self.wake = Wake()
         self.reactor.add(self.wake.read_descriptor, READABLE, self.wake)
+        make_flusher = UnneededFlusher if is_temporary else Flusher
+        make_disk = TemporaryDisk if is_temporary else OsDisk
         self.flusher = make_flusher(self.wake.wake)
         self.wake.add_collector(self.flusher.collect)
-        self.disk = OsDisk(self.directory.path, self.flusher)
+        self.disk = make_disk(self.directory.path, self.flusher)
         self.transport = OsTransport(self.reactor, settings, connections_max)
 
     def close(self) -> None:
@@ -91,6 +95,20 @@ class Machine:
         self.flusher.close(WORKERS_END_S_MAX)
         self.reactor.close()
         self.wake.close()
+        if isinstance(self.disk, TemporaryDisk):
+            self.disk.close_files()
+        self.directory.close()
+
+    def disown(self) -> None:
+        """Close the copies of all descriptors that the child of a fork has.
+
+        The poller's interest is shared with the parent, so it is closed as it is.
+        """
+        self.transport.disown()
+        self.reactor.close()
+        self.wake.close()
+        if isinstance(self.disk, TemporaryDisk):
+            self.disk.close_files()
         self.directory.close()
 
 

@@ -165,6 +165,13 @@ class OsTransport:
         self._peers.clear()
         self._ending.clear()
 
+    def disown(self) -> None:
+        """Close this process's copies of all sockets: in the parent of a fork they go on."""
+        for acceptor in self._acceptors:
+            acceptor.socket.close()
+        for peer in [*self._peers.values(), *self._ending]:
+            peer.socket.close()
+
     # --- What acceptors and peers report.
 
     def on_accept_paused(self) -> None:

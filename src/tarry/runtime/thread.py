@@ -7,20 +7,19 @@ as it begins.  Other threads reach the broker by `call`, between two turns.
 
 from __future__ import annotations
 
+import os
 import resource
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Final, Generic, TypeVar
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from tarry.base.settings import Settings
 from tarry.broker.broker import Broker
 from tarry.broker.lifecycle import start_broker
 from tarry.runtime.clock import Clock
-from tarry.runtime.files import OsDisk, OsLogFile
-from tarry.runtime.flusher import Flushable, Flusher, remove_tree
 from tarry.runtime.loop import Machine, start_on, take_turn
 
 # Connections of a broker in a process that may open any number of files.
@@ -34,6 +33,9 @@ REST_TURNS_MAX: Final = 10_000
 
 Result = TypeVar("Result")
 
+# What the child of a fork has to let go of.
+_RUNNING: Final[WeakKeyDictionary[BrokerThread, None]] = WeakKeyDictionary()
+
 
 class BrokerStopped(RuntimeError):
     """The broker of this thread has stopped; the text says why."""
@@ -45,9 +47,8 @@ class BrokerThread:
     def __init__(self, settings: Settings, broker_clock: Clock | None = None) -> None:
         self.settings = settings
         self._machine = machine = Machine(
-            settings, _connections_max(), broker_clock, UnneededFlusher
+            settings, _connections_max(), broker_clock, is_temporary=True
         )
-        self._disk = machine.disk = TemporaryDisk(machine.directory.path, machine.flusher)
         self._calls: deque[_Call[Any]] = deque()
         self._is_stop_requested = False
         self._end_reason = ""
@@ -56,10 +57,11 @@ class BrokerThread:
             self.broker: Broker = start_on(machine, settings, start_broker)
             machine.transport.listen()
         except BaseException:
-            self._close()
+            machine.close()
             raise
         self._thread = threading.Thread(target=self._run, name="tarry-broker", daemon=True)
         self._thread.start()
+        _RUNNING[self] = None
 
     @property
     def port(self) -> int:
@@ -77,7 +79,7 @@ class BrokerThread:
             return function(self.broker)
         call = _Call(function)
         self._calls.append(call)
-        self._machine.wake.wake()
+        self._wake()
         while not call.is_over.wait(0.1):
             if not self._thread.is_alive():
                 self._refuse_calls()
@@ -99,9 +101,19 @@ class BrokerThread:
     def stop(self) -> None:
         """End the broker at once, as a kill would, and close all that it has opened."""
         self._is_stop_requested = True
-        with suppress(OSError):
-            self._machine.wake.wake()
+        self._wake()
         self._thread.join(END_S_MAX)
+
+    def _wake(self) -> None:
+        # The descriptors of one that has ended are closed, and others may have their numbers.
+        if not self._end_reason:
+            with suppress(OSError):
+                self._machine.wake.wake()
+
+    def disown(self) -> None:
+        """Let go in the child of a fork: the broker goes on in the parent."""
+        self._end_reason = "it belongs to the process from which this one was forked"
+        self._machine.disown()
 
     def _run(self) -> None:
         reason = "it was stopped"
@@ -118,7 +130,8 @@ class BrokerThread:
             raise
         finally:
             self._end_reason = reason
-            self._close()
+            _RUNNING.pop(self, None)
+            self._machine.close()
             self._refuse_calls()
 
     def _refuse_calls(self) -> None:
@@ -126,10 +139,6 @@ class BrokerThread:
             self._calls.popleft().refuse(
                 BrokerStopped(f"the broker does not run any more: {self._end_reason}")
             )
-
-    def _close(self) -> None:
-        self._machine.close()
-        self._disk.close_files()
 
 
 class _Call(Generic[Result]):
@@ -158,42 +167,20 @@ class _Call(Generic[Result]):
         return self._results[0]
 
 
-class UnneededFlusher(Flusher):
-    """Flusher without threads for files that nobody needs after the process: a flush is over as
-    soon as it begins, and a removal is done at once.
-    """
-
-    def begin(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> int:
-        return self.end_at_once()
-
-    def flush(self, files: Sequence[Flushable], directories: Sequence[Flushable]) -> str:
-        return ""
-
-    def begin_remove(self, path: str) -> None:
-        remove_tree(path)
-
-
-class TemporaryDisk(OsDisk):
-    """Disk that can close every file that it has opened, whoever still holds it."""
-
-    def __init__(self, root: str, flusher: Flusher) -> None:
-        super().__init__(root, flusher)
-        self._files: WeakSet[OsLogFile] = WeakSet()
-
-    def open(self, path: str, *, create: bool = False) -> OsLogFile:
-        file = super().open(path, create=create)
-        self._files.add(file)
-        return file
-
-    def close_files(self) -> None:
-        """Close every file for good."""
-        for file in list(self._files):
-            file.release()
-
-
 def _connections_max() -> int:
     """Return how many connections this process has descriptors for, beside all else that it
     opens.
     """
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return CONNECTIONS_MAX if soft == resource.RLIM_INFINITY else min(soft // 2, CONNECTIONS_MAX)
+
+
+def _let_go() -> None:
+    for thread in list(_RUNNING):
+        thread.disown()
+    _RUNNING.clear()
+
+
+# There are systems without a fork.
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_let_go)

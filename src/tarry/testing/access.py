@@ -1,7 +1,7 @@
 """Access of a test to a broker, through real clients: make topics, send, read, wait.
 
 Clients that are made here are closed with the access.  Every wait has a limit, and its error says
-how far it came.
+how far it came.  The helpers' own clients meet no faults: these are for the code that is tested.
 """
 
 from __future__ import annotations
@@ -14,14 +14,31 @@ from types import TracebackType
 from typing import Final, Self, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client import LATEST, Admin, Consumer, ConsumerRecord, NewTopic, Producer, Receipt
+from tarry.client import (
+    LATEST,
+    Admin,
+    Consumer,
+    ConsumerRecord,
+    NewTopic,
+    Producer,
+    Receipt,
+    TimedOut,
+    UnknownTopic,
+)
 from tarry.client.setting_arguments import ConsumerArguments, ProducerArguments
 from tarry.client.settings import SettingValue
 from tarry.link.errors import ClientError
-from tarry.testing.settings import texts_of
+from tarry.testing.settings import HELPER_ID, texts_of
 
 # Between two looks at a group.
 LOOK_S: Final = 0.01
+
+# One question, for instance for a topic that somebody else is to make.
+ASK_S: Final = 0.2
+
+# States of a group whose members have their partitions, and of one without members.
+SETTLED: Final = ("Stable",)
+VANISHED: Final = ("Empty", "Dead", "not there")
 
 # A test that is over waits no longer for its clients to leave.
 CLOSE_S: Final = 0.5
@@ -35,6 +52,7 @@ class BrokerAccess:
         self._consumers: list[Consumer] = []
         self._admin: Admin | None = None
         self._sender: Producer | None = None
+        self._asker: Admin | None = None
 
     @property
     def bootstrap(self) -> str:
@@ -51,7 +69,7 @@ class BrokerAccess:
         """Make a topic and return its name; `retention_ms=1000` is the setting `retention.ms`."""
         name = self.topic_name(name)
         topic = NewTopic(name, partitions, configs=texts_of(configs))
-        for outcome in self.admin.create_topics([topic]):
+        for outcome in self._helper.create_topics([topic]):
             if outcome.error is not None:
                 raise outcome.error
         return name
@@ -94,6 +112,13 @@ class BrokerAccess:
             self._admin = Admin(bootstrap_servers=self.bootstrap)
         return self._admin
 
+    @property
+    def _helper(self) -> Admin:
+        """Administrator that meets no faults."""
+        if self._asker is None:
+            self._asker = Admin(bootstrap_servers=self.bootstrap, client_id=HELPER_ID)
+        return self._asker
+
     # --- Records
 
     def send(
@@ -105,21 +130,30 @@ class BrokerAccess:
     ) -> list[Receipt]:
         """Write one record a value, and return their receipts when all are in the log."""
         if self._sender is None:
-            self._sender = self.producer()
+            self._sender = self.producer(client_id=HELPER_ID)
         name = self.topic_name(topic)
         receipts = [
             self._sender.send(name, value, key=key, partition=partition) for value in values
         ]
         return [receipt.result() for receipt in receipts]
 
-    def records(self, topic: str) -> list[ConsumerRecord]:
+    def records(self, topic: str, timeout: float = 10) -> list[ConsumerRecord]:
         """Return all records of a topic that are there now, by partition and offset."""
         name = self.topic_name(topic)
-        with self._reader(name) as consumer:
-            ends = consumer.end_offsets(consumer.assignment())
-            read: list[ConsumerRecord] = []
+        end_s = time.monotonic() + timeout
+        read: list[ConsumerRecord] = []
+        with self._reader() as consumer:
+            places = [(name, index) for index in consumer.partitions_of(name, timeout)]
+            consumer.assign(places)
+            ends = consumer.end_offsets(places, timeout)
             while any(consumer.position(*place) < end for place, end in ends.items() if end > 0):
-                read += _poll(consumer, 1.0)
+                left_s = end_s - time.monotonic()
+                if left_s <= 0:
+                    raise AssertionError(
+                        f"of topic {name!r} {len(read)} records were read in {timeout:g} s, and not"
+                        " all of them; give a longer timeout"
+                    )
+                read += _poll(consumer, left_s)
         return sorted(read, key=lambda record: (record.partition, record.offset))
 
     def wait_for_records(self, topic: str, count: int, timeout: float = 10) -> list[ConsumerRecord]:
@@ -127,25 +161,30 @@ class BrokerAccess:
         name = self.topic_name(topic)
         end_s = time.monotonic() + timeout
         read: list[ConsumerRecord] = []
-        with self._reader(name) as consumer:
+        with self._reader() as consumer:
             while len(read) < count:
                 left_s = end_s - time.monotonic()
                 if left_s <= 0:
                     raise AssertionError(
                         f"topic {name!r} has {len(read)} of {count} records after {timeout:g} s"
                     )
-                read += _poll(consumer, left_s)
+                if consumer.assignment():
+                    read += _poll(consumer, left_s)
+                else:
+                    # Who writes the records may make the topic.
+                    with suppress(UnknownTopic, TimedOut):
+                        indexes = consumer.partitions_of(name, min(left_s, ASK_S))
+                        consumer.assign([(name, index) for index in indexes])
         return sorted(read, key=lambda record: (record.partition, record.offset))
 
-    def _reader(self, name: str) -> Consumer:
-        """Return a consumer of all partitions of a topic, from their beginning."""
-        consumer = Consumer(bootstrap_servers=self.bootstrap, auto_offset_reset="earliest")
-        try:
-            consumer.assign([(name, index) for index in consumer.partitions_of(name)])
-        except BaseException:
-            consumer.close()
-            raise
-        return consumer
+    def _reader(self) -> Consumer:
+        """Return a consumer without a group, which reads from the beginning and makes no topic."""
+        return Consumer(
+            bootstrap_servers=self.bootstrap,
+            client_id=HELPER_ID,
+            auto_offset_reset="earliest",
+            allow_auto_create_topics=False,
+        )
 
     # --- Groups
 
@@ -156,7 +195,7 @@ class BrokerAccess:
         """
         end_s = time.monotonic() + timeout
         while True:
-            found = self._lag(group)
+            found = self._lag(group, max(end_s - time.monotonic(), ASK_S))
             if found is not None and found <= lag:
                 return
             if time.monotonic() >= end_s:
@@ -166,22 +205,41 @@ class BrokerAccess:
                 )
             time.sleep(LOOK_S)
 
-    def _lag(self, group: str) -> int | None:
+    def wait_for_members(self, group: str, count: int, timeout: float = 10) -> None:
+        """Wait until the group is stable with so many members, after joins, leaves or deaths."""
+        end_s = time.monotonic() + timeout
+        while True:
+            left_s = max(end_s - time.monotonic(), ASK_S)
+            described = self._helper.describe_groups([group], left_s)[group]
+            if not isinstance(described, ClientError):
+                state, found = described.state, len(described.members)
+            else:
+                state, found = "not there", 0
+            if found == count and state in (SETTLED if count else VANISHED):
+                return
+            if time.monotonic() >= end_s:
+                raise AssertionError(
+                    f"group {group!r} is {state} with {found} members after {timeout:g} s; "
+                    f"{count} were waited for"
+                )
+            time.sleep(LOOK_S)
+
+    def _lag(self, group: str, timeout: float) -> int | None:
         """Return how many records the group has not committed; None if it reads nothing yet."""
-        committed = self.admin.group_offsets([group])[group]
+        committed = self._helper.group_offsets([group], timeout=timeout)[group]
         if isinstance(committed, ClientError):
             return None
         places: dict[TopicPartition, int] = {
             place: one.offset for place, one in committed.items() if one.offset >= 0
         }
-        described = self.admin.describe_groups([group])[group]
+        described = self._helper.describe_groups([group], timeout)[group]
         if not isinstance(described, ClientError):
             for member in described.members:
                 for place in member.places or []:
                     places.setdefault(place, 0)
         if not places:
             return None
-        ends = self.admin.offsets(dict.fromkeys(places, LATEST))
+        ends = self._helper.offsets(dict.fromkeys(places, LATEST), timeout)
         lag = 0
         for place, found in ends.items():
             if not isinstance(found, ClientError):
@@ -197,11 +255,14 @@ class BrokerAccess:
             with suppress(ClientError):
                 consumer.close(timeout)
         for producer in self._producers:
-            producer.abort()
-        if self._admin is not None:
-            self._admin.close()
+            with suppress(ClientError):
+                producer.abort()
+        for admin in (self._admin, self._asker):
+            if admin is not None:
+                with suppress(ClientError):
+                    admin.close()
         self._consumers, self._producers = [], []
-        self._admin = self._sender = None
+        self._admin = self._asker = self._sender = None
 
     def close(self) -> None:
         """Close the clients, and the broker if it belongs to this access."""

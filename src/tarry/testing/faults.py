@@ -2,6 +2,7 @@
 
 A fault lies in the table of routes, around the handler of its API, so every client meets it.  What
 fails with a code is not carried out.  The first fault that fits a request is the one that happens.
+The clients of a fixture's own helpers meet none.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from tarry.protocol.api_keys import APIS
 from tarry.protocol.message import Message
 from tarry.purgatory.operation import PayloadOperation
 from tarry.testing.answers import ApiRefusal, ErrorAnswers, IsChosen
+from tarry.testing.settings import HELPER_ID
 
 Handle = Callable[[RequestContext, Any], Message | None]
 
@@ -222,7 +224,9 @@ class _FaultyHandler:
         self._handle = handle
 
     def handle(self, context: RequestContext, request: Message) -> Message | None:
-        fault = self._faults.find(self._api_key, context, request)
+        fault = None
+        if context.client_id != HELPER_ID:
+            fault = self._faults.find(self._api_key, context, request)
         if fault is None:
             return self._handle(context, request)
         return fault.handle(self._handle, context, request)

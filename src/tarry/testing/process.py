@@ -6,13 +6,13 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Final
 
 from tarry.testing.access import BrokerAccess
+from tarry.testing.data import TemporaryData
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
 # A start takes a quarter of a second; a machine with other work needs longer.
@@ -28,16 +28,16 @@ class TarryProcess(BrokerAccess):
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
         super().__init__()
-        self._directory = tempfile.TemporaryDirectory(prefix="tarry-")
+        self._data = TemporaryData()
         self._texts = {**TEST_SETTINGS, **texts_of(settings or {})}
-        self._texts.setdefault("log.dirs", os.path.join(self._directory.name, "data"))
-        self._log_path = Path(self._directory.name, "log")
+        self._texts.setdefault("log.dirs", os.path.join(self._data.path, "data"))
+        self._log_path = Path(self._data.path, "log")
         self._process: subprocess.Popen[bytes] | None = None
         self._address = ""
         try:
             self.start()
         except BaseException:
-            self._directory.cleanup()
+            self._data.remove()
             raise
 
     @property
@@ -67,7 +67,7 @@ class TarryProcess(BrokerAccess):
                 [sys.executable, "-m", "tarry", "serve", *words],
                 stdout=subprocess.PIPE,
                 stderr=log,
-                cwd=self._directory.name,
+                cwd=self._data.path,
             )
         assert self._process.stdout is not None
         ready = self._process.stdout.readline().decode()
@@ -127,7 +127,7 @@ class TarryProcess(BrokerAccess):
             else:
                 self.close_clients(0)
         finally:
-            self._directory.cleanup()
+            self._data.remove()
 
     def __repr__(self) -> str:
         return f"<TarryProcess at {self.bootstrap}{'' if self.is_running else ', not running'}>"

@@ -17,6 +17,9 @@ TEST_SETTINGS: Final = {
     "offsets.topic.num.partitions": "1",
 }
 
+# By it a broker knows the clients of a fixture's own helpers, which meet no faults.
+HELPER_ID: Final = "tarry-testing"
+
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3_600.0, "d": 86_400.0, "w": 604_800.0}
 _TIME: Final = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]+)")
 

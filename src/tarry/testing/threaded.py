@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tempfile
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -13,6 +12,7 @@ from tarry.runtime.thread import BrokerThread
 from tarry.testing.access import BrokerAccess
 from tarry.testing.clock import BrokerClock, MovableClock
 from tarry.testing.controls import FaultControls, Result
+from tarry.testing.data import TemporaryData
 from tarry.testing.faults import Faults
 from tarry.testing.settings import TEST_SETTINGS, texts_of
 
@@ -49,13 +49,13 @@ class Tarry(ThreadAccess):
     """
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
-        self._directory = tempfile.TemporaryDirectory(prefix="tarry-")
-        texts = {"log.dirs": self._directory.name, **TEST_SETTINGS, **texts_of(settings or {})}
+        self._data = TemporaryData()
+        texts = {"log.dirs": self._data.path, **TEST_SETTINGS, **texts_of(settings or {})}
         clock = MovableClock()
         try:
             thread = BrokerThread(Settings(texts), clock)
         except BaseException:
-            self._directory.cleanup()
+            self._data.remove()
             raise
         super().__init__(thread, BrokerClock(thread, clock), thread.call(Faults))
 
@@ -69,7 +69,7 @@ class Tarry(ThreadAccess):
             self.close_clients(0)
         finally:
             self._thread.stop()
-            self._directory.cleanup()
+            self._data.remove()
 
 
 class TarrySession(ThreadAccess):

@@ -1,7 +1,7 @@
 """World of a real broker core and real client cores in simulated time, without sockets or threads.
 
-Hours pass in milliseconds, and a seed gives the same run every time.  The network delays and cuts
-what it carries; the broker's disk forgets what was not flushed when power is lost.
+An hour passes in about a second, and a seed gives the same run every time.  The network delays and
+cuts what it carries; the broker's disk forgets what was not flushed when power is lost.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from tarry.simulation.faults import FaultPlan
 from tarry.simulation.world import World
 from tarry.testing.controls import FaultControls, Result
 from tarry.testing.faults import Faults
-from tarry.testing.settings import TEST_SETTINGS, duration_ms, texts_of
+from tarry.testing.settings import HELPER_ID, TEST_SETTINGS, duration_ms, texts_of
 from tarry.testing.world_clients import WorldAdmin, WorldClient, WorldConsumer, WorldProducer
 
 # Settings of tests that a simulated broker has no use for: no sockets, and a disk that flushes.
@@ -45,6 +45,7 @@ class TarryWorld(FaultControls, NodeObserver):
         self._faults: Faults | None = None
         self._clients: list[WorldClient] = []
         self._admin: WorldAdmin | None = None
+        self._asker: WorldAdmin | None = None
         self.node.start()
 
     @property
@@ -73,7 +74,7 @@ class TarryWorld(FaultControls, NodeObserver):
 
     def topic(self, name: str, partitions: int = 1, **configs: object) -> str:
         """Make a topic and return its name."""
-        admin = self.admin
+        admin = self._helper
         topic = NewTopic(name, partitions, configs=texts_of(configs))
         for outcome in admin.ask(admin.requests.create_topics([topic], validate_only=False)):
             if outcome.error is not None:
@@ -108,16 +109,28 @@ class TarryWorld(FaultControls, NodeObserver):
     def admin(self) -> WorldAdmin:
         """Administrator."""
         if self._admin is None:
-            settings = ClientSettings(bootstrap_servers=self.bootstrap)
-            self._admin = WorldAdmin(self.world, "admin", settings)
+            self._admin = self._make_admin("admin")
         return self._admin
+
+    @property
+    def _helper(self) -> WorldAdmin:
+        """Administrator that meets no faults."""
+        if self._asker is None:
+            self._asker = self._make_admin(HELPER_ID)
+        return self._asker
+
+    def _make_admin(self, client_id: str) -> WorldAdmin:
+        settings = ClientSettings(bootstrap_servers=self.bootstrap, client_id=client_id)
+        admin = WorldAdmin(self.world, client_id, settings)
+        self._clients.append(admin)
+        return admin
 
     def _name(self, kind: str) -> str:
         return f"{kind}{len(self._clients) + 1}"
 
     def send(self, topic: str, *values: bytes, key: bytes | None = None) -> None:
         """Write one record a value; returns when all are in the log."""
-        producer = self.producer()
+        producer = self.producer(client_id=HELPER_ID)
         for value in values:
             producer.send(topic, value, key=key)
         producer.flush()
@@ -125,10 +138,10 @@ class TarryWorld(FaultControls, NodeObserver):
 
     def records(self, topic: str) -> list[ConsumerRecord]:
         """Return all records of a topic that are there now, by partition and offset."""
-        admin = self.admin
+        admin = self._helper
         (described,) = admin.ask(admin.requests.describe_topics([topic]))
         places: list[TopicPartition] = [(topic, index) for index in sorted(described.partitions)]
-        consumer = self.consumer()
+        consumer = self.consumer(client_id=HELPER_ID)
         consumer.assign(places)
         read: list[ConsumerRecord] = []
         while not all(consumer.is_at_end(*place) for place in places):

@@ -165,6 +165,11 @@ class WorldConsumer(ConsumerFace, WorldClient):
         self.leave()
 
     @property
+    def trouble(self) -> str:
+        """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
+        return self.consumer_core.trouble(self.clock.now_ms)
+
+    @property
     def group(self) -> GroupView:
         """View of this member's place in its group."""
         return self.consumer_core.view()

@@ -7,10 +7,11 @@ a coroutine is run to its end.
 from __future__ import annotations
 
 import asyncio
-import importlib
 import itertools
 from collections.abc import Awaitable
 from typing import Any
+
+import pytest
 
 import tarry.client
 from tarry.client import aio
@@ -49,7 +50,7 @@ class AioFace:
     Producer: Any = aio.Producer
 
     def __init__(self, loop_module: str) -> None:
-        factory = importlib.import_module(loop_module).new_event_loop
+        factory = pytest.importorskip(loop_module).new_event_loop
         self.runner = asyncio.Runner(loop_factory=factory)
 
     def run(self, given: Any) -> Any:

@@ -160,7 +160,7 @@ class FetchCluster(ScriptedCluster):
         for topic in seen.request.forgotten_topics_data:
             for index in topic.partitions:
                 place = (self._name_of(topic), index)
-                del session.partitions[place]
+                session.partitions.pop(place, None)
                 session.told.pop(place, None)
         response = FetchResponse(session_id=session.session_id)
         for place, (topic, wanted) in list(session.partitions.items()):
@@ -211,13 +211,17 @@ class FetchCluster(ScriptedCluster):
         for data in log.batches:
             header = decode_batch_header(data, 0)
             if wanted.fetch_offset <= header.last_offset < end_offset:
+                if found and len(found) + len(data) > wanted.partition_max_bytes:
+                    break
                 found += data
         answer.records = window_of(found)
+        if isinstance(log, TransactionalLog):
+            self._judge(seen, log, wanted, answer)
         return answer
 
     def _judge(self, seen: Seen, log: TransactionalLog, wanted: Any, answer: PartitionData) -> None:
         """Leave out what a committed reader may not have yet, and name what was aborted."""
-        answer.last_stable_offset = log.last_stable_offset
+        answer.last_stable_offset = min(log.last_stable_offset, answer.high_watermark)
         if not seen.request.isolation_level:
             return
         data = answer.records.to_bytes() if answer.records is not None else b""

@@ -15,7 +15,9 @@ PROGRAMS = Path(__file__).resolve().parents[1] / "processes"
 
 
 def command_of(program: str, *words: str) -> list[str]:
-    return [sys.executable, "-W", "error", str(PROGRAMS / program), *words]
+    # Newer Pythons warn of every fork of a process with threads.
+    warnings = ["-W", "error", "-W", "ignore:This process:DeprecationWarning"]
+    return [sys.executable, *warnings, str(PROGRAMS / program), *words]
 
 
 def run_program(program: str, *words: str) -> str:

@@ -239,7 +239,7 @@ class ScriptedCluster:
             next_ms = min(following, default=end_ms)
             if next_ms >= end_ms:
                 self.now_ms = end_ms
-                self.core.turn([], self.now_ms, WALL_MS + self.now_ms)
+                self.perform(self.core.turn([], self.now_ms, WALL_MS + self.now_ms))
                 assert not must or is_done(), f"not done after {limit_ms} ms"
                 return
             self.now_ms = next_ms

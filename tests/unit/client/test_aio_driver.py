@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 from typing import Any
 
@@ -162,6 +163,41 @@ def test_a_fault_of_the_core_ends_the_waits_and_is_told(monkeypatch: pytest.Monk
     scene.loop.close()
 
 
+def test_heartbeats_go_on_while_the_body_awaits() -> None:
+    member = MemberScene(session_timeout_ms=10_000, heartbeat_interval_ms=3_000)
+    member.cluster.topics["t"].logs[0].add(b"0", b"1")
+
+    async def work() -> list[int]:
+        generations = []
+        async for _ in member.consumer:
+            generations.append(member.consumer.group.generation_id)
+            if len(generations) == 2:
+                break
+            # Much longer than a session.
+            await asyncio.sleep(60)
+        return generations
+
+    first, second = member.run(work())
+
+    beats = [one.now_ms for one in member.scene.requests(api_keys.HEARTBEAT)]
+    assert first == second
+    assert len(beats) >= 19
+    assert max(later - earlier for earlier, later in itertools.pairwise(beats)) <= 3_100
+
+
+def test_a_member_that_works_for_longer_than_the_poll_interval_leaves() -> None:
+    member = MemberScene(max_poll_interval_ms=20_000, session_timeout_ms=10_000)
+    member.cluster.topics["t"].logs[0].add(b"0")
+
+    async def work() -> int:
+        async for _ in member.consumer:
+            await asyncio.sleep(30)
+            break
+        return len(member.scene.requests(api_keys.LEAVE_GROUP))
+
+    assert member.run(work()) == 1
+
+
 # --- Giving without waiting
 
 
@@ -277,6 +313,29 @@ def test_a_revocation_that_does_not_return_is_cut_off_when_the_close_is_over() -
     assert began == ["revoked"]
     assert 700 <= took_ms <= 710
     assert len(member.scene.requests(api_keys.LEAVE_GROUP)) == 1
+
+
+@pytest.mark.parametrize("kind", ["producer", "member"])
+def test_a_client_that_two_tasks_close_is_closed_once(kind: str) -> None:
+    scene, member = Scene(), MemberScene()
+
+    async def close_twice() -> None:
+        if kind == "producer":
+            await scene.producer.send("t", b"v")
+            await asyncio.gather(scene.producer.close(), scene.producer.close())
+            assert scene.log.values() == [b"v"]
+        else:
+            await member.consumer.poll(0.5)
+            await asyncio.gather(member.consumer.close(), member.consumer.close())
+            assert len(member.scene.requests(api_keys.LEAVE_GROUP)) == 1
+
+    if kind == "producer":
+        scene.run(close_twice())
+        member.loop.close()
+        member.consumer._end()
+    else:
+        member.run(close_twice())
+    scene.end()
 
 
 # --- Settings and the blocked loop

@@ -225,6 +225,38 @@ def test_a_callback_neither_polls_nor_closes(begin: Any) -> None:
         perform(scene.cluster, scene.core.begin_poll(500, 5_000, scene.cluster.now_ms), misuse)
 
 
+def test_the_callback_of_a_commit_is_called_in_a_poll_and_may_not_poll() -> None:
+    scene = reading(enable_auto_commit=False)
+    cluster, core = scene.cluster, scene.core
+
+    def misuse(offsets: object, error: object) -> None:
+        core.begin_poll(1, 0, cluster.now_ms)
+
+    core.commit_async({PLACE: 1}, misuse, cluster.now_ms)
+    poll = core.begin_poll(500, 100, cluster.now_ms)
+    with pytest.raises(ConcurrentUse, match="poll was called inside the callback of commit_async"):
+        perform(cluster, poll, lambda event: event.tell(None, None))
+
+    assert perform(cluster, core.begin_poll(500, 100, cluster.now_ms)) == []
+    assert scene.committed == 1
+
+
+def test_what_begins_in_a_close_has_the_time_of_the_close() -> None:
+    scene = reading()
+    for key in (api_keys.OFFSET_FETCH, api_keys.HEARTBEAT):
+        scene.cluster.rule(key, lambda cluster, seen: SILENCE)
+    began_ms = scene.cluster.now_ms
+
+    def ask(event: object) -> None:
+        perform(scene.cluster, scene.core.begin_committed([PLACE], 60_000, scene.cluster.now_ms))
+
+    with pytest.raises(TimedOut, match="did not tell the committed offsets"):
+        perform(scene.cluster, closing(scene.core, scene.cluster, 300), ask)
+
+    assert scene.cluster.now_ms <= began_ms + 310
+    assert len(scene.requests(api_keys.LEAVE_GROUP)) == 1
+
+
 def test_a_poll_that_is_given_up_loses_nothing_and_finishes_nothing() -> None:
     scene = GroupScene(auto_offset_reset="earliest")
     scene.join()

@@ -160,14 +160,14 @@ def test_a_tree_with_a_link_out_of_it_is_removed_without_its_target(
 def may_go_on(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """The thread that removes waits for it before the file `slow`."""
     event = threading.Event()
-    remove = flusher_module.remove_tree
+    remove = flusher_module._remove
 
     def waiting_remove(path: str) -> None:
         if path.endswith("slow"):
             assert event.wait(PATIENCE_S)
         remove(path)
 
-    monkeypatch.setattr(flusher_module, "remove_tree", waiting_remove)
+    monkeypatch.setattr(flusher_module, "_remove", waiting_remove)
     return event
 
 

@@ -26,7 +26,8 @@ def broker(shared: Tarry) -> Iterator[Tarry]:
 def test_a_refused_produce_is_tried_again_and_nothing_is_doubled(broker: Tarry) -> None:
     fault = broker.fail("Produce", code="NOT_LEADER_OR_FOLLOWER", times=2)
 
-    broker.send("again", b"one")
+    with broker.producer() as producer:
+        producer.send("again", b"one")
 
     assert fault.count == 2
     assert fault.is_over
@@ -88,11 +89,23 @@ def test_a_cut_connection_loses_and_doubles_nothing(broker: Tarry, is_carried_ou
     topic = broker.topic(f"cut-{is_carried_out}".lower())
     fault = broker.cut("Produce", is_carried_out=is_carried_out)
 
-    broker.send(topic, b"one", b"two")
+    with broker.producer() as producer:
+        producer.send(topic, b"one")
+        producer.send(topic, b"two")
 
     assert fault is not None
     assert fault.count == 1
     assert [record.value for record in broker.records(topic)] == [b"one", b"two"]
+
+
+def test_the_helpers_of_the_fixture_meet_no_faults(broker: Tarry) -> None:
+    for api in ("Produce", "Fetch", "Metadata", "CreateTopics", "ListOffsets", "FindCoordinator"):
+        broker.fail(api, code="UNKNOWN_SERVER_ERROR", times=None)
+
+    topic = broker.topic("untouched")
+    broker.send(topic, b"one")
+
+    assert [record.value for record in broker.records(topic)] == [b"one"]
 
 
 def test_all_connections_are_cut_at_once(broker: Tarry) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tarry.runtime.thread import BrokerStopped
 from tarry.testing import Tarry
 
 
@@ -82,7 +83,50 @@ def test_the_process_stays_as_it_is() -> None:
         producer.flush()
         consumer = broker.consumer("orders", group_id="readers")
         assert next(iter(consumer)).value == b"one"
-        directory = broker._directory.name
+        directory = broker._data.path
 
     assert state() == before
     assert not os.path.exists(directory)
+
+
+def sockets() -> list[str]:
+    links = [f"/proc/self/fd/{name}" for name in os.listdir("/proc/self/fd")]
+    return sorted(
+        target
+        for link in links
+        if os.path.lexists(link) and (target := os.readlink(link)).startswith("socket:")
+    )
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="there is no /proc here")
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_child_of_a_fork_lets_go_and_the_parent_goes_on() -> None:
+    before = sockets()
+    with Tarry() as broker:
+        broker.send("orders", b"one")
+        process_id = os.fork()
+        if process_id == 0:
+            code = 1
+            try:
+                with pytest.raises(BrokerStopped, match="from which this one was forked"):
+                    broker.heal()
+                broker.close()
+                code = 0 if set(sockets()) <= set(before) else 2
+            finally:
+                os._exit(code)
+
+        _, status = os.waitpid(process_id, 0)
+        broker.send("orders", b"two")
+
+        assert os.waitstatus_to_exitcode(status) == 0
+        assert [record.value for record in broker.records("orders")] == [b"one", b"two"]
+
+
+def test_a_broker_that_has_ended_says_so() -> None:
+    broker = Tarry()
+    broker.close()
+
+    with pytest.raises(BrokerStopped, match="the broker does not run any more: it was stopped"):
+        broker.heal()
+    broker.close()
+    assert repr(broker).endswith(", closed>")

@@ -16,6 +16,8 @@ class BlockedLoop:
 
     def __init__(self, session_timeout_ms: int) -> None:
         self._session_timeout_ms = session_timeout_ms
+        # The loop is to call at least so often, so that little of a blockage is missed.
+        self.look_ms = session_timeout_ms // 12 or None
         self._told_ms: int | None = None
 
     def look(self, late_ms: int, now_ms: int) -> None:

@@ -328,9 +328,11 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             driver.check_usable()
             if self._called is not None and self._called is asyncio.current_task():
                 self._core.check_not_told("close")
+            limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)
+            if not driver.begin_end():
+                await driver.until_closed()
+                return
             driver.end_all()
-            limit_ms = self.settings.close_timeout_ms
-            limit_ms = timeout_ms_of(timeout, limit_ms)
             begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
             hear = partial(self._call_back_until, driver.now_ms() + limit_ms)
             try:

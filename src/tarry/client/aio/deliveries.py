@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextvars import copy_context
 from typing import Final
 
 from tarry.client.aio.driver import LoopDriver, awaited
@@ -24,6 +25,8 @@ class DeliveryCalls:
     def __init__(self, driver: LoopDriver[ProducerCore]) -> None:
         self._driver = driver
         self._task: asyncio.Task[None] | None = None
+        # Calls are made in the context in which the producer was made, whoever turns the core.
+        self._context = copy_context()
         driver.tell_users = self._tell
 
     @property
@@ -34,7 +37,9 @@ class DeliveryCalls:
     def _tell(self) -> None:
         loop = self._driver.loop
         if self._task is None and loop is not None and not loop.is_closed():
-            self._task = loop.create_task(self._make_calls(), name="tarry-delivery")
+            self._task = loop.create_task(
+                self._make_calls(), name="tarry-delivery", context=self._context.copy()
+            )
 
     async def _make_calls(self) -> None:
         deliveries = self._driver.core.accumulator.deliveries

@@ -12,6 +12,7 @@ import asyncio
 import contextlib
 import inspect
 import warnings
+from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
 from typing import Any, Generic, TypeVar, cast
@@ -55,6 +56,8 @@ class LoopDriver(Generic[Core]):
         self.tell_users: Callable[[], None] = _tell_nobody
         # A call has turned the core: the next one lets the loop run first.
         self.owes_way = False
+        # The loop will turn the core after what is ready in it.
+        self.is_turn_wanted = False
         self._loop: asyncio.AbstractEventLoop | None = None
         self._streams: LoopStreams | None = None
         # Operations that calls have begun and not ended, as an ordered set.
@@ -62,8 +65,10 @@ class LoopDriver(Generic[Core]):
         self._waiting: dict[Operation[Any], asyncio.Future[None]] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._timer_ms = 0
-        self._is_turn_wanted = False
         self._is_abandoned = False
+        # Calls that wait for the end of the client, which another call has begun.
+        self._is_ending = False
+        self._enders: list[asyncio.Future[None]] = []
         # Not a copy of whatever context happens to be current when something is planned.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
@@ -104,7 +109,7 @@ class LoopDriver(Generic[Core]):
         self.check_parent()
         if self.is_closed:
             raise ClientClosed("the client is closed")
-        loop, running = self._loop, _running_loop()
+        loop, running = self._loop, _get_running_loop()
         if loop is running or loop is None:
             return
         # Between two runs of its loop nobody else can be in the client.
@@ -124,6 +129,9 @@ class LoopDriver(Generic[Core]):
 
     def check_usable(self) -> None:
         """Refuse as `check_here` does; bind the client to the running loop at its first use."""
+        loop = self._loop
+        if loop is not None and _get_running_loop() is loop and not self.is_closed:
+            return
         self.check_here()
         if self._loop is None:
             self._loop = asyncio.get_running_loop()
@@ -213,13 +221,13 @@ class LoopDriver(Generic[Core]):
     def turn_soon(self) -> None:
         """Have the loop turn the core after what is ready in it."""
         loop = self._loop
-        if self._is_turn_wanted or loop is None or self.is_closed or loop.is_closed():
+        if self.is_turn_wanted or loop is None or self.is_closed or loop.is_closed():
             return
-        self._is_turn_wanted = True
+        self.is_turn_wanted = True
         loop.call_soon(self._on_soon, context=self._context)
 
     def _on_soon(self) -> None:
-        if self._is_turn_wanted:
+        if self.is_turn_wanted:
             self.turn_in_loop()
 
     def _on_timer(self) -> None:
@@ -240,7 +248,7 @@ class LoopDriver(Generic[Core]):
         streams = self._streams
         if self.is_closed or streams is None:
             return
-        self._is_turn_wanted = False
+        self.is_turn_wanted = False
         now_ms = self.now_ms()
         if self._timer_ms:
             self._blocked.look(now_ms - self._timer_ms, now_ms)
@@ -266,6 +274,9 @@ class LoopDriver(Generic[Core]):
         """Have the loop turn the core when something is due; a timer that comes too early costs
         less than one that is moved with every turn."""
         due_ms = self.core.next_due_ms()
+        look_ms = self._blocked.look_ms
+        if look_ms is not None:
+            due_ms = now_ms + look_ms if due_ms is None else min(due_ms, now_ms + look_ms)
         if self._timer is not None:
             if due_ms is None or self._timer_ms <= due_ms:
                 return
@@ -295,8 +306,23 @@ class LoopDriver(Generic[Core]):
             self._streams.close()
         for operation in self._waiting:
             self._wake(operation)
+        for future in self._enders:
+            if not future.done() and not self.is_stranded:
+                future.set_result(None)
         if self.core.has_callbacks:
             self.tell_users()
+
+    def begin_end(self) -> bool:
+        """Begin the end of the client; false if another call has begun it."""
+        is_first, self._is_ending = not self._is_ending, True
+        return is_first
+
+    async def until_closed(self) -> None:
+        """Wait until the call that has begun the end has closed the client."""
+        if not self.is_closed:
+            future = asyncio.get_running_loop().create_future()
+            self._enders.append(future)
+            await future
 
     def disown(self) -> None:
         """Let go of what belongs to the parent, in the child of a fork: every call is refused from
@@ -312,7 +338,7 @@ class LoopDriver(Generic[Core]):
 
     async def settle(self) -> None:
         """Wait until the closed client has left the loop, in which nothing of it is under way."""
-        if self._streams is not None and _running_loop() is self._loop:
+        if self._streams is not None and _get_running_loop() is self._loop:
             await self._streams.settle()
 
     def abandon(self) -> None:
@@ -333,7 +359,7 @@ class LoopDriver(Generic[Core]):
         """Turn the core soon; from any thread."""
         if self._loop is None:
             return
-        if _running_loop() is self._loop:
+        if _get_running_loop() is self._loop:
             self.turn_soon()
         else:
             with contextlib.suppress(RuntimeError):
@@ -345,13 +371,6 @@ class LoopDriver(Generic[Core]):
         words.append("of the parent process" if self.is_forked else "")
         words.append("closed" if self.is_closed and not self.is_forked else "")
         return f"<aio.{' '.join(word for word in words if word)}>"
-
-
-def _running_loop() -> asyncio.AbstractEventLoop | None:
-    try:
-        return asyncio.get_running_loop()
-    except RuntimeError:
-        return None
 
 
 def abandon(driver: LoopDriver[Any], what: str) -> None:

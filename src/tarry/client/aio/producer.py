@@ -89,6 +89,7 @@ class Producer(ProcessBound):
             lambda driver: ProducerCore(made, SystemRandom(), driver.now_ms(), Receipt, driver),
         )
         self._on_delivery = on_delivery
+        self._has_partitioner = made.partition_function is not None
         self._calls = DeliveryCalls(driver)
         self._finalizer = weakref.finalize(self, abandon, driver, "a Producer")
         # At the end of the program there is no loop left.
@@ -128,10 +129,10 @@ class Producer(ProcessBound):
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
         )
-        hears = self._hears(on_delivery)
+        hears = self._on_delivery if on_delivery is None else self._checked(on_delivery)
         if driver.owes_way:
             await driver.give_way()
-        if partition is None and self.settings.partition_function is not None:
+        if self._has_partitioner and partition is None:
             count = self._core.partition_count(topic) or await self.partition_count(topic)
             record = self._placed(record, count)
         receipt = self._append(record, hears)
@@ -163,8 +164,8 @@ class Producer(ProcessBound):
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
         )
-        hears = self._hears(on_delivery)
-        if partition is None and self.settings.partition_function is not None:
+        hears = self._on_delivery if on_delivery is None else self._checked(on_delivery)
+        if self._has_partitioner and partition is None:
             count = self._core.partition_count(topic)
             record = self._placed(record, count) if count else record
         receipt = self._append(record, hears)
@@ -172,9 +173,8 @@ class Producer(ProcessBound):
             raise no_room_error(self._core, topic)
         return receipt
 
-    def _hears(self, on_delivery: OnDelivery | None) -> OnDelivery | None:
-        if on_delivery is None:
-            return self._on_delivery
+    @staticmethod
+    def _checked(on_delivery: OnDelivery) -> OnDelivery:
         check_on_delivery(on_delivery)
         return on_delivery
 
@@ -189,14 +189,16 @@ class Producer(ProcessBound):
     def _append(self, record: Appended, on_delivery: OnDelivery | None) -> Receipt | None:
         """Append a record; the turn that sends it comes when the loop goes on, or at once if a
         batch is full."""
-        core, driver = self._core, self._driver
-        closed_before = core.accumulator.batches_closed
+        driver = self._driver
+        core = driver.core
+        accumulator = core.accumulator
+        closed_before = accumulator.batches_closed
         receipt = core.append(*record, now_ms=driver.now_ms())
         if receipt is not None and on_delivery is not None:
-            core.accumulator.deliveries.expect(on_delivery, receipt)
-        if core.accumulator.batches_closed != closed_before:
+            accumulator.deliveries.expect(on_delivery, receipt)
+        if accumulator.batches_closed != closed_before:
             driver.turn()
-        else:
+        elif not driver.is_turn_wanted:
             driver.turn_soon()
         assert receipt is None or isinstance(receipt, Receipt)
         return receipt
@@ -259,8 +261,10 @@ class Producer(ProcessBound):
             self.abort()
         elif not driver.is_closed:
             driver.check_usable()
-            limit_ms = self.settings.close_timeout_ms
-            limit_ms = timeout_ms_of(timeout, limit_ms)
+            limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)
+            if not driver.begin_end():
+                await driver.until_closed()
+                return
             ends_ms = driver.now_ms() + limit_ms
             try:
                 await self._flush(None, limit_ms)

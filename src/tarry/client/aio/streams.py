@@ -67,6 +67,7 @@ class LoopStreams(Streams):
         task = self._loop.create_task(
             self._look_up(output.connection_id, output.address),
             name=f"tarry-resolve-{output.address.host}",
+            context=Context(),
         )
         self._lookups[task] = None
 
@@ -79,6 +80,11 @@ class LoopStreams(Streams):
             addresses = addresses_of(rows, port)
         except (OSError, UnicodeError) as failure:
             error = lookup_flaw(host, failure)
+        except asyncio.CancelledError:
+            if self.is_closed:
+                raise
+            # The program cancels all tasks that it finds: the core tries again.
+            error = f"the look-up of the name {host} was cancelled"
         finally:
             task = asyncio.current_task()
             assert task is not None

@@ -55,6 +55,7 @@ class Admin(ProcessBound):
         check_settings("Admin", settings)
         self.settings = made = ClientSettings(settings, **arguments)
         self._driver = Driver(made, lambda driver: AdminCore(made, SystemRandom(), monotonic_ms()))
+        self._driver.close_when_forgotten(self, "an Admin")
         self._exclusive = Exclusive("an Admin")
         # Called again and again while a call waits, with why the cluster cannot be reached (""
         # if nothing seems wrong), and with None when the wait is over.

@@ -19,8 +19,6 @@ from __future__ import annotations
 
 import logging
 import re
-import warnings
-import weakref
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -55,7 +53,6 @@ from tarry.client.metrics import ConsumerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
-from tarry.client.sync.background import Background
 from tarry.client.sync.driver import Begin, Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.interrupts import Interrupts
@@ -143,9 +140,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self._listener = listener or Listener()
         # Told again and again while a question to the cluster waits.
         self.on_wait: Tell | None = None
-        self._finalizer = weakref.finalize(self, _abandon, self._driver.background)
-        # At the end of the program there is nobody left to tell.
-        self._finalizer.atexit = False
+        self._driver.close_when_forgotten(self, "a Consumer")
         try:
             if topics:
                 self.subscribe(topics)
@@ -330,7 +325,9 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         driver.check_parent()
         if driver.is_closed:
             return
-        self._core.check_not_told("close")
+        if self._exclusive.is_mine:
+            # Another thread may close it in the middle of a callback.
+            self._core.check_not_told("close")
         begin = partial(self._core.begin_close, leave=leave, is_finished=is_finished)
         try:
             with self._exclusive:
@@ -340,7 +337,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             # Another thread polls: it hears that the consumer is closed, and the group does not.
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
-            self._finalizer.detach()
             driver.close()
 
     def __repr__(self) -> str:
@@ -365,8 +361,3 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             return
         # What was being worked on when the block failed is not finished.
         self._close(None, None, is_finished=error_type is None)
-
-
-def _abandon(background: Background) -> None:
-    if background.abandon():
-        warnings.warn("a Consumer was not closed", ResourceWarning, stacklevel=1)

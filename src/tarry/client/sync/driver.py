@@ -9,6 +9,8 @@ through in waits, and never in the middle of a turn.
 from __future__ import annotations
 
 import threading
+import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Generic, TypeVar, cast
 
@@ -73,6 +75,7 @@ class Driver(Generic[Core]):
         self._bells: dict[Operation[Any], threading.Lock] = {}
         # Called once, when the client is closed.
         self.when_closed: Callable[[], None] | None = None
+        self._finalizer: weakref.finalize[..., object] | None = None
         with forks.DESCRIPTORS:
             self._sockets = Sockets(settings)
             forks.watch(self)
@@ -107,6 +110,12 @@ class Driver(Generic[Core]):
         self._bells = {}
         self.background.disown()
         self._sockets.disown()
+
+    def close_when_forgotten(self, face: object, what: str) -> None:
+        """Have the client closed, and that told, when its face is collected without a close."""
+        self._finalizer = weakref.finalize(face, _abandon, self, what)
+        # At the end of the program there is nobody left to tell.
+        self._finalizer.atexit = False
 
     def describe(self, face: object, what: str = "") -> str:
         """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
@@ -320,6 +329,8 @@ class Driver(Generic[Core]):
                 self._ring_all()
             self._sockets.close()
             forks.forget(self)
+            if self._finalizer is not None:
+                self._finalizer.detach()
             if has_role:
                 self._role.release()
             if self.when_closed is not None:
@@ -332,6 +343,15 @@ def _ring(bell: threading.Lock) -> None:
     """Wake who waits for the bell; with the driver's lock held."""
     if bell.locked():
         bell.release()
+
+
+def _abandon(driver: Driver[Any], what: str) -> None:
+    if driver.is_closed:
+        return
+    # A producer's thread still sends what it took.
+    if not driver.background.abandon():
+        driver.close()
+    warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
 
 
 def _tell_nobody() -> None:

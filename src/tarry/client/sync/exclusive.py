@@ -15,16 +15,22 @@ class Exclusive:
     def __init__(self, what: str) -> None:
         self._what = what
         self._lock = threading.RLock()
-        self._holder = ""
+        # The last thread that has entered.
+        self._holder = threading.current_thread()
+
+    @property
+    def is_mine(self) -> bool:
+        """True unless another thread has entered since this one did."""
+        return self._holder is threading.current_thread()
 
     def __enter__(self) -> None:
         if not self._lock.acquire(blocking=False):
             mine = threading.current_thread().name
             raise ConcurrentUse(
                 f"{self._what} is for one thread at a time: {mine} uses it while "
-                f"{self._holder} does"
+                f"{self._holder.name} does"
             )
-        self._holder = threading.current_thread().name
+        self._holder = threading.current_thread()
 
     def __exit__(
         self,

@@ -131,6 +131,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         )
         self._on_delivery = on_delivery
         self._driver.tell_users = partial(_call_back, self._driver)
+        self._driver.close_when_forgotten(self, "a Producer")
         # Told again and again while `partition_count` waits.
         self.on_wait: Tell | None = None
         # A program that ends without a close still delivers.
@@ -308,8 +309,8 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if error_type is not None and not issubclass(error_type, Exception):
-            # Ctrl-C: whoever interrupts does not want to wait for the network.
+        if error_type is not None and issubclass(error_type, KeyboardInterrupt):
+            # Whoever interrupts does not want to wait for the network.
             with contextlib.suppress(ClientForked):
                 self.abort()
             return
@@ -319,15 +320,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
             # The first error is the one to see; what flush would raise comes of it.
             with contextlib.suppress(ClientError):
                 self.close()
-
-    def __del__(self) -> None:
-        # A producer whose settings were refused has none.
-        driver = getattr(self, "_driver", None)
-        if driver is not None and not driver.is_closed:
-            warnings.warn("a Producer was not closed", ResourceWarning, stacklevel=1)
-            # What it took is still sent.
-            if not driver.background.abandon():
-                driver.close()
 
 
 def _call_back(driver: Driver[ProducerCore]) -> None:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from tarry.client.core.group.offsets.commit import Commit
 from tarry.client.core.operation import Callback, Done, Operation, UserEvent, Wait
-from tarry.link.errors import TimedOut
 
 if TYPE_CHECKING:
     from tarry.client.core.group.consumer import GroupConsumerCore
@@ -76,8 +75,6 @@ class Closing(Operation[None]):
         self._has_told = True
         if core.has_group and core.consumer_settings.auto_commit and self._error is None:
             self.commit = core.begin_auto_commit(now_ms)
-        if self.is_late:
-            core.committer.work(now_ms)
         return None
 
     def _call(self, event: UserEvent) -> Callback:
@@ -97,10 +94,8 @@ class Closing(Operation[None]):
 
     def _leave(self, now_ms: int) -> None:
         self._has_left = True
-        waited = f"{self.timeout_ms} ms"
-        self._core.committer.give_up_all(
-            TimedOut(f"the offsets were not committed before the close, within {waited}")
-        )
+        committer = self._core.committer
+        committer.give_up_all(committer.late_error(self.timeout_ms))
         if self.commit is not None and self.commit.error is not None:
             log.warning("the last commit failed: %s", self.commit.error)
         if self._leaves:

@@ -224,7 +224,9 @@ class GroupConsumerCore(ConsumerCore):
             self.committer.work(now_ms)
         super().work(now_ms)
         if self.has_group:
-            self.committed_offsets.work(now_ms)
+            if self.committer.is_idle:
+                # Who commits without a wait, and then asks, hears of that commit.
+                self.committed_offsets.work(now_ms)
             self.membership.work(now_ms)
             self._follow_metadata()
 
@@ -364,6 +366,9 @@ class GroupConsumerCore(ConsumerCore):
 
     def _commit(self, commit: Commit, timeout_ms: int, now_ms: int) -> None:
         self.committer.begin(commit, self.operations.limited(timeout_ms, now_ms), now_ms)
+        if self.operations.ends_ms is not None:
+            # However late the close is, what is committed in it is sent.
+            self.committer.work(now_ms)
 
     def finished_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """Return the offsets that are finished and not committed."""

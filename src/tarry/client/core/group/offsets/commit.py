@@ -23,6 +23,8 @@ class Commit:
 
     def __init__(self, offsets: dict[TopicPartition, CommittedOffset]) -> None:
         self.offsets = offsets
+        # The time that it has, for the text of its error.
+        self.timeout_ms = 0
         self.is_done = False
         self.error: ClientError | None = None
 

@@ -73,6 +73,7 @@ class Committer:
         if not commit.offsets:
             commit.end(None)
             return
+        commit.timeout_ms = timeout_ms
         self._waiting[commit] = now_ms + timeout_ms
         self.tasks.schedule_earlier(self._deadline, now_ms + timeout_ms)
 
@@ -229,13 +230,22 @@ class Committer:
         """Fail all commits; the broker may still carry out one that was sent."""
         self._end_all(error)
 
+    def late_error(self, timeout_ms: int) -> TimedOut:
+        """Return the error of a commit that had so much time."""
+        if timeout_ms == 0:
+            return TimedOut("no time was left to wait for the coordinator's answer to a commit")
+        reason = self.coordinator.last_error or self.coordinator.trouble
+        because = f": {reason}" if reason else ""
+        waited = f"{timeout_ms / 1000:g} s"
+        return TimedOut(f"the coordinator did not take the offsets within {waited}{because}")
+
     def _give_up(self, now_ms: int) -> None:
         """Fail the commits whose time is up; the broker may still carry out one that was sent."""
         for commits in (self._under_way, self._waiting):
             late = [commit for commit, deadline_ms in commits.items() if deadline_ms <= now_ms]
             for commit in late:
                 del commits[commit]
-                commit.end(TimedOut("the offsets were not committed in the time given"))
+                commit.end(self.late_error(commit.timeout_ms))
                 self._count(commit)
         deadlines = [*self._under_way.values(), *self._waiting.values()]
         if deadlines:

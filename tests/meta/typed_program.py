@@ -1,0 +1,167 @@
+"""A user's typed program: checked against the installed wheel by mypy and pyright, never run.
+
+It imports from `tarry.client`, its faces and its errors alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import assert_type
+
+from tarry.client import (
+    EARLIEST,
+    LATEST,
+    SET,
+    Admin,
+    CommittedOffset,
+    ConfigChange,
+    ConfigEntry,
+    Consumer,
+    ConsumerRecord,
+    FoundOffset,
+    GroupDescription,
+    GroupView,
+    Json,
+    Listener,
+    NewTopic,
+    Producer,
+    Receipt,
+    RecordGroup,
+    Text,
+    Topic,
+    TopicOutcome,
+    TopicPartition,
+    aio,
+)
+from tarry.client.errors import (
+    BrokerError,
+    ClientError,
+    CommitFailed,
+    DecodeError,
+    DeliveryFailed,
+    InvalidSetting,
+    OffsetOutOfRange,
+    TimedOut,
+)
+
+
+@dataclass
+class Order:
+    number: int
+    buyer: str
+
+
+class Auditor(Listener):
+    def __init__(self) -> None:
+        self.owned: list[TopicPartition] = []
+
+    def on_assigned(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        self.owned += places
+        consumer.seek_to_beginning(places)
+
+    def on_revoked(self, consumer: Consumer, places: list[TopicPartition]) -> None:
+        consumer.commit()
+        self.owned = [place for place in self.owned if place not in places]
+
+
+def produce(settings: Mapping[str, str | int | bool]) -> int:
+    with Producer(settings, linger_ms="10ms", compression_type="zstd") as producer:
+        receipt = producer.send("orders", b"1", key=b"7", headers={"kind": b"new", "old": None})
+        assert_type(receipt, Receipt)
+        producer.send("orders", memoryview(b"2"), headers=[("kind", bytearray(b"new"))])
+        producer.send("orders", partition=0, timestamp=1_700_000_000_000)
+        try:
+            producer.flush(timeout=5)
+        except DeliveryFailed as failed:
+            assert_type(failed.count, int)
+            assert_type(failed.first, ClientError)
+        return receipt.result(timeout=5).offset
+
+
+def consume(pattern: re.Pattern[str]) -> list[bytes]:
+    values: list[bytes] = []
+    with Consumer(
+        pattern, bootstrap_servers="localhost:9092", group_id="billing", listener=Auditor()
+    ) as consumer:
+        assert_type(consumer, Consumer[bytes, bytes])
+        for record in consumer:
+            assert_type(record, ConsumerRecord[bytes, bytes])
+            assert_type(record.value, bytes | None)
+            assert_type(record.headers, list[tuple[str, bytes | None]])
+            values.append(record.value or b"")
+            consumer.commit(record)
+        for group in consumer.poll(1.0, max_records=10):
+            assert_type(group, RecordGroup[bytes, bytes])
+        try:
+            consumer.commit({("orders", 0): 42})
+        except CommitFailed as failed:
+            assert_type(failed.is_retriable, bool)
+        assert_type(consumer.group, GroupView)
+        committed = consumer.committed([("orders", 0)])
+        assert_type(committed, dict[TopicPartition, CommittedOffset | None])
+    return values
+
+
+def consume_objects() -> Order | None:
+    with Consumer("orders", group_id="billing", key=Text(), value=Json(Order)) as consumer:
+        try:
+            for record in consumer:
+                assert_type(record.key, str | None)
+                return record.value
+        except DecodeError as error:
+            assert_type(error.data, bytes | None)
+            error.skip()
+    return None
+
+
+def read_from_the_end() -> dict[TopicPartition, int]:
+    with Consumer({"bootstrap.servers": "localhost:9092", "max.poll.records": 10}) as consumer:
+        consumer.assign([("orders", number) for number in consumer.partitions_of("orders")])
+        consumer.seek_to_end()
+        consumer.pause([("orders", 0)])
+        try:
+            assert_type(consumer.lag("orders", 0), int)
+        except OffsetOutOfRange as error:
+            assert_type(error.is_retriable, bool)
+        return consumer.end_offsets([("orders", 0)], timeout=2.5)
+
+
+def administer() -> None:
+    with Admin(bootstrap_servers="localhost:9092") as admin:
+        outcomes = admin.create_topics([NewTopic("orders", 3, configs={"retention.ms": "60000"})])
+        assert_type(outcomes, list[TopicOutcome])
+        for outcome in outcomes:
+            if isinstance(outcome.error, BrokerError):
+                assert_type(outcome.error.code, int)
+        assert_type(admin.describe_topics(["orders"]), list[Topic])
+        assert_type(admin.describe_topic_configs("orders"), list[ConfigEntry])
+        admin.change_topic_configs("orders", [ConfigChange("retention.ms", SET, "1")])
+        found = admin.offsets({("orders", 0): LATEST, ("orders", 1): EARLIEST})
+        assert_type(found, dict[TopicPartition, FoundOffset | ClientError])
+        groups = admin.describe_groups(["billing"])
+        assert_type(groups, dict[str, GroupDescription | ClientError])
+
+
+async def awaiting() -> int:
+    async with aio.Producer(bootstrap_servers="localhost:9092") as producer:
+        receipt = await producer.send("orders", b"1")
+        assert_type(receipt, aio.Receipt)
+        done = await receipt
+    async with aio.Consumer("orders", group_id="billing") as consumer:
+        async for record in consumer:
+            assert_type(record, ConsumerRecord[bytes, bytes])
+            await consumer.commit(record)
+    return done.offset
+
+
+def main() -> None:
+    try:
+        produce({"bootstrap.servers": "localhost:9092"})
+    except (InvalidSetting, TimedOut) as error:
+        raise SystemExit(str(error)) from error
+
+
+if __name__ == "__main__":
+    main()
