@@ -93,6 +93,42 @@ PAGES: Final = (
         },
         hidden=("Purgatory.complete", "Purgatory.expire"),
     ),
+    Page(
+        file="testing.md",
+        package="testing",
+        see="How to: [test your Kafka code without Docker](../how-to/test-without-docker.md).",
+        sections={
+            "Brokers": ("Tarry", "TarrySession", "TarryProcess", "TarryWorld"),
+            "What brokers have in common": ("BrokerAccess", "FaultControls"),
+            "Their clocks and faults": ("BrokerClock", "ApiFault"),
+            "Clients in simulated time": ("WorldProducer", "WorldConsumer", "WorldAdmin"),
+            "Errors": ("ProcessEnded",),
+        },
+        hidden=(
+            "ApiFault.fits",
+            "ApiFault.handle",
+            "FaultControls.on_faults",
+            "TarryWorld.on_faults",
+            "TarryWorld.on_life_begins",
+            "TarryWorld.on_life_ends",
+            "WorldAdmin.perform",
+            "WorldAdmin.user",
+            "WorldConsumer.perform",
+            "WorldConsumer.user",
+            "WorldProducer.perform",
+            "WorldProducer.user",
+        ),
+        given=(
+            "BrokerAccess",
+            "FaultControls",
+            "TarrySession",
+            "BrokerClock",
+            "ApiFault",
+            "WorldProducer",
+            "WorldConsumer",
+            "WorldAdmin",
+        ),
+    ),
 )
 
 Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef

@@ -17,16 +17,44 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tarry.testing.process import TarryProcess as TarryProcess
-    from tarry.testing.threaded import Tarry as Tarry, TarrySession as TarrySession
-    from tarry.testing.world import TarryWorld as TarryWorld
+    from tarry.testing.access import BrokerAccess
+    from tarry.testing.clock import BrokerClock
+    from tarry.testing.controls import FaultControls
+    from tarry.testing.faults import ApiFault
+    from tarry.testing.process import ProcessEnded, TarryProcess
+    from tarry.testing.threaded import Tarry, TarrySession
+    from tarry.testing.world import TarryWorld
+    from tarry.testing.world_clients import WorldAdmin, WorldConsumer, WorldProducer
+
+__all__ = [
+    "ApiFault",
+    "BrokerAccess",
+    "BrokerClock",
+    "FaultControls",
+    "ProcessEnded",
+    "Tarry",
+    "TarryProcess",
+    "TarrySession",
+    "TarryWorld",
+    "WorldAdmin",
+    "WorldConsumer",
+    "WorldProducer",
+]
 
 # Where each public name is.
 MODULES: Final = {
+    "ApiFault": "tarry.testing.faults",
+    "BrokerAccess": "tarry.testing.access",
+    "BrokerClock": "tarry.testing.clock",
+    "FaultControls": "tarry.testing.controls",
+    "ProcessEnded": "tarry.testing.process",
     "Tarry": "tarry.testing.threaded",
     "TarryProcess": "tarry.testing.process",
     "TarrySession": "tarry.testing.threaded",
     "TarryWorld": "tarry.testing.world",
+    "WorldAdmin": "tarry.testing.world_clients",
+    "WorldConsumer": "tarry.testing.world_clients",
+    "WorldProducer": "tarry.testing.world_clients",
 }
 
 

@@ -11,7 +11,7 @@ Result = TypeVar("Result")
 
 
 class FaultControls:
-    """Controls to be subclassed; a subclass says how its faults may be touched."""
+    """Controls of a broker's faults by API; every client meets them but the fixture's helpers."""
 
     def topic_name(self, name: str) -> str:
         """Return the name that the topic has in the broker."""

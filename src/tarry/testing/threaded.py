@@ -45,7 +45,8 @@ class Tarry(ThreadAccess):
     """Broker on a free port of 127.0.0.1 that keeps its data until `close`.
 
     `settings` are the broker's, by Kafka's keys.  The process keeps its signal handlers, limits
-    and loggers.
+    and loggers.  What a test does with it stands at `BrokerAccess`, what goes wrong at
+    `FaultControls`, and `clock` is a `BrokerClock`.
     """
 
     def __init__(self, settings: Mapping[str, object] | None = None) -> None:
@@ -75,7 +76,8 @@ class Tarry(ThreadAccess):
 class TarrySession(ThreadAccess):
     """Access of one test to a broker that several tests use, one after the other.
 
-    Its topics carry the test's name; other clients take the name that `topic` returns.
+    It has what `Tarry` has.  Its topics carry the test's name; other clients take the name that
+    `topic` returns.
     """
 
     def __init__(self, thread: BrokerThread, clock: BrokerClock, faults: Faults, test: str) -> None:

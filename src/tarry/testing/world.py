@@ -56,7 +56,7 @@ class TarryWorld(FaultControls, NodeObserver):
 
     @property
     def now_ms(self) -> int:
-        """Time of the world, in ms since its beginning."""
+        """Monotonic time of the world, in ms."""
         return self.world.agenda.now_ms
 
     # --- Time
@@ -66,7 +66,7 @@ class TarryWorld(FaultControls, NodeObserver):
         self.world.run_for(duration_ms(duration))
 
     def run_until(self, is_done: Callable[[], bool], timeout: str | float = "1h") -> None:
-        """Let time pass until something is so; AssertionError if it is not in time."""
+        """Let time pass until `is_done` returns true; AssertionError if it does not in time."""
         self.world.run_until(self.now_ms + duration_ms(timeout), is_done)
         assert is_done(), f"it did not happen within {timeout}"
 
