@@ -330,6 +330,7 @@ class GroupConsumerCore(ConsumerCore):
             self._read_only(self.membership.owned)
         if event.kind == LOST:
             self._is_auto_due = False
+            self.committer.give_up(event.places)
         return event
 
     def begin_callback(self, event: UserEvent) -> None:
@@ -342,7 +343,10 @@ class GroupConsumerCore(ConsumerCore):
 
     def end_event(self) -> None:
         """End an event of the group that the user was told, if one is under way."""
-        if self.membership.ownership.event is not None:
+        event = self.membership.ownership.event
+        if event is not None:
+            if event.kind == REVOKED:
+                self.committer.give_up(event.places)
             self.membership.end_event()
             self._read_only(self.membership.owned)
 
