@@ -17,8 +17,8 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import places_of, records_max_of, topics_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
-from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
