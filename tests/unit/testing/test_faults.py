@@ -73,12 +73,13 @@ def test_a_reading_api_fails_with_its_own_answer_around(broker: Tarry) -> None:
 
 def test_a_slow_answer_comes_when_the_broker_s_time_is_over(broker: Tarry) -> None:
     broker.topic("slow")
-    broker.delay("Produce", 30)
+    fault = broker.delay("Produce", 30)
 
     with broker.producer() as producer:
         receipt = producer.send("slow", b"one")
-        with pytest.raises(TimedOut):
-            receipt.result(timeout=0.1)
+        while fault.count == 0:
+            with pytest.raises(TimedOut):
+                receipt.result(timeout=0.05)
         broker.clock.advance_sessions("31s")
 
         assert receipt.result().offset == 0
