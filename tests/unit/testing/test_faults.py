@@ -109,6 +109,18 @@ def test_the_helpers_of_the_fixture_meet_no_faults(broker: Tarry) -> None:
     assert [record.value for record in broker.records(topic)] == [b"one"]
 
 
+def test_a_client_whose_versions_are_refused_reads_the_refusal_and_asks_again(
+    broker: Tarry,
+) -> None:
+    fault = broker.fail("ApiVersions", code="UNSUPPORTED_VERSION")
+
+    with broker.producer() as producer:
+        producer.send("versions", b"one")
+
+    assert fault.is_over
+    assert len(broker.records("versions")) == 1
+
+
 def test_all_connections_are_cut_at_once(broker: Tarry) -> None:
     broker.send("before", b"one")
 
