@@ -156,7 +156,7 @@ def walk(
         nonlocal taker
         count = taker.buffers.row_count
         if count:
-            taker.runs.append(RowRun("orders", 7, count, 0))
+            taker.runs.append(RowRun("orders", 7, count, 0, 0))
             made = choice.batch(taker)
             made.validate(full=True)
             assert made.column_names == list(COLUMNS)
@@ -207,7 +207,7 @@ def test_chosen_columns_are_those_of_all(data: list[bytes], chosen: list[str]):
             taker.buffers.take(batch, 0, OFFSET_MAX, 1_000)
         if taker.buffers.row_count == 0:
             return
-        taker.runs.append(RowRun("orders", 7, taker.buffers.row_count, 0))
+        taker.runs.append(RowRun("orders", 7, taker.buffers.row_count, 0, 0))
         made.append(choice.batch(taker))
 
     assert made[1].equals(made[0].select(chosen))
@@ -298,7 +298,7 @@ def test_a_view_keeps_the_bytes_that_it_names():
     batch = OpenBatch(bytes(bytearray(encode_batch([Row(0, 0, None, value, [])], 0, 0, 0))), 0)
     batch.unfold(SIZE_MAX)
     taker.buffers.take(batch, 0, OFFSET_MAX, 10)
-    taker.runs.append(RowRun("orders", 7, 1, 1))
+    taker.runs.append(RowRun("orders", 7, 1, 0, 1))
     made = choice.batch(taker)
     del taker, batch
 

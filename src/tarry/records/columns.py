@@ -128,6 +128,12 @@ class OpenBatch:
         """True if no record is left to be walked."""
         return self.records_left == 0
 
+    def step(self, position: i64, delta: i64, records_left: i64) -> None:
+        """Step behind a record."""
+        self.position = position
+        self.previous_delta = delta
+        self.records_left = records_left
+
     def leave(self, next_offset: i64) -> None:
         """Leave the rest of the batch out."""
         self.records_left = 0
@@ -162,22 +168,25 @@ class ViewColumn:
     def add(self, data: bytes, start: i64, size: i64, source: i64) -> None:
         """Add a row: `size` bytes from `start` on; less than 0 for null."""
         views = self._views
-        place: i64 = self.count & 7
-        self.count += 1
+        count: i64 = self.count
+        bits: i64 = self._bits
         if size > _INLINE_BYTES_MAX:
             write_i64_le(views, size | (i64(read_i32_le(data, start)) << 32))
             write_i64_le(views, source | (start << 32))
-            self._bits |= 1 << place
+            bits |= 1 << (count & 7)
         elif size >= 0:
             self._add_short(data, start, size)
-            self._bits |= 1 << place
+            bits |= 1 << (count & 7)
         else:
             write_i64_le(views, 0)
             write_i64_le(views, 0)
             self.null_count += 1
-        if place == 7:
-            self._validity.append(u8(self._bits))
-            self._bits = 0
+        count += 1
+        if (count & 7) == 0:
+            self._validity.append(u8(bits))
+            bits = 0
+        self._bits = bits
+        self.count = count
 
     def _add_short(self, data: bytes, start: i64, size: i64) -> None:
         """Add bytes that lie in the view itself, behind their number."""
@@ -287,7 +296,8 @@ class ColumnBuffers:
         self.sources.append(data)
 
     def _walk(self, batch: OpenBatch, offset_min: i64, offset_end: i64, rows_end: i64) -> None:
-        data, fields, keys, values = batch.data, self._fields, self.keys, self.values
+        data, fields = batch.data, self._fields
+        keys, values, offsets, times = self.keys, self.values, self._offsets, self._timestamps
         end: i64 = batch.end
         chosen: i64 = self.chosen
         if batch.has_append_time:
@@ -296,15 +306,19 @@ class ColumnBuffers:
         source: i64 = self._source
         left: i64 = batch.records_left
         previous: i64 = batch.previous_delta
+        last_delta: i64 = batch.last_delta
+        base_offset: i64 = batch.base_offset
+        base_time: i64 = batch.timestamp
+        position: i64 = batch.position
         rows: i64 = self.row_count
         while left > 0 and rows < rows_end:
-            behind: i64 = _read_record(data, batch.position, end, fields)
+            behind: i64 = _read_record(data, position, end, fields)
             delta: i64 = fields.offset_delta
-            if delta <= previous or delta > batch.last_delta:
+            if delta <= previous or delta > last_delta:
                 raise MalformedData(f"the offset delta {delta} follows {previous}")
             if left == 1 and behind != end:
                 raise MalformedData(f"{end - behind} bytes follow the last record")
-            offset: i64 = batch.base_offset + delta
+            offset: i64 = base_offset + delta
             if offset >= offset_end:
                 # The range ends inside the batch.
                 batch.leave(offset_end)
@@ -314,17 +328,16 @@ class ColumnBuffers:
                 raise MalformedData(f"a time {time_delta} from the batch's does not fit 64 bits")
             left -= 1
             previous = delta
-            batch.previous_delta = delta
-            batch.position = behind
-            batch.records_left = left
+            position = behind
+            batch.step(position, delta, left)
             if offset < offset_min:
                 continue
             rows += 1
             self.row_count = rows
             if (chosen & OFFSETS) != 0:
-                write_i64_le(self._offsets, offset)
+                write_i64_le(offsets, offset)
             if (chosen & TIMESTAMPS) != 0:
-                write_i64_le(self._timestamps, batch.timestamp + time_delta)
+                write_i64_le(times, base_time + time_delta)
             if (chosen & KEYS) != 0:
                 keys.add(data, fields.key, fields.key_size, source)
             if (chosen & VALUES) != 0:

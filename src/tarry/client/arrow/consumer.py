@@ -8,19 +8,20 @@ with ArrowConsumer("orders", group_id="lake") as consumer:
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
-from tarry.base.ids import TopicPartition
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.tables import Choice, check_rows_max, positions_behind
-from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.consumer.column_taker import RowRun
+from tarry.client.core.group.assignment.assignor import Assignor
+from tarry.client.core.group.offsets.commit import CommitCallback
+from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.face.iteration import ITERATION_SECONDS
 from tarry.client.setting_arguments import ConsumerArguments
-from tarry.client.settings import SettingValue
-from tarry.client.sync.consumer import Consumer
+from tarry.client.sync.consumer import Consumer, What
+from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.listener import Listener
 
 if TYPE_CHECKING:
@@ -29,17 +30,18 @@ if TYPE_CHECKING:
 ROWS_MAX: Final = 65_536
 
 
-class ArrowConsumer(Consumer):
+class ArrowConsumer(Consumer[bytes, bytes]):
     """A `Consumer` whose batches are pyarrow's; all else is as it is there."""
 
     def __init__(
         self,
-        *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        *what: What,
         listener: Listener | None = None,
+        assignors: Sequence[Assignor | str] | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         load_pyarrow()
-        super().__init__(*what, listener=listener, **arguments)
+        super().__init__(*what, listener=listener, assignors=assignors, **arguments)
 
     def batches(  # type: ignore[override]  # rows instead of records, and another name for it
         self,
@@ -59,28 +61,55 @@ class ArrowConsumer(Consumer):
 
     def _yield_batches(self, rows_max: int, choice: Choice) -> Iterator[pa.RecordBatch]:
         while True:
-            taker = choice.taker(rows_max)
-            begin = partial(self._core.begin_columns, taker)
-            with self._exclusive:
-                runs = self._driver.perform(begin, ITERATION_SECONDS, 0, self._call_back)
-                if runs:
-                    # The next fetch leaves before the columns are built.
-                    self._driver.nudge()
-            if runs:
-                yield choice.batch(taker)
+            batch = self._poll_batch(rows_max, choice)
+            if batch is not None:
+                yield batch
             elif self._core.was_woken:
                 return
 
+    def _poll_batch(self, rows_max: int, choice: Choice) -> pa.RecordBatch | None:
+        """Poll for rows; None after a wakeup, or if none came in a long time."""
+        driver = self._driver
+        taker = choice.taker(rows_max)
+        begin = partial(self._core.begin_columns, taker)
+        interrupts = Interrupts()
+        batch: pa.RecordBatch | None = None
+        runs: list[RowRun] = []
+        driver.check_usable()
+        with self._exclusive:
+            try:
+                runs = driver.perform(
+                    begin, ITERATION_SECONDS, 0, self._call_back, interrupts=interrupts
+                )
+                if runs:
+                    # The next fetch leaves before the columns are built.
+                    driver.nudge(interrupts)
+                    batch = choice.batch(taker)
+            finally:
+                if runs and (batch is None or interrupts.has_come):
+                    # Ctrl-C, or too little memory, comes out instead of the rows.
+                    with driver.lock:
+                        driver.core.give_back_rows(runs)
+                interrupts.release()
+            return batch
+
     def commit(
-        self,
-        what: pa.RecordBatch
-        | ConsumerRecord
-        | RecordGroup
-        | Mapping[TopicPartition, int]
-        | None = None,
-        timeout: float | None = None,
+        self, what: pa.RecordBatch | CommitWhat = None, timeout: float | None = None
     ) -> None:
         """Commit behind the rows of a batch, or what `Consumer.commit` takes."""
-        if isinstance(what, load_pyarrow().RecordBatch):
-            what = positions_behind(what)
-        super().commit(what, timeout)
+        super().commit(_committed_by(what), timeout)
+
+    def commit_async(
+        self,
+        what: pa.RecordBatch | CommitWhat = None,
+        callback: CommitCallback | None = None,
+    ) -> None:
+        """Commit as `commit` does, without waiting; see `Consumer.commit_async`."""
+        super().commit_async(_committed_by(what), callback)
+
+
+def _committed_by(what: pa.RecordBatch | CommitWhat) -> CommitWhat:
+    if isinstance(what, load_pyarrow().RecordBatch):
+        return positions_behind(what)
+    given: CommitWhat = what
+    return given

@@ -23,6 +23,7 @@ from tarry.client.errors import InvalidSetting, RecordTooLarge
 from tarry.client.face.clock import monotonic_ms, wall_ms
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerValue
+from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.producer import Producer
 from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows
 
@@ -105,12 +106,18 @@ class ArrowProducer(Producer):
         """Fill some batches; none if there is no room."""
         taken: list[SentRows] = []
         now_ms = monotonic_ms()
-        with self._driver.lock:
-            while first * 4 < len(places) and len(taken) < RUNS_MAX:
-                rows = intake.append(partition, places, first, now_ms)
-                if rows is None:
-                    break
-                taken.append(rows)
-                first += rows.row_count
-            self._driver.background.look()
+        # Ctrl-C between the rows and their count would leave a batch that says another number.
+        interrupts = Interrupts()
+        interrupts.hold()
+        try:
+            with self._driver.lock:
+                while first * 4 < len(places) and len(taken) < RUNS_MAX:
+                    rows = intake.append(partition, places, first, now_ms)
+                    if rows is None:
+                        break
+                    taken.append(rows)
+                    first += rows.row_count
+                self._driver.background.look()
+        finally:
+            interrupts.release()
         return taken

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
-from random import SystemRandom
 from typing import TYPE_CHECKING, Unpack
 
 from tarry.base.ids import TopicPartition
@@ -18,6 +17,7 @@ from tarry.client.arrow.consumer import ROWS_MAX
 from tarry.client.arrow.tables import Choice, check_rows_max
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.scan import OffsetRange, ScanCore, ranges_of, scan_settings
+from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -11,13 +12,14 @@ from tests.support.client.consumer_scene import answer_with_bytes
 from tests.support.client.scripted_cluster import WALL_MS, ScriptedCluster
 from tests.support.client.scripted_consumer import face_of
 
+import tarry.client.arrow
 from tarry.client import CorruptRecords
 from tarry.protocol import api_keys
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'")
 
 from tarry.client.arrow import ArrowConsumer  # noqa: E402
-from tarry.client.arrow.tables import positions_behind  # noqa: E402
+from tarry.client.arrow.tables import Choice, positions_behind  # noqa: E402
 
 
 @pytest.fixture
@@ -112,6 +114,25 @@ def test_rows_follow_rows_as_records(cluster: ScriptedCluster, monkeypatch: Any)
     assert [record.value for record in group.records] == [b"b", b"c"]
 
 
+def test_rows_of_a_batch_that_could_not_be_built_come_again(
+    cluster: ScriptedCluster, monkeypatch: Any
+):
+    cluster.topic("t").logs[0].add(b"a", b"b", b"c")
+    consumer = reading(cluster, monkeypatch)
+    next(consumer.batches(max_rows=1))
+
+    with monkeypatch.context() as context:
+        context.setattr(Choice, "batch", no_memory)
+        with pytest.raises(MemoryError):
+            next(consumer.batches())
+
+    assert next(consumer.batches(columns=["value"]))["value"].to_pylist() == [b"b", b"c"]
+
+
+def no_memory(choice: Choice, taker: Any) -> Any:
+    raise MemoryError
+
+
 def test_iterations_end_with_a_wakeup(cluster: ScriptedCluster, monkeypatch: Any):
     cluster.topic("t").logs[0].add(b"a")
     consumer = reading(cluster, monkeypatch)
@@ -163,6 +184,16 @@ def test_wrong_arguments_are_refused_before_anything_is_read(
 
     with pytest.raises(error, match=words):
         consumer.batches(**arguments)
+
+
+def test_every_public_name_is_there_and_says_where_it_comes_from():
+    for module, names in tarry.client.arrow.MODULES.items():
+        for name in names:
+            found = getattr(tarry.client.arrow, name)
+            assert found is getattr(import_module(module), name)
+            assert name in dir(tarry.client.arrow)
+    with pytest.raises(AttributeError, match="has no attribute 'scna'"):
+        _ = tarry.client.arrow.scna  # type: ignore[attr-defined]
 
 
 def test_neighbours_of_the_arrow_face_load_no_pyarrow():

@@ -12,11 +12,13 @@ CONTENT_BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class RowRun(NamedTuple):
-    """Rows of one partition that follow one another, and the offset behind them."""
+    """Rows of one partition that follow one another: where they were taken, and what is behind
+    them."""
 
     topic: str
     partition: int
     row_count: int
+    first_offset: int
     next_offset: int
 
 

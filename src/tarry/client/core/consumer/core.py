@@ -314,6 +314,7 @@ class ConsumerCore(ClientCore):
             fetcher.forget(position)
             position.drop_fetched()
         rows_before = taker.buffers.row_count
+        first_offset = position.position
         while position.buffered and not taker.is_full:
             fetched = position.buffered[0]
             size, ends_at = fetched.size, fetched.next_ends_at()
@@ -332,8 +333,15 @@ class ConsumerCore(ClientCore):
         count = taker.buffers.row_count - rows_before
         fetcher.records += count
         if count > 0:
-            run = RowRun(position.topic, position.partition, count, position.position)
+            run = RowRun(position.topic, position.partition, count, first_offset, position.position)
             taker.runs.append(run)
+
+    def give_back_rows(self, runs: Iterable[RowRun]) -> None:
+        """Take back rows that no user got: they are fetched again."""
+        for run in runs:
+            place = (run.topic, run.partition)
+            if place in self.fetcher.positions:
+                self.seek(place, run.first_offset)
 
     def finish_handed_out(self) -> None:
         """Mark all records that were handed out as finished by the user."""

@@ -375,6 +375,9 @@ class GroupConsumerCore(ConsumerCore):
         known = self.committer.committed
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for place, position in self.fetcher.positions.items():
+            if self.metadata.is_denied(position.topic):
+                # Under that name there may be another topic by the time that the commit is there.
+                continue
             if position.finished >= 0 and known.get(place) != position.finished:
                 offsets[place] = self._committable(position, position.finished)
         return offsets
