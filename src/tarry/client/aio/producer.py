@@ -13,16 +13,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Self, Unpack
 
 from tarry.client.aio.deliveries import DeliveryCalls
 from tarry.client.aio.driver import LoopDriver, abandon
+from tarry.client.aio.receipt import Receipt
 from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
-from tarry.client.core.producer import batch
 from tarry.client.core.producer.accumulator import record_size
 from tarry.client.core.producer.core import Appended, ProducerCore
 from tarry.client.core.producer.partitioner import partition_of_function
@@ -36,29 +36,6 @@ from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
-
-
-class Receipt(batch.RecordReceipt):
-    """Receipt for one record; to await it is to wait until its record is in the log, or to hear why
-    it is not."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        """Wait for the record, `delivery.timeout.ms` at most; the record goes on if that is
-        cancelled."""
-        return self._outcome().__await__()
-
-    async def _outcome(self) -> Self:
-        driver = self.owner
-        if isinstance(driver, LoopDriver) and not self.is_done:
-            limit_ms = driver.core.producer_settings.delivery_timeout_ms
-            await driver.perform(partial(driver.core.begin_wait, self), None, limit_ms)
-            return self
-        error = self.error
-        if error is not None:
-            raise error
-        return self
 
 
 # Called with the receipt of a record that is done or has failed; a function or a coroutine.
