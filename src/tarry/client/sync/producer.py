@@ -17,7 +17,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
 
-from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra, check_codec, encoded
+from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import (
     Content,
@@ -35,6 +35,7 @@ from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_f
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.face.producer import codecs_of, encoded_pair
 from tarry.client.metrics import ProducerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
@@ -117,11 +118,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         """
         check_settings("Producer", settings)
         check_on_delivery(on_delivery)
-        for argument, codec in (("key", key), ("value", value)):
-            if codec is not None:
-                check_codec(argument, codec)
-        self._codecs = (key, value)
-        self._has_codecs = key is not None or value is not None
+        self._codecs = codecs_of(key, value)
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = Driver(
             made,
@@ -174,8 +171,8 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
             check_partition(partition)
             place = partition
         given: tuple[object, object] = (key, value)
-        if self._has_codecs:
-            given = self._encoded(key, value)
+        if self._codecs is not None:
+            given = encoded_pair(self._codecs, key, value)
         key_bytes = content_of("key", given[0])
         value_bytes = content_of("value", given[1])
         pairs = None if headers is None else pairs_of(headers) or None
@@ -203,16 +200,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
             driver.nudge()
         assert isinstance(receipt, Receipt)
         return receipt
-
-    def _encoded(
-        self, key: KeyIn_contra | None, value: ValueIn_contra | None
-    ) -> tuple[object, object]:
-        """Return key and value as their codecs encode them."""
-        key_codec, value_codec = self._codecs
-        return (
-            key if key_codec is None else encoded(key_codec, "key", key),
-            value if value_codec is None else encoded(value_codec, "value", value),
-        )
 
     def _wait_to_send(self, record: Appended, on_delivery: OnDelivery | None) -> RecordReceipt:
         """Wait until the topic of a record is known and there is room, then append it."""
