@@ -24,6 +24,7 @@ from tarry.client import (
     NewTopic,
     NotSubscribed,
     RecordTooLarge,
+    Text,
     TimedOut,
     UnknownTopic,
 )
@@ -255,6 +256,20 @@ def test_records_that_an_iteration_did_not_yield_come_again(scene: Scene) -> Non
     assert [one.value for one in first] == [b"0", b"1"]
     assert [one.value for group in groups for one in group.records] == [b"2"]
     assert [one.value for one in last] == [b"1", b"2", b"3"]
+
+
+def test_a_producer_encodes_and_says_what_it_did(scene: Scene) -> None:
+    producer = scene.producer(key=Text(), value=Json(int))
+    scene.face.outcome(scene.run(producer.send(scene.topic, 7, key="seven", partition=0)))
+    consumer = scene.consumer(key=Text(), value=Json(int))
+    consumer.assign([(scene.topic, 0)])
+
+    (record,) = scene.face.take(consumer, 1)
+
+    assert (record.key, record.value) == ("seven", 7)
+    assert producer.metrics().records == 1
+    with pytest.raises(TypeError):
+        scene.run(producer.send(scene.topic, 7, key=b"seven"))
 
 
 def test_a_consumer_decodes_and_skips_what_it_cannot(scene: Scene) -> None:

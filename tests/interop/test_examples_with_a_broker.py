@@ -32,6 +32,7 @@ PAGES = {
     "docs/how-to/fork-and-workers.md": 6,
     "docs/how-to/moving-from-other-clients.md": 6,
     "docs/how-to/objects-and-committed-records.md": 3,
+    "docs/how-to/produce-safely.md": 6,
     "docs/how-to/tests-with-a-broker.md": 3,
     "docs/tutorial.md": 15,
 }

@@ -332,12 +332,23 @@ def test_a_record_is_given_without_waiting_once_its_topic_is_known(
 
 
 FORKING = """
-import asyncio, importlib, os, sys
+import asyncio, contextlib, importlib, os, socket, sys
 from tarry.client import ClientForked, aio
+
+def connections(address):
+    found = 0
+    for name in os.listdir("/proc/self/fd"):
+        with contextlib.suppress(OSError):
+            handle = socket.socket(fileno=int(name))
+            with contextlib.suppress(OSError):
+                found += ":".join(map(str, handle.getpeername()[:2])) == address
+            handle.detach()
+    return found
 
 async def use(address, topic):
     async with aio.Producer(bootstrap_servers=address) as producer:
         await (await producer.send(topic, b"before"))
+        assert connections(address) > 0
         child = os.fork()
         if child == 0:
             for call in (producer.send(topic, b"child"), producer.flush(), producer.close()):
@@ -346,7 +357,7 @@ async def use(address, topic):
                 except ClientForked:
                     continue
                 os._exit(1)
-            os._exit(7)
+            os._exit(7 + connections(address))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         await (await producer.send(topic, b"after"))
         print((await producer.send(topic, b"last")) and "goes on")

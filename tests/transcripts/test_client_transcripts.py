@@ -7,6 +7,7 @@ instead of comparing it; read the difference before it is committed.
     > set KEY=VALUE ..                 before the first other command
     > own [FLAW]          an assignor of the user: right, raises or forgets (a partition)
     > topic NAME PARTITIONS            it is there, or has so many partitions from now on
+    > delete NAME                      the topic is gone
     > records NAME-PARTITION COUNT     more records in the log
     > committed NAME-PARTITION=OFFSET  where the group stands
     > subscribe NAME ..   > pattern P   > unsubscribe
@@ -129,6 +130,9 @@ class Player:
             made = self.cluster.topic("made", int(count) - len(known.logs))
             known.logs += made.logs
             del self.cluster.topics["made"]
+
+    def do_delete(self, words: list[str]) -> None:
+        del self.cluster.topics[words[0]]
 
     def do_records(self, words: list[str]) -> None:
         topic, index = place_of(words[0])

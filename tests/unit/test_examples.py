@@ -33,6 +33,7 @@ BROKER_PAGES = (
     "docs/how-to/fork-and-workers.md",
     "docs/how-to/moving-from-other-clients.md",
     "docs/how-to/objects-and-committed-records.md",
+    "docs/how-to/produce-safely.md",
     "docs/how-to/tests-with-a-broker.md",
     "docs/tutorial.md",
 )

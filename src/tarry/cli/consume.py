@@ -117,7 +117,7 @@ Into a file or a pipe the bytes go as they are.
 @click.option("-G", "--group", metavar="NAME", help="Read as a member of this group, and commit.")
 @click.option(
     "--assignor",
-    type=click.Choice(["range", "roundrobin", "cooperative-sticky"]),
+    type=click.Choice(["range", "roundrobin", "sticky", "cooperative-sticky"]),
     help="How the group shares partitions out (default: range or cooperative-sticky).",
 )
 @click.option(

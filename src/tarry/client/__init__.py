@@ -46,11 +46,7 @@ if TYPE_CHECKING:
         TO_THE_END as TO_THE_END,
         DeletedRecords as DeletedRecords,
     )
-    from tarry.client.core.consumer.handed_out import (
-        ConsumerRecord as ConsumerRecord,
-        RecordGroup as RecordGroup,
-        TypedRecord as TypedRecord,
-    )
+    from tarry.client.core.consumer.handed_out import ConsumerRecord as ConsumerRecord
     from tarry.client.core.consumer.lookup import (
         EARLIEST as EARLIEST,
         LATEST as LATEST,
@@ -58,6 +54,10 @@ if TYPE_CHECKING:
         FoundOffset as FoundOffset,
     )
     from tarry.client.core.consumer.position import PartitionPosition as PartitionPosition
+    from tarry.client.core.consumer.record_group import (
+        RecordGroup as RecordGroup,
+        TypedRecord as TypedRecord,
+    )
     from tarry.client.core.group.assignment.assignor import (
         AssignFunction as AssignFunction,
         Assignor as Assignor,
@@ -110,7 +110,9 @@ if TYPE_CHECKING:
     from tarry.client.metrics import (
         ConnectionMetrics as ConnectionMetrics,
         ConsumerMetrics as ConsumerMetrics,
+        LatencyMetrics as LatencyMetrics,
         PlaceMetrics as PlaceMetrics,
+        ProducerMetrics as ProducerMetrics,
     )
     from tarry.client.settings import (
         PartitionFunction as PartitionFunction,
@@ -141,9 +143,10 @@ tarry.client.core.admin.log_dirs         LogDirectory ReplicaSize
 tarry.client.core.admin.memory           GroupMemory GroupNote
 tarry.client.core.admin.offsets          PartitionErrors
 tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
-tarry.client.core.consumer.handed_out    ConsumerRecord RecordGroup TypedRecord
+tarry.client.core.consumer.handed_out    ConsumerRecord
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition
+tarry.client.core.consumer.record_group  RecordGroup TypedRecord
 tarry.client.core.group.assignment.assignor AssignFunction Assignor PreviousAssignment
 tarry.client.core.group.assignment.consumer_protocol SubscribedMember Subscription
 tarry.client.core.group.consumer         GroupView
@@ -161,7 +164,8 @@ tarry.client.errors                      AssignorFailed BrokerError BrokerUnreac
                                          PartitionerFailed ProducerFailed RecordTooLarge
                                          RequestTimedOut TimedOut TopicRecreated UnknownTopic
                                          UnsupportedVersion
-tarry.client.metrics                     ConnectionMetrics ConsumerMetrics PlaceMetrics
+tarry.client.metrics                     ConnectionMetrics ConsumerMetrics LatencyMetrics
+                                         PlaceMetrics ProducerMetrics
 tarry.client.settings                    PartitionFunction ProducerValue SettingValue
 tarry.client.sync.admin                  Admin
 tarry.client.sync.consumer               Consumer

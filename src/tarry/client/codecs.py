@@ -16,11 +16,16 @@ if TYPE_CHECKING:
 
     Key = TypeVar("Key", default=bytes)
     Value = TypeVar("Value", default=bytes)
+    # Of producers, which take what a codec encodes and give nothing back.
+    KeyIn_contra = TypeVar("KeyIn_contra", default=bytes, contravariant=True)
+    ValueIn_contra = TypeVar("ValueIn_contra", default=bytes, contravariant=True)
 else:
     from typing import TypeVar
 
     Key = TypeVar("Key")
     Value = TypeVar("Value")
+    KeyIn_contra = TypeVar("KeyIn_contra", contravariant=True)
+    ValueIn_contra = TypeVar("ValueIn_contra", contravariant=True)
 
 Content = TypeVar("Content")
 

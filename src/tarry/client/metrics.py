@@ -50,3 +50,36 @@ class ConsumerMetrics(NamedTuple):
     poll_age_ms: int
     heartbeat_age_ms: int
     connections: ConnectionMetrics
+
+
+class LatencyMetrics(NamedTuple):
+    """Milliseconds from the first `send` of a batch to its acknowledgement, of the last 512
+    batches; -1 before the first one."""
+
+    p50_ms: int
+    p90_ms: int
+    p99_ms: int
+    max_ms: int
+
+
+class ProducerMetrics(NamedTuple):
+    """Snapshot of a producer.
+
+    `records` in `batches` were taken by brokers, with acks=0 sent; `bytes` is what these batches
+    had on the wire, compressed.  `retries` are batches that were put back to be sent again,
+    `failed` records that were not delivered.  `buffered` records, of `buffered_bytes`, are not done
+    yet; `in_flight` requests have no answer yet.  `throttled_ms` is the sum of the pauses that
+    brokers asked for.
+    """
+
+    records: int
+    bytes: int
+    batches: int
+    retries: int
+    failed: int
+    buffered: int
+    buffered_bytes: int
+    in_flight: int
+    throttled_ms: int
+    latency: LatencyMetrics
+    connections: ConnectionMetrics

@@ -23,47 +23,54 @@ class FrameSplitter:
     """Cutter of a stream into whole frames; keeps what is not whole yet."""
 
     def __init__(self) -> None:
+        # Less than the four bytes of a length.
+        self._head = b""
+        # Of the frame that is not whole yet; -1: its length has not come.
+        self._length = -1
         self._parts: list[bytes] = []
         self._size = 0
-        self._wanted = 4
 
     @property
     def progress(self) -> str:
         """Part of an answer that has come while the rest is missing; empty if nothing has."""
-        if self._size == 0:
-            return ""
-        if self._wanted <= 4:
-            return f"only {self._size} bytes came"
-        return f"only {self._size - 4} of the {self._wanted - 4} bytes of an answer came"
+        if self._length >= 0:
+            return f"only {self._size} of the {self._length} bytes of an answer came"
+        return f"only {len(self._head)} bytes came" if self._head else ""
 
     def feed(self, data: bytes) -> list[bytes]:
         """Return the frames that are whole now, in order, without their lengths."""
-        self._size += len(data)
-        if self._size < self._wanted:
-            self._parts.append(data)
-            return []
-        if self._parts:
-            self._parts.append(data)
-            data = b"".join(self._parts)
         frames: list[bytes] = []
         position = 0
-        size = len(data)
-        wanted = 4
-        while size - position >= 4:
-            length = int.from_bytes(data[position : position + 4], "big")
-            if length > ANSWER_BYTES_MAX or length < 4:
-                raise ProtocolViolation(_no_length(data[position : position + 4], length))
-            wanted = 4 + length
-            if size - position < wanted:
-                break
-            frames.append(data[position + 4 : position + wanted])
-            position += wanted
-            wanted = 4
-        rest = data[position:]
-        self._parts = [rest] if rest else []
-        self._size = len(rest)
-        self._wanted = wanted
-        return frames
+        while True:
+            if self._length < 0:
+                position = self._read_length(data, position)
+                if self._length < 0:
+                    return frames
+            # A chunk that belongs to one frame as a whole is not copied here.
+            part = data[position : position + self._length - self._size]
+            position += len(part)
+            self._size += len(part)
+            if part:
+                self._parts.append(part)
+            if self._size < self._length:
+                return frames
+            frames.append(part if len(self._parts) == 1 else b"".join(self._parts))
+            self._parts = []
+            self._size = 0
+            self._length = -1
+
+    def _read_length(self, data: bytes, position: int) -> int:
+        """Read the length of the next frame, as far as it is there; returns where to go on."""
+        missing = 4 - len(self._head)
+        self._head += data[position : position + missing]
+        if len(self._head) < 4:
+            return len(data)
+        length = int.from_bytes(self._head, "big")
+        if length > ANSWER_BYTES_MAX or length < 4:
+            raise ProtocolViolation(_no_length(self._head, length))
+        self._head = b""
+        self._length = length
+        return position + missing
 
 
 def _no_length(head: bytes, length: int) -> str:

@@ -263,6 +263,7 @@ class Link:
         self._in_flight.popleft()
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
+            self.owner.throttled_ms += throttle_ms
             # KIP-219: the broker answers at once and leaves the pause to the client.
             self._throttled_until_ms = max(self._throttled_until_ms, now_ms + throttle_ms)
         exchange.on_response(response, now_ms)

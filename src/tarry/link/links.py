@@ -41,6 +41,8 @@ class Links:
         self.made = 0
         self.lost = 0
         self.failed = 0
+        # Sum of the pauses that brokers asked for.
+        self.throttled_ms = 0
         self._outputs: list[Output] = []
         self._by_broker: dict[int, Link] = {}
         self._by_id: dict[int, Link] = {}

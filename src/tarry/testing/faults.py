@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from tarry.base.errors import ERRORS, NONE
+from tarry.base.errors import ERRORS, NONE, UNSUPPORTED_VERSION
 from tarry.base.spelling import Spelling
 from tarry.broker.broker import Broker
 from tarry.broker.part import WaitingPart
@@ -268,6 +268,9 @@ class OverwrittenAnswer(ChangedAnswer):
         # A request that names nothing of what fails is no occasion.
         if not self._fault.is_over and self._error_answers.overwrite(response, self._refusal):
             self._fault.count += 1
+            if self.api_key == api_keys.API_VERSIONS and self._refusal.code == UNSUPPORTED_VERSION:
+                # A client that knows no version of ours reads the oldest (KIP-511).
+                self.asked.api_version = 0
         self.asked.respond(response)
 
 

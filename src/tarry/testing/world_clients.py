@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
 from tarry.client.core.admin.core import AdminCore
-from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Callback, Done, Operation

@@ -155,6 +155,7 @@ class ScriptedCluster:
             number: Address(f"10.0.0.{number}", 9092) for number in range(1, brokers + 1)
         }
         self.topics: dict[str, FakeTopic] = {}
+        self._topics_made = 0
         self.ranges = {
             key: (api.version_min, api.version_max) for key, api in api_keys.APIS.items()
         }
@@ -183,7 +184,8 @@ class ScriptedCluster:
         return core
 
     def topic(self, name: str, partitions: int = 1, leader_id: int = 1) -> FakeTopic:
-        topic_id = (len(self.topics) + 1).to_bytes(16, "big")
+        self._topics_made += 1
+        topic_id = self._topics_made.to_bytes(16, "big")
         made = FakeTopic(name, topic_id, [Log(leader_id) for _ in range(partitions)])
         self.topics[name] = made
         return made

@@ -93,8 +93,9 @@ while len(seen) < RECORDS:
         seen.append(record.value)
 while not all(came.get(what) for what in ("result", "flush", "poll", "commit", "list_topics")):
     # A quick machine: on until each kind of wait has met one.
-    call("result", lambda: producer.send(topic, b"more").result())
-    call("flush", lambda: (producer.send(topic, b"more"), producer.flush()))
+    call("result", producer.send(topic, b"more").result)
+    producer.send(topic, b"more")
+    call("flush", flush)
     call("poll", lambda: consumer.poll(0.01))
     call("commit", commit)
     call("list_topics", admin.list_topics)

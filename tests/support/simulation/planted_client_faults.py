@@ -37,6 +37,19 @@ def number_a_batch_anew_when_it_is_repeated() -> None:
     PartitionQueue.number = number
 
 
+def give_a_sequence_twice() -> None:
+    """The broker takes the next batch for one that it has: its records are lost in silence."""
+    honest = PartitionQueue.number
+
+    def number(self: PartitionQueue, batch: ProducerBatch) -> None:
+        is_new = batch.base_sequence == UNSEQUENCED
+        honest(self, batch)
+        if is_new and self.batches_made % 7 == 0:
+            self.next_sequence = batch.base_sequence
+
+    PartitionQueue.number = number
+
+
 def count_a_lost_answer_as_an_acknowledgement() -> None:
     def on_failure(
         self: Sender, queue: PartitionQueue, batch: ProducerBatch, error: ClientError, now_ms: int
@@ -158,6 +171,7 @@ def begin_anew_at_every_assignment() -> None:
 # A seed that found each.
 CLIENTS: Final[dict[Callable[[], None], int]] = {
     number_a_batch_anew_when_it_is_repeated: 3,
+    give_a_sequence_twice: 1,
     count_a_lost_answer_as_an_acknowledgement: 3,
     take_the_answer_for_the_batch_of_another_partition: 1,
     send_the_next_batch_while_one_is_repeated: 4,

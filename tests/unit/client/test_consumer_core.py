@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from tests.support.client import scripted_cluster
 from tests.support.client.consumer_scene import (
     T0,
     answer_with,
     answer_with_bytes,
     consumer,
     poll,
+    poll_all,
     reading,
 )
 from tests.support.client.hand_face import perform
@@ -666,3 +668,55 @@ def test_what_a_poll_left_over_is_dropped_by_a_seek() -> None:
     core.seek(T0, 8)
 
     assert poll(cluster) == [b"8", b"9"]
+
+
+# --- What happens to a topic, and to the calendar
+
+
+def test_a_record_larger_than_every_limit_of_a_fetch_is_read() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    log.add(b"before")
+    log.add(b"x" * 300_000)
+    log.add(b"behind")
+    core = reading(cluster, fetch_max_bytes=1_000, max_partition_fetch_bytes=100)
+
+    values = poll_all(cluster, 3)
+
+    assert [len(value or b"") for value in values] == [6, 300_000, 6]
+    assert core.fetcher.buffered_bytes == 0
+
+
+def test_partitions_that_a_topic_has_grown_by_can_be_assigned() -> None:
+    cluster = ScriptedCluster()
+    topic = cluster.topic("t")
+    topic.logs[0].add(b"0")
+    core = reading(cluster)
+    assert poll(cluster) == [b"0"]
+
+    topic.logs.append(Log(1))
+    topic.logs[1].add(b"1")
+    core.assign([T0, ("t", 1)])
+    core.seek(("t", 1), 0)
+
+    assert poll(cluster) == [b"1"]
+
+
+@pytest.mark.parametrize("step_ms", [-(10**12), 10**12])
+def test_a_calendar_that_is_set_neither_hurries_nor_holds_up_a_reader(
+    step_ms: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    log.add(b"0")
+    core = reading(cluster)
+    assert poll(cluster) == [b"0"]
+    before = len(cluster.seen)
+
+    monkeypatch.setattr(scripted_cluster, "WALL_MS", WALL_MS + step_ms)
+    cluster.run_for(2_000)
+    log.add(b"1")
+
+    assert poll(cluster) == [b"1"]
+    assert len(cluster.seen) - before < 10
+    assert core.position(T0).error is None

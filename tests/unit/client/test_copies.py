@@ -14,8 +14,9 @@ from tarry.client import errors
 from tarry.client.core.admin.calls import ClusterDescription, ConfigEntry, NewTopic, TopicOutcome
 from tarry.client.core.admin.groups import GroupDescription, GroupMember, GroupOutcome
 from tarry.client.core.admin.log_dirs import LogDirectory, ReplicaSize
-from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.consumer.handed_out import ConsumerRecord
 from tarry.client.core.consumer.lookup import FoundOffset
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import BrokerMetadata, PartitionMetadata, Topic
 from tarry.client.core.producer.batch import ProducerBatch

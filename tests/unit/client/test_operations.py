@@ -14,8 +14,8 @@ from tests.support.client.scripted_groups import GroupCluster
 from tarry.base import errors
 from tarry.client.core.admin.calls import NewTopic
 from tarry.client.core.admin.core import AdminCore
-from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.lookup import LATEST
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import ASSIGNED, LOST, REVOKED, GroupEvent
 from tarry.client.core.group.offsets.requests import CommittedOffset

@@ -73,12 +73,13 @@ def test_a_reading_api_fails_with_its_own_answer_around(broker: Tarry) -> None:
 
 def test_a_slow_answer_comes_when_the_broker_s_time_is_over(broker: Tarry) -> None:
     broker.topic("slow")
-    broker.delay("Produce", 30)
+    fault = broker.delay("Produce", 30)
 
     with broker.producer() as producer:
         receipt = producer.send("slow", b"one")
-        with pytest.raises(TimedOut):
-            receipt.result(timeout=0.1)
+        while fault.count == 0:
+            with pytest.raises(TimedOut):
+                receipt.result(timeout=0.05)
         broker.clock.advance_sessions("31s")
 
         assert receipt.result().offset == 0
@@ -106,6 +107,18 @@ def test_the_helpers_of_the_fixture_meet_no_faults(broker: Tarry) -> None:
     broker.send(topic, b"one")
 
     assert [record.value for record in broker.records(topic)] == [b"one"]
+
+
+def test_a_client_whose_versions_are_refused_reads_the_refusal_and_asks_again(
+    broker: Tarry,
+) -> None:
+    fault = broker.fail("ApiVersions", code="UNSUPPORTED_VERSION")
+
+    with broker.producer() as producer:
+        producer.send("versions", b"one")
+
+    assert fault.is_over
+    assert len(broker.records("versions")) == 1
 
 
 def test_all_connections_are_cut_at_once(broker: Tarry) -> None:

@@ -48,7 +48,7 @@ def test_clients_of_the_fixture_find_the_broker(broker: Tarry) -> None:
 def test_a_wait_says_how_far_it_came(broker: Tarry) -> None:
     broker.send("few", b"one")
 
-    with pytest.raises(AssertionError, match=r"topic 'few' has 1 of 2 records after 0\.05 s"):
+    with pytest.raises(AssertionError, match=r"topic 'few' has [01] of 2 records after 0\.05 s"):
         broker.wait_for_records("few", 2, timeout=0.05)
     with pytest.raises(AssertionError, match=r"group 'nobody' reads nothing after 0\.05 s"):
         broker.wait_for_lag("nobody", timeout=0.05)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tarry.base.ids import TopicPartition
-from tarry.client import Consumer, Listener
+from tarry.client import ClientClosed, Consumer, Listener
 from tarry.testing import TarryWorld
 
 
@@ -99,3 +101,50 @@ def test_a_seed_gives_the_same_run() -> None:
 
     assert run(7) == run(7)
     assert run(7) != run(8)
+
+
+def test_a_consumer_commits_closes_and_another_goes_on() -> None:
+    world = TarryWorld()
+    world.send("orders", b"one", b"two", b"three")
+    first = world.consumer("orders", group_id="readers", enable_auto_commit=False)
+    (read,) = first.read(1)
+    first.commit(read)
+    first.close()
+
+    second = world.consumer("orders", group_id="readers")
+
+    assert [record.value for record in second.read(2)] == [b"two", b"three"]
+    listed = world.admin.ask(world.admin.requests.list_topics())
+    assert [topic.name for topic in listed] == ["__consumer_offsets", "orders"]
+    with pytest.raises(ClientClosed, match="consumer2 is closed or killed"):
+        first.poll()
+    world.close()
+
+
+def test_a_stopped_process_loses_its_session_and_is_told() -> None:
+    world = TarryWorld()
+    world.set_delay("50ms")
+    world.send("orders", b"one")
+    places = Places()
+    consumer = world.consumer("orders", group_id="readers", listener=places)
+    consumer.read(1)
+
+    consumer.stall(60_000)
+    world.run("61s")
+    while len(places.told) < 3:
+        consumer.poll()
+
+    assert [what for what, _ in places.told] == ["assigned", "lost", "assigned"]
+    world.close()
+
+
+def test_what_does_not_happen_is_told() -> None:
+    world = TarryWorld()
+    world.send("orders", b"one")
+    consumer = world.consumer("orders", group_id="readers")
+
+    with pytest.raises(AssertionError, match="1 of 2 records came within 5 s"):
+        consumer.read(2, timeout=5)
+    with pytest.raises(AssertionError, match="it did not happen within 2s"):
+        world.run_until(lambda: False, "2s")
+    world.close()

@@ -13,23 +13,25 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.client.aio.deliveries import DeliveryCalls
 from tarry.client.aio.driver import LoopDriver, abandon
+from tarry.client.aio.receipt import Receipt
+from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
-from tarry.client.core.producer import batch
 from tarry.client.core.producer.accumulator import record_size
 from tarry.client.core.producer.core import Appended, ProducerCore
 from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import record_of
+from tarry.client.face.producer import codecs_of, record_of
+from tarry.client.metrics import ProducerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, ProducerValue
@@ -38,40 +40,65 @@ from tarry.link.errors import ClientError
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-class Receipt(batch.RecordReceipt):
-    """Receipt for one record; to await it is to wait until its record is in the log, or to hear why
-    it is not."""
-
-    __slots__ = ()
-
-    def __await__(self) -> Generator[Any, None, Self]:
-        """Wait for the record, `delivery.timeout.ms` at most; the record goes on if that is
-        cancelled."""
-        return self._outcome().__await__()
-
-    async def _outcome(self) -> Self:
-        driver = self.owner
-        if isinstance(driver, LoopDriver) and not self.is_done:
-            limit_ms = driver.core.producer_settings.delivery_timeout_ms
-            await driver.perform(partial(driver.core.begin_wait, self), None, limit_ms)
-            return self
-        error = self.error
-        if error is not None:
-            raise error
-        return self
-
-
 # Called with the receipt of a record that is done or has failed; a function or a coroutine.
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProcessBound):
-    """Producer that all tasks of one event loop may use."""
+class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
+    """Producer that all tasks of one event loop may use.
+
+    Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
+
+    @overload
+    def __init__(
+        self: Producer[Content, Content],
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: None = None,
+        value: None = None,
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Producer[KeyIn_contra, Content],
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: Codec[KeyIn_contra],
+        value: None = None,
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Producer[Content, ValueIn_contra],
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: None = None,
+        value: Codec[ValueIn_contra],
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: Codec[KeyIn_contra],
+        value: Codec[ValueIn_contra],
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
 
     def __init__(
         self,
         settings: Mapping[str, ProducerValue] | None = None,
         *,
+        key: Codec[Any] | None = None,
+        value: Codec[Any] | None = None,
         on_delivery: OnDelivery | None = None,
         **arguments: Unpack[ProducerArguments],
     ) -> None:
@@ -83,6 +110,7 @@ class Producer(ProcessBound):
         """
         check_settings("Producer", settings)
         check_on_delivery(on_delivery)
+        self._codecs = codecs_of(key, value)
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = driver = LoopDriver(
             made,
@@ -104,9 +132,9 @@ class Producer(ProcessBound):
     async def send(
         self,
         topic: str,
-        value: Content | None = None,
+        value: ValueIn_contra | None = None,
         *,
-        key: Content | None = None,
+        key: KeyIn_contra | None = None,
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -116,8 +144,8 @@ class Producer(ProcessBound):
         A call that is cancelled has not taken it.  `timestamp` is in milliseconds; now if there is
         none.  `on_delivery` is called for this record in place of the producer's own.
 
-        Raises TypeError or ValueError for an argument that no record can have; nothing has changed
-        then, and the records around it are sent."""
+        Raises TypeError or ValueError for an argument that no record can have, and what a codec
+        raises; nothing has changed then, and the records around it are sent."""
         driver = self._driver
         driver.check_usable()
         record = record_of(
@@ -125,6 +153,7 @@ class Producer(ProcessBound):
             value,
             key,
             headers,
+            codecs=self._codecs,
             partition=partition,
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
@@ -143,9 +172,9 @@ class Producer(ProcessBound):
     def send_nowait(
         self,
         topic: str,
-        value: Content | None = None,
+        value: ValueIn_contra | None = None,
         *,
-        key: Content | None = None,
+        key: KeyIn_contra | None = None,
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -160,6 +189,7 @@ class Producer(ProcessBound):
             value,
             key,
             headers,
+            codecs=self._codecs,
             partition=partition,
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
@@ -222,6 +252,10 @@ class Producer(ProcessBound):
         limit_ms = self.settings.block_ms_max
         partitions: list[int] = await self._driver.perform(begin, timeout, limit_ms)
         return len(partitions)
+
+    def metrics(self) -> ProducerMetrics:
+        """Return what this producer has done so far; cheap enough for every call."""
+        return self._core.metrics(self._driver.now_ms())
 
     @property
     def trouble(self) -> str:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.outgoing_rows import OutgoingRows
 from tarry.client.arrow.receipts import TableReceipt
-from tarry.client.core.outgoing import check_topic
+from tarry.client.core.outgoing import Content, check_topic
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 from tarry.client.core.producer.row_intake import RowIntake, SentRows
 from tarry.client.errors import InvalidSetting, RecordTooLarge
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 RUNS_MAX: Final = 16
 
 
-class ArrowProducer(Producer):
+class ArrowProducer(Producer[Content, Content]):
     """A `Producer` of tables, with its settings; idempotent as it is."""
 
     def __init__(

@@ -48,9 +48,11 @@ def records_max_of(records_max: object, default: int) -> int:
 def check_listener(listener: object, kind: type) -> None:
     """Refuse a listener that no poll could call back; None is no listener."""
     if listener is not None and not isinstance(listener, kind):
+        # The faces have one each, of the same name.
+        name = f"tarry.client.{'aio.' if '.aio.' in kind.__module__ else ''}{kind.__name__}"
         raise TypeError(
-            f"listener={listener!r:.60} is no {kind.__name__}: make a subclass of "
-            f"{kind.__name__} with on_assigned, on_revoked or on_lost"
+            f"listener={listener!r:.60} is no {name}: make a subclass of it with on_assigned, "
+            "on_revoked or on_lost"
         )
 
 

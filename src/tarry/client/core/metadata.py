@@ -190,6 +190,11 @@ class Metadata:
         known = ERRORS.get(topic.error_code) if topic is not None else None
         return NONE if known is None or known.retriable else known.code
 
+    def is_denied(self, name: str) -> bool:
+        """Return true if brokers said last that there is no such topic."""
+        topic = self.topics.get(name)
+        return topic is not None and topic.error_code == UNKNOWN_TOPIC_OR_PARTITION
+
     def is_missing(self, name: str, now_ms: int) -> bool:
         """Return true if brokers have refused the topic, or have said for a while that there is
         none."""

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import monotonic_ns
 from typing import Final, TypeVar
-
-from tarry.client.face.clock import monotonic_ms
 
 # An iteration waits without an end, in polls of this length.
 ITERATION_SECONDS: Final = 3_600
@@ -18,8 +17,8 @@ Piece = TypeVar("Piece")
 
 def for_a_tick(pieces: Iterator[Piece]) -> Iterator[Piece]:
     """Yield pieces until the next poll is due; the core takes back what was not yielded."""
-    until_ms = monotonic_ms() + TICK_MS
+    until_ns = monotonic_ns() + TICK_MS * 1_000_000
     for piece in pieces:
         yield piece
-        if monotonic_ms() >= until_ms:
+        if monotonic_ns() >= until_ns:
             return

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+from tarry.client.codecs import Codec, check_codec, encoded
 from tarry.client.core.outgoing import (
-    Content,
     HeadersGiven,
     check_partition,
     check_timestamp,
@@ -14,13 +16,34 @@ from tarry.client.core.outgoing import (
 from tarry.client.core.producer.core import Appended
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 
+# Codecs of keys and of values; None: bytes are given.
+Codecs = tuple[Codec[Any] | None, Codec[Any] | None]
+
+
+def codecs_of(key: Codec[Any] | None, value: Codec[Any] | None) -> Codecs | None:
+    """Return the codecs of a producer, None if it has none; TypeError for what is no codec."""
+    for argument, codec in (("key", key), ("value", value)):
+        if codec is not None:
+            check_codec(argument, codec)
+    return None if key is None and value is None else (key, value)
+
+
+def encoded_pair(codecs: Codecs, key: object, value: object) -> tuple[object, object]:
+    """Return key and value as their codecs encode them."""
+    key_codec, value_codec = codecs
+    return (
+        key if key_codec is None else encoded(key_codec, "key", key),
+        value if value_codec is None else encoded(value_codec, "value", value),
+    )
+
 
 def record_of(
     topic: str,
-    value: Content | None,
-    key: Content | None,
+    value: object,
+    key: object,
     headers: HeadersGiven | None,
     *,
+    codecs: Codecs | None,
     partition: int | None,
     timestamp: int | None,
     now_wall_ms: int,
@@ -36,7 +59,7 @@ def record_of(
     if partition is not None:
         check_partition(partition)
         place = partition
-    value = content_of("value", value)
-    key = content_of("key", key)
+    if codecs is not None:
+        key, value = encoded_pair(codecs, key, value)
     pairs = None if headers is None else pairs_of(headers) or None
-    return topic, place, timestamp, key, value, pairs
+    return topic, place, timestamp, content_of("key", key), content_of("value", value), pairs

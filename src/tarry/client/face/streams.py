@@ -209,7 +209,8 @@ class Streams:
         watches them is shared with the parent: it is not told."""
         self.is_closed = True
         for stream in self._streams.values():
-            stream.handle.close()
+            # Not `close`, which some event loops put off until they watch the socket no more.
+            os.close(stream.handle.detach())
         self._streams.clear()
 
     def close(self) -> None:

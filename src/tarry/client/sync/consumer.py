@@ -35,8 +35,9 @@ from tarry.client.core.arguments import (
     times_of,
 )
 from tarry.client.core.consumer.decoding import decoding_of
-from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut, RecordGroup
+from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.group.offsets.commit import CommitCallback

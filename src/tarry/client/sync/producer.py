@@ -15,8 +15,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
-from typing import Self, Unpack
+from typing import Any, Generic, Self, Unpack, overload
 
+from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import (
     Content,
@@ -34,55 +35,78 @@ from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_f
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.face.producer import codecs_of, encoded_pair
+from tarry.client.metrics import ProducerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import PartitionFunction, ProducerSettings, ProducerValue
 from tarry.client.sync.at_exit import at_exit
 from tarry.client.sync.driver import Driver, Tell
+from tarry.client.sync.receipt import Receipt
 from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
-
-
-class Receipt(RecordReceipt):
-    """Receipt for one record; `result` waits for it, even after the last reference to the producer
-    is gone."""
-
-    __slots__ = ()
-
-    def result(self, timeout: float | None = None) -> Self:
-        """Return this receipt when its record is in the log.  Raises the error why it is not, or
-        TimedOut.
-
-        `timeout` is in seconds; without one it is `delivery.timeout.ms`.
-        """
-        driver = self.owner
-        if not isinstance(driver, Driver):
-            # A copy of a receipt that was done.
-            error = self.error
-        elif not self.is_done:
-            limit_ms = driver.core.producer_settings.delivery_timeout_ms
-            driver.perform(partial(driver.core.begin_wait, self), timeout, limit_ms)
-            return self
-        else:
-            with driver.lock:
-                error = self.error
-        if error is not None:
-            raise error
-        return self
 
 
 # Called with the receipt of a record that is done or has failed.
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProcessBound):
-    """Producer that several threads may use."""
+class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
+    """Producer that several threads may use.
+
+    Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
+
+    @overload
+    def __init__(
+        self: Producer[Content, Content],
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: None = None,
+        value: None = None,
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Producer[KeyIn_contra, Content],
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: Codec[KeyIn_contra],
+        value: None = None,
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self: Producer[Content, ValueIn_contra],
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: None = None,
+        value: Codec[ValueIn_contra],
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        settings: Mapping[str, ProducerValue] | None = None,
+        *,
+        key: Codec[KeyIn_contra],
+        value: Codec[ValueIn_contra],
+        on_delivery: OnDelivery | None = None,
+        **arguments: Unpack[ProducerArguments],
+    ) -> None: ...
 
     def __init__(
         self,
         settings: Mapping[str, ProducerValue] | None = None,
         *,
+        key: Codec[Any] | None = None,
+        value: Codec[Any] | None = None,
         on_delivery: OnDelivery | None = None,
         **arguments: Unpack[ProducerArguments],
     ) -> None:
@@ -94,6 +118,7 @@ class Producer(ProcessBound):
         """
         check_settings("Producer", settings)
         check_on_delivery(on_delivery)
+        self._codecs = codecs_of(key, value)
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = Driver(
             made,
@@ -118,9 +143,9 @@ class Producer(ProcessBound):
     def send(
         self,
         topic: str,
-        value: Content | None = None,
+        value: ValueIn_contra | None = None,
         *,
-        key: Content | None = None,
+        key: KeyIn_contra | None = None,
         headers: HeadersGiven | None = None,
         partition: int | None = None,
         timestamp: int | None = None,
@@ -130,8 +155,8 @@ class Producer(ProcessBound):
         then wait `max.block.ms` at most.  `timestamp` is in milliseconds; now if there is none.
         `on_delivery` is called for this record in place of the producer's own.
 
-        Raises TypeError or ValueError for an argument that no record can have; nothing has changed
-        then, and the records around it are sent."""
+        Raises TypeError or ValueError for an argument that no record can have, and what a codec
+        raises; nothing has changed then, and the records around it are sent."""
         driver = self._driver
         if driver.is_closed:
             driver.check_usable()
@@ -145,19 +170,22 @@ class Producer(ProcessBound):
         if partition is not None:
             check_partition(partition)
             place = partition
-        value = content_of("value", value)
-        key = content_of("key", key)
+        given: tuple[object, object] = (key, value)
+        if self._codecs is not None:
+            given = encoded_pair(self._codecs, key, value)
+        key_bytes = content_of("key", given[0])
+        value_bytes = content_of("value", given[1])
         pairs = None if headers is None else pairs_of(headers) or None
         if on_delivery is None:
             on_delivery = self._on_delivery
         else:
             check_on_delivery(on_delivery)
         if partition is None and self.settings.partition_function is not None:
-            place = self._partition_of(self.settings.partition_function, topic, key)
+            place = self._partition_of(self.settings.partition_function, topic, key_bytes)
         with driver.lock:
             closed_before = core.accumulator.batches_closed
             receipt = core.intake.append(
-                topic, place, timestamp, key, value, pairs, now_ms=monotonic_ms()
+                topic, place, timestamp, key_bytes, value_bytes, pairs, now_ms=monotonic_ms()
             )
             if on_delivery is not None and receipt is not None:
                 core.accumulator.deliveries.expect(on_delivery, receipt)
@@ -166,7 +194,8 @@ class Producer(ProcessBound):
             if not driver.background.is_awake:
                 driver.background.look()
         if receipt is None:
-            receipt = self._wait_to_send((topic, place, timestamp, key, value, pairs), on_delivery)
+            record = (topic, place, timestamp, key_bytes, value_bytes, pairs)
+            receipt = self._wait_to_send(record, on_delivery)
         elif is_due:
             driver.nudge()
         assert isinstance(receipt, Receipt)
@@ -196,6 +225,11 @@ class Producer(ProcessBound):
         begin = partial(self._core.begin_topic_query, topic)
         limit_ms = self.settings.block_ms_max
         return len(self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait))
+
+    def metrics(self) -> ProducerMetrics:
+        """Return what this producer has done so far; cheap enough for every call."""
+        with self._driver.lock:
+            return self._core.metrics(monotonic_ms())
 
     @property
     def trouble(self) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from tarry.base.ids import TopicPartition
-from tarry.client.core.consumer.handed_out import RecordGroup
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.errors import CorruptRecords
 from tarry.client.settings import ConsumerSettings, SettingValue

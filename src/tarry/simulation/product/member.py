@@ -32,7 +32,7 @@ class MemberNode(ConsumerNode):
 
     # Where the user has finished, by partition: what a commit may say.
     _finished: dict[TopicPartition, int]
-    # Where the user had finished in partitions that it was told to be gone.
+    # Where the user had finished when it was told that a partition goes.
     _gone: dict[TopicPartition, int]
     # Partitions that the user was told to own.
     _told: dict[TopicPartition, None]
@@ -83,7 +83,8 @@ class MemberNode(ConsumerNode):
         self._finished.update(self._current)
         what = dict(self._finished)
         if self.context.random.randrange(2) == 0:
-            what.update(self._gone)
+            gone = self._gone.items()
+            what.update({place: end for place, end in gone if place not in self._told})
         offsets = {
             place: CommittedOffset(offset, metadata=f"{self.name} at {offset}")
             for place, offset in what.items()
@@ -143,11 +144,11 @@ class MemberNode(ConsumerNode):
                 )
             if is_assigned:
                 self._told[place] = None
-                self._gone.pop(place, None)
                 continue
             self._told.pop(place, None)
             if is_over:
-                self._gone[place] = self._finished.pop(place, 0)
+                finished = self._finished.pop(place, 0)
+                self._gone[place] = max(finished, self._gone.get(place, 0))
                 self._current.pop(place, None)
 
     def _note_last_commit(self, commit: Commit | None, places: list[TopicPartition]) -> None:

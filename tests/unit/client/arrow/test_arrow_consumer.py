@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from importlib import import_module
@@ -14,6 +15,7 @@ from tests.support.client.scripted_consumer import face_of
 
 import tarry.client.arrow
 from tarry.client import CorruptRecords
+from tarry.client.sync.interrupts import Interrupts
 from tarry.protocol import api_keys
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'")
@@ -213,3 +215,20 @@ def test_neighbours_of_the_arrow_face_load_no_pyarrow():
     )
 
     assert 'pip install "tarry[arrow]"' in done.stdout, done.stderr
+
+
+def test_rows_that_an_interrupt_meets_come_again(cluster: ScriptedCluster, monkeypatch: Any):
+    cluster.topic("t").logs[0].add(*(b"%d" % number for number in range(4)))
+    consumer = reading(cluster, monkeypatch)
+    next(consumer.batches(max_rows=1))
+
+    def nudge(interrupts: Interrupts) -> None:
+        interrupts.hold()
+        signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(consumer._driver, "nudge", nudge)
+        with pytest.raises(KeyboardInterrupt):
+            next(consumer.batches(max_rows=2))
+
+    assert next(consumer.batches(columns=["offset"]))["offset"].to_pylist() == [1, 2, 3]

@@ -16,7 +16,7 @@ from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.decoding import Decoding
 from tarry.client.core.consumer.fetcher import Fetcher
-from tarry.client.core.consumer.handed_out import HandedOut, RecordGroup
+from tarry.client.core.consumer.handed_out import HandedOut
 from tarry.client.core.consumer.lookup import (
     EARLIEST,
     LATEST,
@@ -26,6 +26,7 @@ from tarry.client.core.consumer.lookup import (
     OffsetQuery,
 )
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.core import ClientCore
 from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.offset_reset import RESET_BY_DURATION, RESET_EARLIEST, RESET_NONE

@@ -7,42 +7,11 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic
 
 from tarry.base.ids import TopicPartition
 from tarry.client.codecs import Key, Value
 from tarry.client.core.consumer.position import PartitionPosition
-
-KeyOut_co = TypeVar("KeyOut_co", covariant=True)
-ValueOut_co = TypeVar("ValueOut_co", covariant=True)
-
-
-class TypedRecord(Protocol[KeyOut_co, ValueOut_co]):
-    """Record with a key and a value of any class: a `Record` has bytes, after codecs there are
-    objects."""
-
-    @property
-    def offset(self) -> int: ...
-
-    @property
-    def timestamp(self) -> int: ...
-
-    @property
-    def key(self) -> KeyOut_co | None: ...
-
-    @property
-    def value(self) -> ValueOut_co | None: ...
-
-    @property
-    def headers(self) -> list[tuple[str, bytes | None]]: ...
-
-
-class RecordGroup(NamedTuple, Generic[Key, Value]):
-    """Records of one partition in the order of their offsets."""
-
-    topic: str
-    partition: int
-    records: list[TypedRecord[Key, Value]]
 
 
 class ConsumerRecord(Generic[Key, Value]):
@@ -51,41 +20,47 @@ class ConsumerRecord(Generic[Key, Value]):
 
     __slots__ = ("_record", "partition", "topic")
 
-    def __init__(self, topic: str, partition: int, record: TypedRecord[Key, Value]) -> None:
+    def __init__(self, topic: str, partition: int, record: Any) -> None:
         self.topic = topic
         self.partition = partition
-        self._record = record
+        # A `Record`, or what codecs made of one.
+        self._record: Any = record
 
     @property
     def offset(self) -> int:
-        return self._record.offset
+        offset: int = self._record.offset
+        return offset
 
     @property
     def timestamp(self) -> int:
-        return self._record.timestamp
+        timestamp: int = self._record.timestamp
+        return timestamp
 
     @property
     def key(self) -> Key | None:
-        return self._record.key
+        key: Key | None = self._record.key
+        return key
 
     @property
     def value(self) -> Value | None:
-        return self._record.value
+        value: Value | None = self._record.value
+        return value
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        return self._record.headers
+        headers: list[tuple[str, bytes | None]] = self._record.headers
+        return headers
 
     def __eq__(self, other: object) -> bool:
         return (
             isinstance(other, ConsumerRecord)
             and self.partition == other.partition
             and self.topic == other.topic
-            and self._record == other._record
+            and bool(self._record == other._record)
         )
 
     def __hash__(self) -> int:
-        return self._record.offset
+        return hash(self._record)
 
     def __reduce__(self) -> tuple[object, ...]:
         return ConsumerRecord, (self.topic, self.partition, self._record)
@@ -98,38 +73,67 @@ class HandedOut:
     """The groups of one poll, and how far they were yielded.  Any: the face knows the classes of
     keys and values."""
 
-    def __init__(self, groups: list[RecordGroup[Any, Any]]) -> None:
+    __slots__ = ("_current", "_opened", "group", "groups", "is_over", "record")
+
+    def __init__(self, groups: list[Any]) -> None:
+        # Of class RecordGroup.
         self.groups = groups
         self.group = 0
         self.record = 0
+        self.is_over = False
         # The first record that whoever reads still works on.
         self._current = 0
-        self.is_over = False
+        # The group that is being yielded; None: the next one begins.
+        self._opened: OpenedGroup | None = None
 
     def records(self) -> Iterator[ConsumerRecord[Any, Any]]:
-        """Yield the records one by one, until they are given back."""
-        while self.group < len(self.groups):
-            topic, partition, records = self.groups[self.group]
-            for place, record in enumerate(records):
+        """Iterate over the records one by one, until they are given back."""
+        return RecordIterator(self)
+
+    def batches(self) -> Iterator[Any]:
+        """Iterate over the groups, until they are given back."""
+        return GroupIterator(self)
+
+    def next_record(self) -> ConsumerRecord[Any, Any] | None:
+        """Return the next record; None: there is none, or they were given back."""
+        while not self.is_over:
+            opened = self._opened
+            if opened is None:
+                opened = self._open()
+                if opened is None:
+                    return None
+            place = self.record
+            if place < len(opened.records):
                 self._current = place
                 self.record = place + 1
-                yield ConsumerRecord(topic, partition, record)
-                if self.is_over:
-                    return
-            self.group += 1
-            self.record = 0
+                return ConsumerRecord(opened.topic, opened.partition, opened.records[place])
+            self._close()
+        return None
 
-    def batches(self) -> Iterator[RecordGroup[Any, Any]]:
-        """Yield a group at a time, until they are given back."""
-        while self.group < len(self.groups):
-            group = self.groups[self.group]
-            self._current = 0
-            self.record = len(group.records)
-            yield group
-            if self.is_over:
-                return
-            self.group += 1
-            self.record = 0
+    def next_group(self) -> Any:
+        """Return the next group; None: there is none, or they were given back."""
+        if self.is_over:
+            return None
+        if self._opened is not None:
+            self._close()
+        opened = self._open()
+        if opened is None:
+            return None
+        self._current = 0
+        self.record = len(opened.records)
+        return self.groups[self.group]
+
+    def _open(self) -> OpenedGroup | None:
+        if self.group >= len(self.groups):
+            return None
+        topic, partition, records = self.groups[self.group]
+        self._opened = opened = OpenedGroup(topic, partition, records)
+        return opened
+
+    def _close(self) -> None:
+        self._opened = None
+        self.group += 1
+        self.record = 0
 
     def give_back(self, positions: Mapping[TopicPartition, PartitionPosition]) -> None:
         """Give back what was not yielded, from the last on, so that the order stays; what was
@@ -149,3 +153,51 @@ class HandedOut:
                 if self.record > 0:
                     position.finish(records[self._current].offset)
         self.groups = []
+        self._opened = None
+
+
+class OpenedGroup:
+    """Parts of the group that is being yielded."""
+
+    __slots__ = ("partition", "records", "topic")
+
+    def __init__(self, topic: str, partition: int, records: list[Any]) -> None:
+        self.topic = topic
+        self.partition = partition
+        self.records = records
+
+
+class RecordIterator:
+    """Iterator over the records of all groups."""
+
+    __slots__ = ("_handed_out",)
+
+    def __init__(self, handed_out: HandedOut) -> None:
+        self._handed_out = handed_out
+
+    def __iter__(self) -> RecordIterator:
+        return self
+
+    def __next__(self) -> ConsumerRecord[Any, Any]:
+        record = self._handed_out.next_record()
+        if record is None:
+            raise StopIteration
+        return record
+
+
+class GroupIterator:
+    """Iterator over the groups."""
+
+    __slots__ = ("_handed_out",)
+
+    def __init__(self, handed_out: HandedOut) -> None:
+        self._handed_out = handed_out
+
+    def __iter__(self) -> GroupIterator:
+        return self
+
+    def __next__(self) -> Any:
+        group = self._handed_out.next_group()
+        if group is None:
+            raise StopIteration
+        return group

@@ -17,8 +17,8 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import places_of, records_max_of, topics_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
 from tarry.client.core.consumer.core import ConsumerCore
-from tarry.client.core.consumer.handed_out import RecordGroup
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.assignment.assignors import choose_assignors
 from tarry.client.core.group.closing import Closing
@@ -330,6 +330,7 @@ class GroupConsumerCore(ConsumerCore):
             self._read_only(self.membership.owned)
         if event.kind == LOST:
             self._is_auto_due = False
+            self.committer.give_up(event.places)
         return event
 
     def begin_callback(self, event: UserEvent) -> None:
@@ -342,7 +343,10 @@ class GroupConsumerCore(ConsumerCore):
 
     def end_event(self) -> None:
         """End an event of the group that the user was told, if one is under way."""
-        if self.membership.ownership.event is not None:
+        event = self.membership.ownership.event
+        if event is not None:
+            if event.kind == REVOKED:
+                self.committer.give_up(event.places)
             self.membership.end_event()
             self._read_only(self.membership.owned)
 
@@ -375,6 +379,9 @@ class GroupConsumerCore(ConsumerCore):
         known = self.committer.committed
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for place, position in self.fetcher.positions.items():
+            if self.metadata.is_denied(position.topic):
+                # Under that name there may be another topic by the time that the commit is there.
+                continue
             if position.finished >= 0 and known.get(place) != position.finished:
                 offsets[place] = self._committable(position, position.finished)
         return offsets

@@ -74,8 +74,13 @@ class Accumulator:
         self.failed_before = 0
         self.deliveries = Deliveries()
         self.batches_closed = 0
-        # Records that a broker has taken.
+        # Records that were appended, that a broker has taken, and that were not delivered.
+        self.appended = 0
         self.acknowledged = 0
+        self.failed_records = 0
+        # Batches that a broker has taken, and their bytes on the wire.
+        self.batches_acknowledged = 0
+        self.bytes_acknowledged = 0
         # The last batch that ended ended by its deadline.
         self.has_expired = False
         # A face's own kind of receipt, which knows its owner by the batch.
@@ -122,6 +127,7 @@ class Accumulator:
         batch = queue.open
         assert batch is not None
         place = batch.append(timestamp, key, value, headers)
+        self.appended += 1
         batch.payload_bytes += size
         self.buffered_bytes += size
         if size >= self._batch_bytes:
@@ -224,6 +230,8 @@ class Accumulator:
     def succeed(self, batch: ProducerBatch, base_offset: int, append_time_ms: int) -> None:
         batch.succeed(base_offset, append_time_ms)
         self.acknowledged += batch.count
+        self.batches_acknowledged += 1
+        self.bytes_acknowledged += batch.encoded_bytes
         self.has_expired = False
         self._release(batch)
 
@@ -233,6 +241,7 @@ class Accumulator:
         self.remember_failed(batch)
 
     def remember_failed(self, batch: ProducerBatch) -> None:
+        self.failed_records += batch.count
         if len(self.failed) >= FAILED_BATCHES_MAX:
             self.failed_before += self.failed.pop(1).unseen_failures
         self.failed.append(batch)

@@ -40,6 +40,7 @@ class ProducerBatch:
         "builder",
         "count",
         "deadline_ms",
+        "encoded_bytes",
         "error",
         "expected",
         "is_done",
@@ -69,6 +70,8 @@ class ProducerBatch:
         self.builder: BatchBuilder | None = BatchBuilder()
         self.count = 0
         self.payload_bytes = 0
+        # What it had on the wire when it was last sent.
+        self.encoded_bytes = 0
         self.attempts = 0
         self.producer_id = -1
         self.producer_epoch = -1
@@ -104,13 +107,15 @@ class ProducerBatch:
     def encode(self, codec: int, level: int | None = None) -> bytes:
         """Encode the batch; the bytes are the same as long as its sequence is the same."""
         assert self.builder is not None
-        return self.builder.build(
+        data = self.builder.build(
             codec,
             level=level,
             producer_id=self.producer_id,
             producer_epoch=self.producer_epoch,
             base_sequence=self.base_sequence,
         )
+        self.encoded_bytes = len(data)
+        return data
 
     def forget_sequence(self) -> None:
         """Forget the sequence: the broker does not have the batch, so it may be numbered again."""

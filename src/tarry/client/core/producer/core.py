@@ -22,6 +22,7 @@ from tarry.client.errors import (
     DeliveryFailed,
     DeliveryTimedOut,
 )
+from tarry.client.metrics import ProducerMetrics
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError, TimedOut
 from tarry.records.builder import Headers
@@ -138,6 +139,23 @@ class ProducerCore(ClientCore):
         self.accumulator.close_all()
         flush = Flush(self, awaits_callbacks=awaits_callbacks)
         return self.operations.begin(flush, timeout_ms, now_ms)
+
+    def metrics(self, now_ms: int) -> ProducerMetrics:
+        """Return what this producer has done so far."""
+        accumulator, sender = self.accumulator, self.sender
+        return ProducerMetrics(
+            records=accumulator.acknowledged,
+            bytes=accumulator.bytes_acknowledged,
+            batches=accumulator.batches_acknowledged,
+            retries=sender.retries,
+            failed=accumulator.failed_records,
+            buffered=accumulator.appended - accumulator.acknowledged - accumulator.failed_records,
+            buffered_bytes=accumulator.buffered_bytes,
+            in_flight=sender.in_flight,
+            throttled_ms=self.connections.throttled_ms,
+            latency=sender.latencies.metrics(),
+            connections=self.connections.metrics(now_ms),
+        )
 
     # --- Turns while no user waits
 

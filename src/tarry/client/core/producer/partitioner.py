@@ -62,10 +62,13 @@ def partition_of_function(
     try:
         chosen: Any = ask(topic, key, partition_count)
     except Exception as error:
-        raise PartitionerFailed(
+        failure = PartitionerFailed(
             f"the partitioner raised {type(error).__name__} for a record of topic {topic!r}, which "
             f"was not sent: {error}"
-        ) from error
+        )
+        # Compiled code forgets what stands behind `from`.
+        failure.__cause__ = error
+        raise failure from error
     try:
         partition = index(chosen)
     except TypeError:

@@ -127,6 +127,7 @@ class RowIntake:
 def _count_rows(accumulator: Accumulator, batch: ProducerBatch, count: int, size: int) -> SentRows:
     first = batch.count
     batch.count += count
+    accumulator.appended += count
     batch.payload_bytes += size
     accumulator.buffered_bytes += size
     return SentRows(batch, first, batch.count - 1)

@@ -13,6 +13,7 @@ from tarry.client.core.metadata import Metadata
 from tarry.client.core.producer.accumulator import Accumulator
 from tarry.client.core.producer.batch import OFFSET_UNKNOWN, ProducerBatch
 from tarry.client.core.producer.identity import ProducerIdentity
+from tarry.client.core.producer.latencies import Latencies
 from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.core.refresh import Refresh
@@ -43,6 +44,8 @@ class Sender:
         self.settled = 0
         # What the last try ran into; None since a batch was taken.
         self.last_error: ClientError | None = None
+        self.retries = 0
+        self.latencies = Latencies()
         self._in_flight: dict[int, int] = {}
 
     @property
@@ -120,6 +123,11 @@ class Sender:
         if self.settings.is_idempotent:
             queue.number(batch)
 
+    @property
+    def in_flight(self) -> int:
+        """Count of requests without an answer."""
+        return sum([*self._in_flight.values()])
+
     # --- In
 
     def on_request_done(self, leader_id: int) -> None:
@@ -140,6 +148,8 @@ class Sender:
             self.settled += 1
             self.last_error = None
             queue.failures = 0
+            opened_ms = batch.deadline_ms - self.settings.delivery_timeout_ms
+            self.latencies.add(now_ms - opened_ms)
             self.accumulator.succeed(batch, answer.base_offset, answer.append_time_ms)
             return
         error = _error_of(queue, answer)
@@ -202,6 +212,7 @@ class Sender:
         self._repeat_at_once(queue, batch, now_ms)
 
     def _repeat_at_once(self, queue: PartitionQueue, batch: ProducerBatch, now_ms: int) -> None:
+        self.retries += 1
         self.accumulator.put_back(queue, batch)
         if batch.deadline_ms <= now_ms:
             self.accumulator.expire(queue, now_ms)
@@ -233,6 +244,7 @@ class Sender:
         if not self.settings.is_idempotent:
             self._repeat(queue, batch, now_ms)
             return
+        self.retries += 1
         explained = queue.has_earlier(batch)
         self.accumulator.put_back(queue, batch)
         if not explained:

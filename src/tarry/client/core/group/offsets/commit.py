@@ -25,6 +25,8 @@ class Commit:
         self.offsets = offsets
         # The time that it has, for the text of its error.
         self.timeout_ms = 0
+        # Partitions that went to others since the commit was asked for.
+        self.gone: dict[TopicPartition, None] = {}
         self.is_done = False
         self.error: ClientError | None = None
 

@@ -87,6 +87,17 @@ class Committer:
             return list(places)
         return [place for place in places if place not in membership.owned]
 
+    def give_up(self, places: Iterable[TopicPartition]) -> None:
+        """Send no offset of these partitions that was asked for until now: even when they come
+        back, others may have read on."""
+        for commits in (self._under_way, self._waiting):
+            for commit in list(commits):
+                commit.gone.update(dict.fromkeys(one for one in places if one in commit.offsets))
+                is_sent = self._is_in_flight and commits is self._under_way
+                if len(commit.gone) == len(commit.offsets) and not is_sent:
+                    del commits[commit]
+                    commit.end(_given_up(commit.gone))
+
     def work(self, now_ms: int) -> None:
         """Send what waits."""
         if self.is_idle or self._is_in_flight:
@@ -114,7 +125,7 @@ class Committer:
         offsets: dict[TopicPartition, CommittedOffset] = {}
         for commit in list(self._under_way):
             # What was revoked since it was asked for is not ours to commit any more.
-            strange = self._not_owned(commit.offsets)
+            strange = list(dict.fromkeys([*commit.gone, *self._not_owned(commit.offsets)]))
             if strange:
                 commit.end(_given_up(strange))
                 if len(strange) == len(commit.offsets):

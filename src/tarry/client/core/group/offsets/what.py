@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of
-from tarry.client.core.consumer.handed_out import ConsumerRecord, RecordGroup
+from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.offsets.requests import CommittedOffset
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]

@@ -1,0 +1,36 @@
+"""Latencies of the last batches, and their quantiles."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from tarry.client.metrics import LatencyMetrics
+
+# Enough for a 99th percentile, and sorted in some microseconds.
+KEPT_MAX: Final = 512
+
+
+class Latencies:
+    """Milliseconds from the first record of a batch to its acknowledgement."""
+
+    def __init__(self) -> None:
+        self._kept: list[int] = []
+        self._next = 0
+
+    def add(self, latency_ms: int) -> None:
+        """Keep one, in place of the oldest if there are enough."""
+        if len(self._kept) < KEPT_MAX:
+            self._kept.append(latency_ms)
+        else:
+            self._kept[self._next] = latency_ms
+            self._next = (self._next + 1) % KEPT_MAX
+
+    def metrics(self) -> LatencyMetrics:
+        """Return the quantiles: so many of a hundred batches took as long or less."""
+        if not self._kept:
+            return LatencyMetrics(-1, -1, -1, -1)
+        kept = sorted(self._kept)
+        last = len(kept) - 1
+        return LatencyMetrics(
+            kept[last * 50 // 100], kept[last * 90 // 100], kept[last * 99 // 100], kept[last]
+        )
