@@ -70,7 +70,7 @@ def test_the_compiled_wheel_holds_the_unit_beside_the_sources(dist: Path) -> Non
 PROGRAM = ROOT / "tests" / "meta" / "typed_program.py"
 
 # Each line is refused by both checkers: what a user mistypes is told before it runs.
-MISTAKES = """from tarry.client import Admin, Consumer, Producer
+MISTAKES = """from tarry.client import Admin, Consumer, Producer, Text
 
 Producer(linger="5")
 Producer(group_id="billing")
@@ -79,6 +79,7 @@ Consumer(42)
 Producer().send("orders", "text")
 Producer().send(b"orders")
 Producer().send("orders", partition="0")
+Producer(value=Text()).send("orders", b"text")
 Consumer().assign([("orders", "0")])
 Consumer().seek("orders", 0, "beginning")
 Admin().create_topics(["orders"])

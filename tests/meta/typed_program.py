@@ -104,6 +104,11 @@ def consume(pattern: re.Pattern[str]) -> list[bytes]:
     return values
 
 
+def produce_objects() -> None:
+    with Producer(key=Text(), value=Json(Order)) as producer:
+        producer.send("orders", Order(1, "me"), key="7")
+
+
 def consume_objects() -> Order | None:
     with Consumer("orders", group_id="billing", key=Text(), value=Json(Order)) as consumer:
         try:

@@ -36,7 +36,7 @@ fetch.wait.max.ms                  use fetch.max.wait.ms
 group.protocol                     groups use the classic protocol; leave it out
 interceptor.classes                there are no interceptors; wrap send or poll
 key.deserializer                   use the argument key with a codec, such as Text()
-key.serializer                     records hold bytes; encode the key
+key.serializer                     use the argument key with a codec, such as Text()
 log.cb                             use the module logging, logger "tarry.client"
 log.level                          use the module logging, logger "tarry.client"
 logger                             use the module logging, logger "tarry.client"
@@ -89,7 +89,7 @@ topic.metadata.refresh.interval.ms use metadata.max.age.ms
 transaction.timeout.ms             there are no transactions yet
 transactional.id                   there are no transactions yet
 value.deserializer                 use the argument value with a codec, such as Json()
-value.serializer                   records hold bytes; encode the value
+value.serializer                   use the argument value with a codec, such as Json()
 """
 
 # Keys that begin so.

@@ -224,7 +224,7 @@ def test_an_administrator_asks_nothing_that_is_of_a_wrong_type(
         ({"bootstrap_server": NOBODY}, "did you mean bootstrap.servers?"),
         ({"ssl_cafile": "ca.pem"}, "there is no TLS yet"),
         ({"sasl_plain_username": "me"}, "there is no SASL yet"),
-        ({"value_serializer": str}, "records hold bytes"),
+        ({"value_serializer": str}, "use the argument value with a codec"),
         ({"api_version": (2, 0)}, "agreed upon with each broker"),
         ({"queue.buffering.max.ms": 5}, "use linger.ms"),
         ({"error_cb": print}, "errors are raised"),

@@ -11,6 +11,7 @@ from tarry.client.core.consumer.lookup import CONSUMER_ID
 from tarry.client.core.consumer.position import NO_END, PartitionPosition
 from tarry.client.core.consumer.session import SESSION_ERRORS
 from tarry.client.core.metadata import ZERO_ID, brokers_of
+from tarry.client.errors import ClientClosed
 from tarry.link.errors import ClientError
 from tarry.link.exchange import VERSION_UNLIMITED, Exchange
 from tarry.protocol import api_keys
@@ -163,7 +164,8 @@ class FetchExchange(Exchange[FetchResponse]):
         fetcher.on_request_done(self.broker_id)
         self.session.lose(is_known=True)
         for position in self._current():
-            if position.replica_id == self.broker_id:
+            is_replica = position.replica_id == self.broker_id
+            if is_replica and not isinstance(error, ClientClosed):
                 fetcher.leave_replica(position, str(error), now_ms)
             elif error.is_retriable:
                 fetcher.pause(position, now_ms)
