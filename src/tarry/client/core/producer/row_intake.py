@@ -128,7 +128,6 @@ def _count_rows(accumulator: Accumulator, batch: ProducerBatch, count: int, size
     first = batch.count
     batch.count += count
     accumulator.appended += count
-    accumulator.appended += count
     batch.payload_bytes += size
     accumulator.buffered_bytes += size
     return SentRows(batch, first, batch.count - 1)
