@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -97,29 +98,36 @@ def test_what_a_client_wrote_is_a_table_and_what_a_table_wrote_it_reads(
         assert [one.record for one in found] == records
 
 
-def test_a_group_goes_on_behind_what_was_committed(shared_broker: BrokerProcess) -> None:
-    address = shared_broker.address
+@pytest.mark.parametrize("broker", ["tarry", "kafka"])
+def test_a_group_goes_on_behind_what_was_committed(
+    broker: str, request: pytest.FixtureRequest
+) -> None:
+    if broker == "kafka":
+        address = request.getfixturevalue("apache_kafka")
+    else:
+        address = request.getfixturevalue("shared_broker").address
+    topic = f"lake-{uuid.uuid4().hex[:8]}"
     with Admin(bootstrap_servers=address) as admin:
-        admin.create_topics([NewTopic("lake", 2)])
+        admin.create_topics([NewTopic(topic, 2)])
     values = [b"%d" % number for number in range(100)]
     with ArrowProducer(bootstrap_servers=address) as producer:
         table = pa.table({"value": values, "key": [b"%d" % (number % 7) for number in range(100)]})
-        receipt = producer.send("lake", table).result()
+        receipt = producer.send(topic, table).result()
     assert receipt.row_count == 100
     settings = {
         "bootstrap.servers": address,
-        "group.id": "lake",
+        "group.id": topic,
         "auto.offset.reset": "earliest",
         "enable.auto.commit": False,
     }
 
     seen: list[bytes] = []
-    with ArrowConsumer("lake", settings) as consumer:
+    with ArrowConsumer(topic, settings) as consumer:
         for batch in consumer.batches(max_rows=30, columns=["value"]):
             seen += batch["value"].to_pylist()
             consumer.commit(batch)
             break
-    with ArrowConsumer("lake", settings) as consumer:
+    with ArrowConsumer(topic, settings) as consumer:
         for batch in consumer.batches(max_rows=30, columns=["value"], views=True):
             seen += batch["value"].to_pylist()
             if len(seen) >= 100:
@@ -129,6 +137,6 @@ def test_a_group_goes_on_behind_what_was_committed(shared_broker: BrokerProcess)
     # Views outlive their client.
     assert batch["value"].cast(pa.binary()).to_pylist() == seen[-batch.num_rows :]
     with Consumer(settings) as records:
-        places = [("lake", 0), ("lake", 1)]
+        places = [(topic, 0), (topic, 1)]
         committed = records.committed(places)
     assert sum(one.offset for one in committed.values() if one is not None) == 30

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 from librt.strings import BytesWriter
 
 from tarry.base.errors import CorruptData
@@ -34,6 +34,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 from tarry.client.arrow.tables import COLUMNS, Choice  # noqa: E402
 from tarry.client.core.consumer.column_taker import RowRun  # noqa: E402
 
+# Each makes tables of pyarrow, which costs milliseconds.
+EXAMPLES = 40
 SIZE_MAX = 1_000_000
 OFFSET_MAX = 2**63 - 1
 
@@ -184,6 +186,7 @@ def test_columns_hold_what_record_objects_hold(data: list[bytes], rows_max: int,
     assert walk(data, rows_max, views=views) == [row for one in data for row in expected(one)]
 
 
+@settings(max_examples=EXAMPLES)
 @given(batches(), st.integers(1, 50), st.data())
 def test_what_lies_outside_the_range_is_left_out(data: list[bytes], rows_max: int, more: Any):
     rows = [row for one in data for row in expected(one)]
@@ -196,6 +199,7 @@ def test_what_lies_outside_the_range_is_left_out(data: list[bytes], rows_max: in
     assert found == [row for row in rows if first <= row["offset"] < end]
 
 
+@settings(max_examples=EXAMPLES)
 @given(batches(), st.lists(st.sampled_from(list(COLUMNS)), min_size=1, unique=True))
 def test_chosen_columns_are_those_of_all(data: list[bytes], chosen: list[str]):
     made = []
@@ -213,6 +217,7 @@ def test_chosen_columns_are_those_of_all(data: list[bytes], chosen: list[str]):
     assert made[1].equals(made[0].select(chosen))
 
 
+@settings(max_examples=EXAMPLES)
 @given(batches(), st.data())
 def test_damaged_bytes_are_refused_as_record_objects_refuse_them(data: list[bytes], more: Any):
     whole = bytearray(data[0])
@@ -252,6 +257,7 @@ def is_in_order(rows: list[dict[str, Any]], batch: bytes) -> bool:
     return fits and offsets == sorted(dict.fromkeys(offsets)) and all(o <= last for o in offsets)
 
 
+@settings(max_examples=EXAMPLES)
 @given(st.binary(max_size=200), st.integers(0, 4))
 def test_any_content_ends_in_rows_or_in_an_error(content: bytes, codec: int):
     batch = bytearray(encode_batch([Row(0, 0, None, None, [])], 0, 10, 50, codec))

@@ -6,7 +6,7 @@ import zlib
 from typing import Any
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from tarry.client.core.producer.partitioner import partition_for_key
 from tarry.records.builder import BatchBuilder
@@ -18,6 +18,8 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 from tarry.client.arrow.outgoing_rows import OutgoingRows  # noqa: E402
 
 NOW_MS = 1_700_000_000_000
+# Each makes tables of pyarrow, which costs milliseconds.
+EXAMPLES = 40
 SIZE_MAX = 10_000_000
 
 PAIR = pa.struct([("key", pa.string()), ("value", pa.binary())])
@@ -83,6 +85,7 @@ def everywhere(rows: RecordRows) -> bytes:
     return b"".join(row.to_bytes(4, "little") for row in range(rows.row_count))
 
 
+@settings(max_examples=EXAMPLES)
 @given(tables())
 def test_rows_become_the_records_that_objects_become(table: Any):
     found: list[tuple[Any, ...]] = []
@@ -94,6 +97,7 @@ def test_rows_become_the_records_that_objects_become(table: Any):
     assert found == expected(table)
 
 
+@settings(max_examples=EXAMPLES)
 @given(tables(), st.booleans())
 def test_rows_go_where_their_keys_or_their_column_say(table: Any, is_crc32: bool):
     for part in OutgoingRows(table, 4).parts(NOW_MS):
@@ -117,6 +121,7 @@ def partition_of(row: dict[str, Any], is_crc32: bool) -> int:
     return zlib.crc32(key) % 4 if is_crc32 else partition_for_key(key, 4)
 
 
+@settings(max_examples=EXAMPLES)
 @given(tables(), st.integers(0, 700))
 def test_batches_are_as_large_as_they_may_be(table: Any, size_max: int):
     for part in OutgoingRows(table, 4).parts(NOW_MS):

@@ -85,8 +85,10 @@ def test_rows_fill_batches_in_their_order():
     values = [b"%03d" % number * 10 for number in range(40)]
 
     sent = send(cluster, rows_of(*values))
+    assert cluster.core.metrics(cluster.now_ms).buffered == 40
     flush(cluster)
 
+    assert cluster.core.metrics(cluster.now_ms).buffered == 0
     assert log.values() == values
     assert len(sent) == len(log.batches)
     assert max(len(batch) for batch in log.batches) <= 300
