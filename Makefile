@@ -7,6 +7,9 @@ SECONDS_MAX ?= 20
 
 BIN := .venv/bin
 
+# Tests start hundreds of processes, and none of them should compile the sources again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-compaction bench-limits dist clean
 
 help:
