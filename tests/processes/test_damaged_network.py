@@ -10,10 +10,7 @@ import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.damaging_proxy import DamagingProxy
 
-from tarry.client.core.admin.calls import NewTopic
-from tarry.client.sync.admin import Admin
-from tarry.client.sync.consumer import Consumer
-from tarry.client.sync.producer import Producer
+from tarry.client import Admin, CommittedOffset, Consumer, NewTopic, Producer
 
 COUNT = 4_000
 
@@ -68,4 +65,4 @@ def test_every_record_comes_once_although_an_answer_was_damaged(proxy: DamagingP
 
     assert proxy.damaged == 1
     assert found == [value(number) for number in range(COUNT)]
-    assert committed == {("t", 0): COUNT}
+    assert committed == {("t", 0): CommittedOffset(COUNT, leader_epoch=0)}

@@ -59,6 +59,16 @@ def values(groups: list[RecordGroup]) -> list[bytes | None]:
 # --- The whole of each client
 
 
+def test_a_send_to_brokers_that_never_answer_times_out_and_says_so() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    producer(cluster)
+    cluster.rule(api_keys.METADATA, lambda cluster, seen: SILENCE)
+
+    with pytest.raises(TimedOut, match="no broker described topic 't' within 1 s: no answer has"):
+        send(cluster, b"0")
+
+
 def test_a_producer_sends_waits_and_flushes() -> None:
     cluster = ScriptedCluster()
     log = cluster.topic("t").logs[0]

@@ -98,12 +98,16 @@ class ClientCore:
         query = TopicQuery(self.operations, self.metadata, topic, self.topic_error)
         return self.operations.begin(query, timeout_ms, now_ms)
 
-    def topic_error(self, topic: str, waited_ms: int, now_ms: int) -> ClientError:
-        """Return why a topic is still not known after so long."""
+    def topic_error(
+        self, topic: str, waited_ms: int, now_ms: int, partition: int | None = None
+    ) -> ClientError:
+        """Return why a topic, or a partition of it, is still not known after so long."""
         reason = self.refresh.last_error
+        if reason is None and not self.metadata.knows(topic):
+            reason = ClientError(self.connections.silence(now_ms) or "no answer has come yet")
         if reason is not None:
             return timed_out(f"no broker described topic {topic!r}", waited_ms, reason)
-        return self.metadata.error_of(topic, now_ms)
+        return self.metadata.error_of(topic, now_ms, partition)
 
     def track(self, topic: str) -> None:
         """Have the metadata of this topic asked for, now and as long as it is in use."""

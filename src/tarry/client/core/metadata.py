@@ -205,6 +205,10 @@ class Metadata:
             return False
         return now_ms - self._missing_since_ms.get(name, now_ms) >= MISSING_MS
 
+    def knows(self, name: str) -> bool:
+        """Return true if a broker has said what it knows of the topic, a refusal included."""
+        return name in self.topics or self.refusal(name) != NONE
+
     def error_of(self, name: str, now_ms: int, partition: int | None = None) -> ClientError:
         """Make the error to raise for a topic or partition that cannot be used."""
         code = self.refusal(name)

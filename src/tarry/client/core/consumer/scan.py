@@ -169,11 +169,7 @@ class ScanStep(Operation[list[RowRun]]):
                 continue
             leader = core.metadata.leader_of(position.topic, position.partition)
             if leader is None:
-                reason = core.refresh.last_error
-                if reason is None:
-                    return core.metadata.error_of(position.topic, now_ms, position.partition)
-                what = f"no broker described topic {position.topic!r}"
-                return timed_out(what, self.timeout_ms, reason)
+                return core.topic_error(position.topic, self.timeout_ms, now_ms, position.partition)
             return timed_out(
                 f"the leader of {position} gave nothing from offset {position.fetch_offset} on, "
                 f"and {position.end_offset} is where the scan ends",
