@@ -181,8 +181,10 @@ class ProducerCore(ClientCore):
 
     # --- What stands in the way
 
-    def topic_error(self, topic: str, waited_ms: int, now_ms: int) -> ClientError:
-        error = super().topic_error(topic, waited_ms, now_ms)
+    def topic_error(
+        self, topic: str, waited_ms: int, now_ms: int, partition: int | None = None
+    ) -> ClientError:
+        error = super().topic_error(topic, waited_ms, now_ms, partition)
         if self.refresh.last_error is None:
             # Nobody waits for it any more; the next record asks again.
             self.metadata.untrack(topic)
