@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import Context
 from functools import partial
 
@@ -18,6 +18,9 @@ from tarry.client.face.streams import (
 )
 from tarry.client.settings import ClientSettings
 from tarry.link.events import Address, Resolve, Resolved
+
+# What `getaddrinfo` finds.
+AddressRows = Sequence[tuple[object, ...]]
 
 
 class LoopStreams(Streams):
@@ -36,7 +39,7 @@ class LoopStreams(Streams):
         # Not a copy of whatever context happens to be current.
         self._context = Context()
         # Look-ups under way, as an ordered set.
-        self._lookups: dict[asyncio.Task[None], None] = {}
+        self._lookups: dict[asyncio.Task[AddressRows], None] = {}
 
     def watch(self, stream: Stream, interest: int) -> None:
         if self._loop.is_closed():
@@ -64,32 +67,32 @@ class LoopStreams(Streams):
             self._on_event()
 
     def look_up(self, output: Resolve) -> None:
+        host, port = output.address
         task = self._loop.create_task(
-            self._look_up(output.connection_id, output.address),
-            name=f"tarry-resolve-{output.address.host}",
-            context=Context(),
+            self._rows_of(host, port), name=f"tarry-resolve-{host}", context=Context()
         )
         self._lookups[task] = None
+        # A task that is cancelled before its first step runs nothing but its callbacks.
+        task.add_done_callback(partial(self._on_looked_up, output), context=Context())
 
-    async def _look_up(self, connection_id: int, address: Address) -> None:
-        host, port = address
+    async def _rows_of(self, host: str, port: int) -> AddressRows:
+        return await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+    def _on_looked_up(self, output: Resolve, task: asyncio.Task[AddressRows]) -> None:
+        self._lookups.pop(task, None)
+        host, port = output.address
         addresses: list[Address] = []
         error = ""
         try:
-            rows = await self._loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-            addresses = addresses_of(rows, port)
+            addresses = addresses_of(task.result(), port)
         except (OSError, UnicodeError) as failure:
             error = lookup_flaw(host, failure)
         except asyncio.CancelledError:
             if self.is_closed:
-                raise
+                return
             # The program cancels all tasks that it finds: the core tries again.
             error = f"the look-up of the name {host} was cancelled"
-        finally:
-            task = asyncio.current_task()
-            assert task is not None
-            self._lookups.pop(task, None)
-        self.events.append(Resolved(connection_id, addresses, error))
+        self.events.append(Resolved(output.connection_id, addresses, error))
         self._on_event()
 
     def close(self) -> None:
