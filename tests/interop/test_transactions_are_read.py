@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from typing import Any
 
 import pytest
+from tests.support.broker_process import wait_until
 from tests.support.interop.java_face import JavaFace, JavaProducer, JavaProgram
 from tests.support.interop.records_sent import SentRecord
 from tests.support.patience import PATIENCE_S
@@ -26,6 +27,7 @@ class Transactions:
 
     def __init__(self, program: JavaProgram, address: str, topic: str, codec: str) -> None:
         self.program = program
+        self.address = address
         self.topic = topic
         name = f"transactions-{uuid.uuid4().hex[:8]}"
         settings = {
@@ -40,6 +42,19 @@ class Transactions:
 
     def step(self, step: str) -> None:
         self.program.ask("transaction", producer=self.producer.producer, step=step)
+
+    def end(self, step: str) -> None:
+        """Commit or abort; the marker is in the log afterwards.
+
+        Apache Kafka answers when the transaction's end is decided and writes the markers later.
+        """
+        with Consumer(bootstrap_servers=self.address) as consumer:
+            before = consumer.end_offsets([(self.topic, 0)])
+            self.step(step)
+            wait_until(
+                lambda: "written" if consumer.end_offsets([(self.topic, 0)]) != before else "",
+                f"the marker of a {step}",
+            )
 
     def write(self, *values: bytes) -> None:
         """Write records into the open transaction; they are in the log afterwards."""
@@ -98,15 +113,15 @@ def test_transactions_of_java_are_read_as_the_isolation_level_says(
     second.write(*committed[:100])
     first.write(*aborted[100:])
     second.write(*committed[100:])
-    second.step("commit")
-    first.step("abort")
+    second.end("commit")
+    first.end("abort")
     stable = 402
     # One that is open, and a committed one behind it.
     first.step("begin")
     first.write(b"open")
     second.step("begin")
     second.write(b"behind")
-    second.step("commit")
+    second.end("commit")
 
     everything = read(apache_kafka, topic, "read_uncommitted", stable + 3)
     only_committed = read(apache_kafka, topic, "read_committed", stable)
@@ -122,7 +137,7 @@ def test_transactions_of_java_are_read_as_the_isolation_level_says(
             scanned(apache_kafka, topic, "read_committed", stable + 1)
 
     assert printed(apache_kafka, topic, "read_committed") == only_committed
-    first.step("commit")
+    first.end("commit")
     assert read(apache_kafka, topic, "read_committed", stable + 4) == [
         *committed,
         b"open",
