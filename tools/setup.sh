@@ -76,7 +76,7 @@ install() {
 }
 
 install compile "serving" "10 s"
-[ -z "$dev" ] || install dev "testing and checking" "20 s"
+[ -z "$dev" ] || install dev "testing and checking" "two minutes, with Spark"
 [ -z "$bench" ] || install bench "the comparison of timers" "10 s"
 
 [ -z "$interpreted" ] || exit 0
