@@ -15,25 +15,20 @@ import contextlib
 import importlib.util
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import peers
+from peers import Broker, tell_progress
 
-from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
+from tarry.client import Admin, NewTopic, Producer
 
-from tarry.client import Admin, NewTopic, Producer  # noqa: E402
-
-TARRY: Final = ROOT / ".venv" / "bin" / "tarry"
 WORKER: Final = Path(__file__).with_name("client_worker.py")
 RUN_SECONDS_MAX: Final = 600
 
@@ -120,48 +115,6 @@ WORKS: Final = (
 
 # What a client's own faces can do.
 WORDS_OF_AIO: Final = ("produce", "consume")
-
-
-class Broker(NamedTuple):
-    name: str
-    address: str
-
-
-@contextlib.contextmanager
-def tarry(directory: Path) -> Iterator[Broker]:
-    """Start our broker, which leaves flushing to the page cache as Kafka does."""
-    settings = {
-        **SETTINGS,
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": str(directory),
-        "flush.policy": "os",
-    }
-    words = [f"--set={key}={value}" for key, value in settings.items()]
-    process = subprocess.Popen(
-        [str(TARRY), "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    first_line = process.stdout.readline()
-    port = first_line.partition(";")[0].rpartition(":")[2].strip()
-    try:
-        yield Broker("Tarry", f"127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
-
-
-@contextlib.contextmanager
-def kafka(directory: Path) -> Iterator[Broker]:
-    """Start Apache Kafka, one KRaft node."""
-    server = KafkaServer(
-        directory, free_port(), heap_megabytes=1024, is_measured=True, properties=SETTINGS
-    )
-    server.start()
-    try:
-        yield Broker("Apache Kafka", server.address)
-    finally:
-        server.stop()
 
 
 def subjects(form: str) -> list[Subject]:
@@ -281,10 +234,6 @@ IMPORT_FIGURES: Final = (
 )
 
 
-def tell_progress() -> None:
-    print(".", end="", flush=True, file=sys.stderr)
-
-
 def head(title: str, columns: list[Subject]) -> list[str]:
     names = [subject.name for subject in columns]
     ratio = [f"{names[0]} / {CONFLUENT}"] if CONFLUENT in names else []
@@ -343,14 +292,6 @@ def measure_imports(columns: list[Subject], rounds: int) -> list[str]:
     return lines + [row("import", figure, columns, found) for figure in IMPORT_FIGURES]
 
 
-def machine(form: str) -> str:
-    """Describe the machine on which the figures were measured."""
-    return (
-        f"{date.today()} · {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before · "
-        f"{platform.platform()} · {form}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -362,20 +303,18 @@ def main() -> None:
     arguments = parser.parse_args()
     rounds = arguments.rounds or (1 if arguments.quick else 5)
     works = [work for work in WORKS if arguments.only in work.name]
-    told = subprocess.run([str(TARRY), "version"], capture_output=True, text=True, check=True)
-    form = told.stdout.splitlines()[0]
+    form = peers.form()
     columns = subjects(form)
-    lines, started = [machine(form)], time.monotonic()
+    lines, started = [peers.machine()], time.monotonic()
     if arguments.only in "import":
         lines += measure_imports(columns, max(rounds, 3))
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        brokers = [stack.enter_context(tarry(directory / "tarry"))]
+        brokers = [stack.enter_context(peers.tarry(directory / "tarry", SETTINGS))]
         if not arguments.without_kafka:
-            try:
-                brokers.append(stack.enter_context(kafka(directory / "kafka")))
-            except KafkaUnavailable as reason:
-                lines.append(f"without Apache Kafka: {reason}")
+            others, reasons = peers.started(stack, directory / "kafka", SETTINGS)
+            brokers += others
+            lines += reasons
         for broker in brokers:
             share = 10 if arguments.quick else 1
             lines += measure_works(broker, columns, works, rounds, share)
