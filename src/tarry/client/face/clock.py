@@ -6,8 +6,8 @@ import time
 
 
 def monotonic_ms() -> int:
-    return time.monotonic_ns() // 1_000_000
+    return int(time.monotonic() * 1000)
 
 
 def wall_ms() -> int:
-    return time.time_ns() // 1_000_000
+    return int(time.time() * 1000)

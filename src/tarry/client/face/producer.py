@@ -6,14 +6,13 @@ from typing import Any
 
 from tarry.client.codecs import Codec, check_codec, encoded
 from tarry.client.core.outgoing import (
-    HeadersGiven,
     check_partition,
     check_timestamp,
     check_topic,
     content_of,
     pairs_of,
 )
-from tarry.client.core.producer.core import Appended
+from tarry.client.core.producer.intake import Appended
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 
 # Codecs of keys and of values; None: bytes are given.
@@ -38,28 +37,32 @@ def encoded_pair(codecs: Codecs, key: object, value: object) -> tuple[object, ob
 
 
 def record_of(
-    topic: str,
+    topic: object,
     value: object,
     key: object,
-    headers: HeadersGiven | None,
+    headers: object,
     *,
     codecs: Codecs | None,
-    partition: int | None,
-    timestamp: int | None,
+    partition: object,
+    timestamp: object,
     now_wall_ms: int,
 ) -> Appended:
     """Return the record as the core appends it; raise TypeError or ValueError for an argument that
     no record can have."""
     check_topic(topic)
-    if timestamp is None:
-        timestamp = now_wall_ms
-    else:
+    assert isinstance(topic, str)
+    time = now_wall_ms
+    if timestamp is not None:
         check_timestamp(timestamp)
+        assert isinstance(timestamp, int)
+        time = timestamp
     place = ANY_PARTITION
     if partition is not None:
         check_partition(partition)
+        assert isinstance(partition, int)
         place = partition
     if codecs is not None:
         key, value = encoded_pair(codecs, key, value)
+    key_bytes, value_bytes = content_of("key", key), content_of("value", value)
     pairs = None if headers is None else pairs_of(headers) or None
-    return topic, place, timestamp, content_of("key", key), content_of("value", value), pairs
+    return topic, place, time, key_bytes, value_bytes, pairs
