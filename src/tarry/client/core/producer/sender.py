@@ -66,7 +66,9 @@ class Sender:
             return
         if self.settings.is_idempotent and not self.identity.is_known:
             self.identity.want(now_ms)
+            self.accumulator.obstacle = self.identity.trouble
             return
+        self.accumulator.obstacle = ""
         while True:
             requests = self._gather(now_ms)
             if not requests:
