@@ -1,4 +1,4 @@
-"""Addresses that brokers name and nobody can connect to: told like any other that is not reached."""
+"""Addresses that brokers name and no system takes: told like others that are not reached."""
 
 from __future__ import annotations
 

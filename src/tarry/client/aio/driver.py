@@ -22,6 +22,7 @@ from tarry.client.aio.streams import LoopStreams
 from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
+from tarry.client.core.reminder import warn
 from tarry.client.errors import ClientClosed, ConcurrentUse
 from tarry.client.face import forks
 from tarry.client.face.clock import monotonic_ms, wall_ms
@@ -72,6 +73,7 @@ class LoopDriver(Generic[Core]):
         # Not a copy of whatever context happens to be current when something is planned.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
+        self.core.reminder.tell = self._warn_soon
         forks.watch(self)
 
     # --- The world, which tests replace
@@ -225,6 +227,12 @@ class LoopDriver(Generic[Core]):
             return
         self.is_turn_wanted = True
         loop.call_soon(self._on_soon, context=self._context)
+
+    def _warn_soon(self, text: str) -> None:
+        """Have the loop write a warning to the log after the turn: what listens to the log may use
+        the client."""
+        if self._loop is not None:
+            self._loop.call_soon(warn, text, context=self._context)
 
     def _on_soon(self) -> None:
         if self.is_turn_wanted:
