@@ -100,6 +100,10 @@ class Poll(Operation[list[Group]]):
 
     def end(self, now_ms: int) -> None:
         super().end(now_ms)
-        if self._event is not None:
+        if self._event is not None and self._core.told is None:
+            # The commit before the callback was under way: the next poll tells it.
+            self._event = None
+            self._core.membership.ownership.put_back()
+        elif self._event is not None:
             self.end_callback(now_ms)
         self._core.end_poll(now_ms)
