@@ -65,7 +65,7 @@ class PartitionMetadata:
 
 
 class Topic:
-    """Topic with its partitions by their index, or, with an `error_code`, why they are not known."""
+    """Topic with its partitions by index, or, with an `error_code`, why they are not known."""
 
     def __init__(self, name: str) -> None:
         self.name = name

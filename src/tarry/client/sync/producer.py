@@ -152,8 +152,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record and return at once, unless there is no room or the topic is not known yet:
-        then wait `max.block.ms` at most.  `timestamp` is in milliseconds since 1970; without one it
-        is now.
+        then wait `max.block.ms` at most.  `timestamp`: milliseconds since 1970; without one, now.
         `on_delivery` is called for this record in place of the producer's own.
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
