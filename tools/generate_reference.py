@@ -25,7 +25,6 @@ if str(ROOT / "tools") not in sys.path:
 
 from reference_library import (  # noqa: E402
     Assignment,
-    Definition,
     Library,
     Method,
     Unwritable,
@@ -85,7 +84,11 @@ def entry(name: str, page: Page, library: Library) -> list[str]:
     dotted = module.removesuffix(".py").replace("/", ".")
     package = page.package.replace("/", ".")
     where = f"tarry.{package}" if name in library.exported else f"tarry.{dotted}"
-    made = [] if name in page.given and isinstance(node, ast.ClassDef) else headline(node)
+    if isinstance(node, Assignment):
+        # As it stands there: the formatter, which looks into pages too, has seen it already.
+        made = ["", library.texts[name]]
+    else:
+        made = [] if name in page.given else headline(node)
     lines = [f"### {name}", "", *fenced(f"from {where} import {name}", *made)]
     lines += ["", told_of(name, library)]
     facts: list[str] = []
@@ -281,12 +284,10 @@ def fenced(*lines: str) -> list[str]:
 # --- Signatures
 
 
-def headline(node: Definition) -> list[str]:
+def headline(node: ast.ClassDef | Method) -> list[str]:
     """Return the signature; for a class that of its construction."""
     if isinstance(node, ast.ClassDef):
         return class_headline(node)
-    if isinstance(node, Assignment):
-        return [ast.unparse(node).replace("'", '"')]
     decorators = [ast.unparse(one) for one in node.decorator_list]
     returned = written(node.returns) if node.returns is not None else ""
     if "property" in decorators:

@@ -33,7 +33,8 @@ class Library:
     definitions: dict[str, Definition] = field(default_factory=dict)
     modules: dict[str, str] = field(default_factory=dict)
     exported: set[str] = field(default_factory=set)
-    # What stands in a comment above an assignment.
+    # Of an assignment: its text, and the comment above it.
+    texts: dict[str, str] = field(default_factory=dict)
     comments: dict[str, str] = field(default_factory=dict)
 
     def read(self, package: str) -> str:
@@ -69,6 +70,7 @@ class Library:
                 self.definitions[name] = node
             elif isinstance(node, Assignment) and name_of(node) == name:
                 self.definitions[name] = node
+                self.texts[name] = ast.get_source_segment(text, node) or ""
                 self.comments[name] = comment_above(text, node.lineno)
         imported = imports_of(tree)
         if name not in self.definitions and name in imported:

@@ -77,7 +77,7 @@ def tool() -> ModuleType:
 
 def library_of(tool: ModuleType, source: str, exported: set[str]) -> object:
     tree = ast.parse(source)
-    definitions = {node.name: node for node in tree.body if isinstance(node, tool.Definition)}
+    definitions = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     modules = dict.fromkeys(definitions, "timer/shown.py")
     return tool.Library(definitions, modules, exported)
 
@@ -186,7 +186,7 @@ def test_a_constant_is_told_by_the_comment_above_it(tool: ModuleType) -> None:
 
     library.load("LATEST", "tarry.client.core.consumer.lookup")
 
-    assert tool.headline(library.definitions["LATEST"]) == ["LATEST: Final = -1"]
+    assert library.texts["LATEST"] == "LATEST: Final = -1"
     assert tool.told_of("LATEST", library) == "Time for `Admin.offsets`: the end of the partition."
     library.comments.clear()
     with pytest.raises(tool.Unwritable, match="LATEST is public and has no comment above it"):
