@@ -285,15 +285,10 @@ class Membership:
         self.round.join(self.owned, self.ownership.generation_id, reason, now_ms)
 
     def on_member_id(self, member_id: str, now_ms: int) -> None:
-        """Join once more, with the member id that the coordinator gave; after a pause if it gave
-        one before, which no sound coordinator does."""
-        had_id, self.member_id = bool(self.member_id), member_id
+        """Join once more, with the member id that the coordinator gave."""
+        self.member_id = member_id
         self.join_reason = self._round_reason
-        if had_id:
-            self._rejoin(self._round_reason)
-            self._pauses.begin(now_ms)
-        else:
-            self._join(now_ms)
+        self._join(now_ms)
 
     def on_generation(self, joined: Joined) -> None:
         self._pauses.failures = 0

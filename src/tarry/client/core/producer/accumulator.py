@@ -218,15 +218,15 @@ class Accumulator:
             return self._metadata.problem_with(queue.topic, now_ms)
         return self.obstacle
 
-    def fail_all(self, error: ClientError, sent_error: ClientError) -> None:
-        """Fail all records, with `sent_error` those that a broker may have: nothing more will be
-        sent."""
+    def fail_all(self, error: ClientError, sent_error: ClientError | None = None) -> None:
+        """Fail all records, with an error of their own those that a broker may have: nothing more
+        will be sent."""
         self.failure = error
         for queue in self.queues():
             self.close(queue)
             for batch in [*queue.in_flight, *queue.waiting]:
                 if not batch.is_done:
-                    self.fail(batch, sent_error if batch.was_sent else error)
+                    self.fail(batch, (sent_error if batch.was_sent else None) or error)
             queue.waiting.clear()
         self.ready.clear()
 

@@ -208,7 +208,7 @@ class Sender:
 
     def fail_for_good(self, error: ClientError, sent_error: ClientError | None = None) -> None:
         """Fail everything; records that a broker may have may get an error of their own."""
-        self.accumulator.fail_all(error, sent_error or error)
+        self.accumulator.fail_all(error, sent_error)
 
     # --- Reactions
 
