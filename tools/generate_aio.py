@@ -29,9 +29,7 @@ raised.
 
 from __future__ import annotations
 
-import weakref
-
-from tarry.client.aio.driver import Begin, LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 '''
 
 BEGINNING: Final = '''class Admin(ProcessBound):
@@ -48,9 +46,7 @@ BEGINNING: Final = '''class Admin(ProcessBound):
         self._driver = driver = LoopDriver(
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
-        self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
+        driver.close_when_forgotten(self, "an Admin")
 
     @property
     def _core(self) -> AdminCore:
@@ -75,7 +71,6 @@ END: Final = '''
         driver.check_parent()
         if not driver.is_closed and not driver.is_stranded:
             driver.check_here()
-        self._finalizer.detach()
         driver.close()
         await driver.settle()
 

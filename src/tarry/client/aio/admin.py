@@ -7,14 +7,13 @@ raised.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client.aio.driver import Begin, LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 from tarry.client.core.admin.calls import (
     ClusterDescription,
     ConfigEntry,
@@ -35,6 +34,7 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
 from tarry.client.face.chance import SystemRandom
+from tarry.client.face.driver import Begin
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
@@ -57,9 +57,7 @@ class Admin(ProcessBound):
         self._driver = driver = LoopDriver(
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
-        self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
+        driver.close_when_forgotten(self, "an Admin")
 
     @property
     def _core(self) -> AdminCore:
@@ -261,7 +259,6 @@ class Admin(ProcessBound):
         driver.check_parent()
         if not driver.is_closed and not driver.is_stranded:
             driver.check_here()
-        self._finalizer.detach()
         driver.close()
         await driver.settle()
 

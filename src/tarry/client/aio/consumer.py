@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +20,7 @@ from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.ids import TopicPartition
-from tarry.client.aio.driver import Begin, LoopDriver, abandon, awaited
+from tarry.client.aio.driver import LoopDriver, awaited
 from tarry.client.aio.listener import Listener
 from tarry.client.codecs import Codec, Key, Value
 from tarry.client.core.arguments import (
@@ -44,6 +43,7 @@ from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.driver import Begin
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
 from tarry.client.metrics import ConsumerMetrics
 from tarry.client.process_bound import ProcessBound
@@ -138,9 +138,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         # The task that polls, and the one that is in a callback.
         self._poller: asyncio.Task[object] | None = None
         self._called: asyncio.Task[object] | None = None
-        self._finalizer = weakref.finalize(self, abandon, driver, "a Consumer")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
+        driver.close_when_forgotten(self, "a Consumer")
         try:
             if topics:
                 self.subscribe(topics)
@@ -356,7 +354,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             ) from error
 
     def _end(self) -> None:
-        self._finalizer.detach()
         self._driver.close()
 
     def __repr__(self) -> str:

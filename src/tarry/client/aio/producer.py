@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.client.aio.deliveries import DeliveryCalls
-from tarry.client.aio.driver import LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 from tarry.client.aio.receipt import Receipt
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
@@ -119,9 +118,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         self._on_delivery = on_delivery
         self._has_partitioner = made.partition_function is not None
         self._calls = DeliveryCalls(driver)
-        self._finalizer = weakref.finalize(self, abandon, driver, "a Producer")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
+        driver.close_when_forgotten(self, "a Producer")
 
     @property
     def _core(self) -> ProducerCore:
@@ -314,7 +311,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
         self._driver.check_parent()
-        self._finalizer.detach()
         self._driver.close()
 
     def __repr__(self) -> str:

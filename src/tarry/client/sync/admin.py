@@ -33,10 +33,11 @@ from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
+from tarry.client.face.driver import Begin
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
-from tarry.client.sync.driver import Begin, Driver, Tell
+from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.link.errand import Steps
 from tarry.link.errors import ClientError

@@ -48,12 +48,13 @@ from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.driver import Begin
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
 from tarry.client.metrics import ConsumerMetrics
 from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
-from tarry.client.sync.driver import Begin, Driver, Tell
+from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.listener import Listener
