@@ -346,7 +346,12 @@ def connections(address):
     return found
 
 async def use(address, topic):
-    async with aio.Producer(bootstrap_servers=address) as producer:
+    async with (
+        aio.Producer(bootstrap_servers=address) as producer,
+        aio.Consumer(bootstrap_servers=address) as consumer,
+        aio.Admin(bootstrap_servers=address) as admin,
+    ):
+        consumer.assign([(topic, 0)])
         await (await producer.send(topic, b"before"))
         assert connections(address) > 0
         child = os.fork()
@@ -357,6 +362,8 @@ async def use(address, topic):
                 except ClientForked:
                     continue
                 os._exit(1)
+            if not all("of the parent process" in repr(one) for one in (producer, consumer, admin)):
+                os._exit(2)
             os._exit(7 + connections(address))
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         await (await producer.send(topic, b"after"))

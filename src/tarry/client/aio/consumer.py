@@ -66,6 +66,8 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     are bytes unless `key` and `value` are codecs.
     """
 
+    _driver: LoopDriver[GroupConsumerCore]
+
     @overload
     def __init__(
         self: Consumer[bytes, bytes],
@@ -143,12 +145,8 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             if topics:
                 self.subscribe(topics)
         except BaseException:
-            self._end()
+            self._driver.close()
             raise
-
-    @property
-    def _core(self) -> GroupConsumerCore:
-        return self._driver.core
 
     # --- The group
 
@@ -321,7 +319,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         driver = self._driver
         driver.check_parent()
         if driver.is_stranded:
-            self._end()
+            self._driver.close()
         elif not driver.is_closed:
             driver.check_usable()
             if self._called is not None and self._called is asyncio.current_task():
@@ -336,7 +334,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             try:
                 await driver.perform(begin, None, limit_ms, hear)
             finally:
-                self._end()
+                self._driver.close()
         await driver.settle()
 
     async def _call_back_until(self, ends_ms: int, callback: Callback) -> None:
@@ -353,15 +351,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
                 f"{callback.event.callback} did not return before the consumer had to be closed"
             ) from error
 
-    def _end(self) -> None:
-        self._driver.close()
-
-    def __repr__(self) -> str:
-        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
-        count = len(self.assignment())
-        noun = "partition" if count == 1 else "partitions"
-        return self._driver.describe(self, f"{group}, {count} {noun}")
-
     async def __aenter__(self) -> Self:
         self._driver.check_usable()
         return self
@@ -374,7 +363,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     ) -> None:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             # The loop is at its end.
-            self._end()
+            self._driver.close()
         else:
             # What was being worked on when the block failed is not finished.
             await self._close(None, None, is_finished=error_type is None)

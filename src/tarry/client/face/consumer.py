@@ -14,16 +14,19 @@ from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.outgoing import check_timestamp
-from tarry.client.face.clock import monotonic_ms
+from tarry.client.face.driver import FaceDriver
+from tarry.client.settings import ConsumerSettings
 
 
 class ConsumerFace:
     """Face to be subclassed; a subclass says how its core may be touched."""
 
+    settings: ConsumerSettings
+    _driver: FaceDriver[GroupConsumerCore]
+
     @property
     def _core(self) -> GroupConsumerCore:
-        """Core of the driver, which a forked child replaces by one that refuses."""
-        raise NotImplementedError
+        return self._driver.core
 
     def _told(self) -> AbstractContextManager[GroupConsumerCore]:
         """Yield the core, to be told or asked something while nobody turns it; records that an
@@ -109,4 +112,11 @@ class ConsumerFace:
     @property
     def trouble(self) -> str:
         """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(monotonic_ms())
+        return self._core.trouble(self._driver.now_ms())
+
+    def __repr__(self) -> str:
+        words = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
+        if not self._driver.is_forked:
+            count = len(self.assignment())
+            words += f", {count} partition" if count == 1 else f", {count} partitions"
+        return self._driver.describe(self, words)

@@ -74,6 +74,8 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     are bytes unless `key` and `value` are codecs.
     """
 
+    _driver: Driver[GroupConsumerCore]
+
     @overload
     def __init__(
         self: Consumer[bytes, bytes],
@@ -148,10 +150,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         except BaseException:
             self._driver.close()
             raise
-
-    @property
-    def _core(self) -> GroupConsumerCore:
-        return self._driver.core
 
     # --- The group
 
@@ -339,14 +337,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
             driver.close()
-
-    def __repr__(self) -> str:
-        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
-        if self._driver.is_forked:
-            return self._driver.describe(self, group)
-        count = len(self.assignment())
-        noun = "partition" if count == 1 else "partitions"
-        return self._driver.describe(self, f"{group}, {count} {noun}")
 
     def __enter__(self) -> Self:
         return self
