@@ -87,7 +87,8 @@ END: Final = '''
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        if error_type is None or not self._driver.is_forked:
+            await self.close()
 '''
 
 # The calls stand between these in the source.

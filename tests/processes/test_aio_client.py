@@ -364,14 +364,20 @@ async def use(address, topic):
                 os._exit(1)
             if not all("of the parent process" in repr(one) for one in (producer, consumer, admin)):
                 os._exit(2)
-            os._exit(7 + connections(address))
+            raise LookupError("the first error")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         await (await producer.send(topic, b"after"))
         print((await producer.send(topic, b"last")) and "goes on")
 
+async def use_or_tell(address, topic):
+    try:
+        await use(address, topic)
+    except LookupError:
+        os._exit(7 + connections(address))
+
 loop = importlib.import_module(sys.argv[1]).new_event_loop()
 with asyncio.Runner(loop_factory=lambda: loop) as runner:
-    runner.run(use(*sys.argv[2:]))
+    runner.run(use_or_tell(*sys.argv[2:]))
 """
 
 

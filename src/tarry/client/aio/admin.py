@@ -275,4 +275,5 @@ class Admin(ProcessBound):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        if error_type is None or not self._driver.is_forked:
+            await self.close()

@@ -364,7 +364,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             # The loop is at its end.
             self._driver.close()
-        else:
+        elif error_type is None or not self._driver.is_forked:
             # What was being worked on when the block failed is not finished.
             await self._close(None, None, is_finished=error_type is None)
 
