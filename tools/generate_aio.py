@@ -32,9 +32,11 @@ from __future__ import annotations
 from tarry.client.aio.driver import LoopDriver
 '''
 
-BEGINNING: Final = '''class Admin(ProcessBound):
+BEGINNING: Final = '''class Admin(ClientFace[AdminCore]):
     """Admin client for asyncio; every call takes `timeout` in seconds; without one it is
     `default.api.timeout.ms`.  Whether a change whose call is cancelled took place is not known."""
+
+    _driver: LoopDriver[AdminCore]
 
     def __init__(
         self,
@@ -47,10 +49,6 @@ BEGINNING: Final = '''class Admin(ProcessBound):
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
         driver.close_when_forgotten(self, "an Admin")
-
-    @property
-    def _core(self) -> AdminCore:
-        return self._driver.core
 
     @property
     def _requests(self) -> AdminRequests:
@@ -73,9 +71,6 @@ END: Final = '''
             driver.check_here()
         driver.close()
         await driver.settle()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()

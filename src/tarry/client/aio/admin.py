@@ -35,7 +35,7 @@ from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.driver import Begin
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.face import ClientFace
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.link.errand import Steps
@@ -43,9 +43,11 @@ from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
 
 
-class Admin(ProcessBound):
+class Admin(ClientFace[AdminCore]):
     """Admin client for asyncio; every call takes `timeout` in seconds; without one it is
     `default.api.timeout.ms`.  Whether a change whose call is cancelled took place is not known."""
+
+    _driver: LoopDriver[AdminCore]
 
     def __init__(
         self,
@@ -58,10 +60,6 @@ class Admin(ProcessBound):
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
         driver.close_when_forgotten(self, "an Admin")
-
-    @property
-    def _core(self) -> AdminCore:
-        return self._driver.core
 
     @property
     def _requests(self) -> AdminRequests:
@@ -261,9 +259,6 @@ class Admin(ProcessBound):
             driver.check_here()
         driver.close()
         await driver.settle()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()

@@ -35,7 +35,7 @@ from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
-from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat
@@ -45,8 +45,6 @@ from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.driver import Begin
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
-from tarry.client.metrics import ConsumerMetrics
-from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import TimedOut
@@ -57,7 +55,7 @@ Piece = TypeVar("Piece")
 What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
 
 
-class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
+class Consumer(ConsumerFace, Generic[Key, Value]):
     """Consumer for the tasks of one event loop, of which one polls at a time.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
@@ -160,16 +158,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             core.subscribe(topics)
             if listener is not None:
                 self._listener = listener
-
-    @property
-    def group(self) -> GroupView:
-        """View of this member's place in its group."""
-        return self._core.view()
-
-    def metrics(self) -> ConsumerMetrics:
-        """Return what the consumer has done so far and where it stands; cheap enough for every
-        poll."""
-        return self._core.metrics(self._driver.now_ms())
 
     async def commit(
         self,

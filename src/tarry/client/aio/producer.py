@@ -29,9 +29,7 @@ from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import codecs_of, record_of
-from tarry.client.metrics import ProducerMetrics
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.producer import ProducerFace, codecs_of, record_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
@@ -43,10 +41,12 @@ __all__ = ["HeadersGiven", "Producer", "Receipt"]
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
+class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     """Producer that all tasks of one event loop may use.
 
     Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
+
+    _driver: LoopDriver[ProducerCore]
 
     @overload
     def __init__(
@@ -119,10 +119,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         self._has_partitioner = made.partition_function is not None
         self._calls = DeliveryCalls(driver)
         driver.close_when_forgotten(self, "a Producer")
-
-    @property
-    def _core(self) -> ProducerCore:
-        return self._driver.core
 
     # --- Records
 
@@ -250,25 +246,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         partitions: list[int] = await self._driver.perform(begin, timeout, limit_ms)
         return len(partitions)
 
-    def metrics(self) -> ProducerMetrics:
-        """Return what this producer has done so far; cheap enough for every call."""
-        return self._core.metrics(self._driver.now_ms())
-
-    @property
-    def trouble(self) -> str:
-        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(self._driver.now_ms())
-
-    @property
-    def settled(self) -> int:
-        """Count that grows whenever a broker takes records, or refuses them for good."""
-        return self._core.sender.settled
-
-    @property
-    def acknowledged(self) -> int:
-        """Number of records that brokers have taken; with acks=0 those that were sent."""
-        return self._core.accumulator.acknowledged
-
     # --- The end
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -312,9 +289,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         """Close without waiting: what is not acknowledged fails."""
         self._driver.check_parent()
         self._driver.close()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()

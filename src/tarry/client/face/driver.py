@@ -9,6 +9,7 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar, Generic, Self, TypeVar, cast
 
 from tarry.client.core.core import ClientCore
@@ -36,6 +37,8 @@ class FaceDriver(Generic[Core]):
         self.is_closed = False
         # True in the child of a fork: everything belongs to the process that made the client.
         self.is_forked = False
+        # Held while the core is touched.
+        self.lock: AbstractContextManager[object] = nullcontext()
         # Calls users back for what the core has for them; a client that never does has none.
         self.tell_users: Callable[[], None] = _tell_nobody
         self._finalizer: weakref.finalize[..., object] | None = None

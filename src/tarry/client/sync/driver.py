@@ -51,7 +51,7 @@ class Driver(FaceDriver[Core]):
         nap_ms: int = 0,
     ) -> None:
         super().__init__(settings, make_core)
-        self.lock = threading.Lock()
+        self.lock: threading.Lock = threading.Lock()
         self.background = Background(self, thread, nap_ms)
         self._role = threading.Lock()
         self._is_leave_asked = False
