@@ -26,7 +26,7 @@ Begin = Callable[[int, int], Operation[Answer]]
 
 
 class FaceDriver(Generic[Core]):
-    """One core, and whether it may be used; a subclass turns it."""
+    """Driver of one core, to be subclassed: a subclass turns it."""
 
     # Stands before the name of a face in its `repr`.
     prefix: ClassVar[str] = ""
