@@ -42,6 +42,7 @@ def consumer() -> Iterator[Consumer]:
     ("action", "sentence"),
     [
         (lambda one: one.assign([("u", 0), ("t", "0")]), r'such as \("orders", 0\)'),
+        (lambda one: one.pause(("t", 0)), r"put the one into a list, \[\('t', 0\)\]"),
         (lambda one: one.assign("t"), r'such as \[\("orders", 0\)\]'),
         (lambda one: one.assign([("t", -1)]), "no partition -1"),
         (lambda one: one.assign([("t", 2**31)]), "no partition 2147483648"),
