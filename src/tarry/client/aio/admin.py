@@ -28,6 +28,7 @@ from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.producers import DescribedProducers
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
@@ -102,6 +103,7 @@ class Admin(ProcessBound):
     async def delete_topics(
         self, names: Iterable[str], timeout: float | None = None
     ) -> list[TopicOutcome]:
+        """Delete the topics with their records; each outcome has its own error or none."""
         return await self._ask(self._requests.delete_topics(names), timeout)
 
     async def create_partitions(
@@ -225,6 +227,7 @@ class Admin(ProcessBound):
     # --- The cluster
 
     async def describe_cluster(self, timeout: float | None = None) -> ClusterDescription:
+        """Describe the cluster: its id, its controller and its brokers with their addresses."""
         return await self._ask(self._requests.describe_cluster(), timeout)
 
     async def api_versions(
@@ -239,6 +242,14 @@ class Admin(ProcessBound):
         """Describe the log directories of all brokers with the sizes of these partitions (None:
         all)."""
         return await self._ask(self._requests.describe_log_dirs(topics), timeout)
+
+    async def describe_producers(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> DescribedProducers:
+        """Describe the idempotent producers that these partitions know, and their open
+        transactions; an error in place of the producers where the leader refused, or, before Kafka
+        2.8, does not have the question (UnsupportedVersion)."""
+        return await self._ask(self._requests.describe_producers(places), timeout)
 
     # --- Offsets
 
