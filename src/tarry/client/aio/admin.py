@@ -27,6 +27,7 @@ from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.producers import DescribedProducers
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
@@ -237,6 +238,14 @@ class Admin(ClientFace[AdminCore]):
         """Describe the log directories of all brokers with the sizes of these partitions (None:
         all)."""
         return await self._ask(self._requests.describe_log_dirs(topics), timeout)
+
+    async def describe_producers(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> DescribedProducers:
+        """Describe the idempotent producers that these partitions know, and their open
+        transactions; an error in place of the producers where the leader refused, or, before Kafka
+        2.8, does not have the question (UnsupportedVersion)."""
+        return await self._ask(self._requests.describe_producers(places), timeout)
 
     # --- Offsets
 
