@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
     from pyspark.sql.types import StructType
 
 
@@ -40,3 +40,13 @@ class TarrySource(DataSource):
         options = parse_read_options(self.options, is_stream=False)
         check_schema(schema, options.columns)
         return BatchReader(options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of a stream."""
+        from tarry.spark.reading.read_options import parse_read_options
+        from tarry.spark.reading.schema import check_schema
+        from tarry.spark.reading.stream import StreamReader
+
+        options = parse_read_options(self.options, is_stream=True)
+        check_schema(schema, options.columns)
+        return StreamReader(options)
