@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamWriter, DataSourceWriter
     from pyspark.sql.types import StructType
 
 
@@ -40,3 +40,17 @@ class TarrySource(DataSource):
         options = parse_read_options(self.options, is_stream=False)
         check_schema(schema, options.columns)
         return BatchReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch."""
+        from tarry.spark.writing.writers import make_batch_writer
+
+        return make_batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(  # noqa: N802  # the name is Spark's
+        self, schema: StructType, overwrite: bool
+    ) -> DataSourceStreamWriter:
+        """Return the writer of a stream."""
+        from tarry.spark.writing.writers import make_stream_writer
+
+        return make_stream_writer(self.options, schema, overwrite=overwrite)

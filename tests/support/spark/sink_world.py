@@ -25,7 +25,7 @@ from tarry.client.errors import BrokerError
 from tarry.link.errors import ConnectionLost
 from tarry.records.batch import SEQUENCE_MAX
 from tarry.spark.writing import effects
-from tarry.spark.writing.effects import LookedBack, Sent, StoredPlan
+from tarry.spark.writing.effects import LookedBack, SentRound, StoredPlan
 from tarry.spark.writing.plan import (
     Noted,
     Plan,
@@ -305,11 +305,11 @@ class SinkWorld:
             case effects.NoteEnds():
                 ends = {place: self.logs[place].end_offset for place in effect.places}
                 return Noted(ends, {topic: topic for topic, _ in effect.places}, "c")
-            case effects.Send():
+            case effects.SendRound():
                 return self._send(effect)
             case effects.LookBack():
                 return self._look_back(effect)
-            case effects.Pause():
+            case effects.PauseSending():
                 return None
             case _:
                 raise AssertionError(effect)
@@ -333,19 +333,19 @@ class SinkWorld:
             driver.unflushed.append(name)
         return True
 
-    def _send(self, effect: effects.Send) -> Sent:
+    def _send(self, effect: effects.SendRound) -> SentRound:
         if self.now_ms > effect.not_after_ms:
-            return Sent({}, is_late=True)
+            return SentRound({}, is_late=True)
         plan = effect.plan
         if any(file.name not in self.files for file in plan.files):
-            return Sent({}, are_files_gone=True)
+            return SentRound({}, are_files_gone=True)
         outcomes: dict[TopicPartition, SendOutcome] = {}
         for place, ordinal in effect.ordinals.items():
             share = plan.share_of(place)
             rows = self._rows_of(plan, share, ordinal)
             request = Request(place, share, share.sequence_of(ordinal), rows)
             outcomes[place] = self._deliver(request)
-        return Sent(outcomes)
+        return SentRound(outcomes)
 
     def _rows_of(self, plan: Plan, share: Share, ordinal: int) -> Rows:
         """Find a batch's rows: the batches of a file are counted within their partition."""
@@ -393,9 +393,13 @@ class SinkWorld:
                     found[row] = found.get(row, 0) + 1
         flaws: list[str] = []
         if self.committed != self.batches - 1:
-            flaws.append(f"only {self.committed + 1} of {self.batches} micro-batches were committed")
+            flaws.append(
+                f"only {self.committed + 1} of {self.batches} micro-batches were committed"
+            )
         for batch_id, rows in self.rows.items():
             for row in rows:
                 if found.get(row, 0) != 1:
-                    flaws.append(f"row {row} of micro-batch {batch_id} is there {found.get(row, 0)} times")
+                    flaws.append(
+                        f"row {row} of micro-batch {batch_id} is there {found.get(row, 0)} times"
+                    )
         return flaws

@@ -2,13 +2,13 @@
 
 import msgspec
 import pytest
+from tests.support.spark.sink_world import EXPIRATION_MS, SinkWorld
 
 from tarry.client.core.publisher.send import ACCEPTED, UNCLEAR, SendOutcome
 from tarry.spark.writing import effects
 from tarry.spark.writing.effects import LookedBack, Steps, ask
 from tarry.spark.writing.plan import Plan
 from tarry.spark.writing.steps import SinkSteps
-from tests.support.spark.sink_world import EXPIRATION_MS, SinkWorld
 
 SEEDS = 250
 # Each planted mistake is found within so many seeds.

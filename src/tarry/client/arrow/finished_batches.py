@@ -1,4 +1,4 @@
-"""Finished batches: rows of tables become record batches by partition, for files instead of leaders.
+"""Finished batches: rows of tables become record batches by partition, for files.
 
 The batches have no producer yet (`records/numbering`).  Rows of a partition keep their order; those
 without a key go to one partition until its batch is full, then to the next.
@@ -20,7 +20,7 @@ class FinishedBatch(NamedTuple):
     """Batch of one partition, encoded."""
 
     partition: int
-    count: int
+    record_count: int
     timestamp_max: int
     data: bytes
 
@@ -81,4 +81,3 @@ class BatchPacker:
         builder = self._open.pop(partition)
         data = builder.build(self._settings.codec, level=self._settings.codec_level)
         return FinishedBatch(partition, int(builder.count), int(builder.max_timestamp), data)
-

@@ -47,7 +47,7 @@ class BatchFile:
             self._file.write(batch.data)
         except OSError as error:
             raise refusal(self.path.parent, "cannot be written by a task", error) from error
-        planned = PlannedBatch(0, self._size, size, batch.count)
+        planned = PlannedBatch(0, self._size, size, batch.record_count)
         self._parts.setdefault((topic, batch.partition), []).append(planned)
         self._size += size
         self._crc = crc32c(batch.data, self._crc)
@@ -119,8 +119,8 @@ class TaskWriter:
             described = publisher.describe_topics([topic])[0]
         except UnknownTopic as error:
             raise SinkRefused(
-                f"topic {topic!r} does not exist: make it before the query is started, such as with "
-                f"`tarry topics create {topic}`"
+                f"topic {topic!r} does not exist: make it before the query is started, such as "
+                f"with `tarry topics create {topic}`"
             ) from error
         self._limits[topic] = read_limits(publisher, topic)
         count = len(described.partitions)

@@ -6,6 +6,7 @@ Other columns than these are left out, so that what was read from a topic can be
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.spark.options import OptionRefused
@@ -33,7 +34,7 @@ def check_columns(schema: StructType, topic: str | None) -> list[str]:
     types = {field.name: field.dataType.simpleString() for field in schema.fields}
     if topic is None and TOPIC not in types:
         raise OptionRefused(
-            'nothing says which topic the rows go to: give the option topic, such as '
+            "nothing says which topic the rows go to: give the option topic, such as "
             '.option("topic", "orders"), or a column topic'
         )
     if VALUE not in types:
@@ -45,8 +46,8 @@ def check_columns(schema: StructType, topic: str | None) -> list[str]:
         found = types.get(name)
         if found is not None and found not in taken:
             raise OptionRefused(
-                f"column {name} is of type {found}, and it must be {' or '.join(taken)}: cast it, or "
-                "leave it out"
+                f"column {name} is of type {found}, and it must be {' or '.join(taken)}: cast it, "
+                "or leave it out"
             )
     return [name for name in TYPES if name in types and not (name == TOPIC and topic is not None)]
 
@@ -62,9 +63,7 @@ def by_topic(
         yield topic, rows
         return
     # Any: pyarrow's compute functions have no types.
-    import pyarrow.compute
-
-    compute: Any = pyarrow.compute
+    compute: Any = import_module("pyarrow.compute")
     topics = rows.column(TOPIC)
     if topics.null_count:
         raise OptionRefused(

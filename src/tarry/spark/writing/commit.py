@@ -31,8 +31,8 @@ def query_id_of(checkpoint: str) -> str:
         return str(msgspec.json.decode(text, type=dict[str, object])["id"])
     except (OSError, KeyError, msgspec.MsgspecError) as error:
         raise SinkRefused(
-            f"{path} does not tell which query the checkpoint belongs to ({error}): the driver must "
-            "see the checkpoint as a directory of a file system"
+            f"{path} does not tell which query the checkpoint belongs to ({error}): the driver "
+            "must see the checkpoint as a directory of a file system"
         ) from error
 
 
@@ -69,8 +69,8 @@ def commit_batch(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
     if plan.record_count != count:
         raise SinkRefused(
             f"the directory {options.location} stands for a write of {plan.record_count} records, "
-            f"which is done, and this one has {count}: nothing of it was written. Give another write "
-            "a sinkLocation of its own"
+            f"which is done, and this one has {count}: nothing of it was written. Give another "
+            "write a sinkLocation of its own"
         )
 
 

@@ -41,7 +41,7 @@ LEFT_OVER_SECONDS: Final = 24 * 3600
 
 
 class Binding(msgspec.Struct, frozen=True):
-    """What `sink.json` holds."""
+    """Content of `sink.json`."""
 
     query_id: str
     version: int = 1
@@ -55,9 +55,9 @@ def local_path(location: str) -> Path:
         return Path(unquote(parts.path))
     if parts.scheme:
         raise SinkRefused(
-            f"sinkLocation is {location}, and the sink needs a directory of a file system that driver "
-            "and workers share (local, NFS, a mounted volume), where a file is created by one of two "
-            "only: give such a directory as the option sinkLocation"
+            f"sinkLocation is {location}, and the sink needs a directory of a file system that "
+            "driver and workers share (local, NFS, a mounted volume), where a file is created by "
+            "one of two only: give such a directory as the option sinkLocation"
         )
     return Path(location)
 

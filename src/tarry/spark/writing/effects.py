@@ -3,7 +3,7 @@
     result = yield from ask(NoteEnds(places))
 
 `publishing` carries them out with a directory and a cluster, a simulation with models of both.  An
-effect is done as a whole or not at all, except for `Send`.
+effect is done as a whole or not at all, except for `SendRound`.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ class NoteEnds(Effect[Noted]):
         self.places = places
 
 
-class Sent(NamedTuple):
-    """Answer to `Send`: an outcome for each batch that was sent; `is_late` if it was too late to
-    send anything, `are_files_gone` if batches cannot be read."""
+class SentRound(NamedTuple):
+    """Answer to `SendRound`: an outcome for each batch that was sent; `is_late` if it was too late
+    to send anything, `are_files_gone` if batches cannot be read."""
 
     outcomes: Mapping[TopicPartition, SendOutcome]
     is_late: bool = False
     are_files_gone: bool = False
 
 
-class Send(Effect[Sent]):
+class SendRound(Effect[SentRound]):
     """Send the batch with this number of each partition, once, but nothing after `not_after_ms` of
     the calendar."""
 
@@ -111,8 +111,8 @@ class Send(Effect[Sent]):
 
 
 class LookedBack(NamedTuple):
-    """What lies in a log of a producer, from an offset or from the log's start on, whichever is
-    later, up to the log's end."""
+    """View of a log: batches of one producer from an offset or from the log's start on, whichever
+    is later, up to the log's end."""
 
     seen: SeenRange
     log_start_offset: int
@@ -127,7 +127,7 @@ class LookBack(Effect[Mapping[TopicPartition, LookedBack]]):
         self.offsets = offsets
 
 
-class Pause(Effect[None]):
+class PauseSending(Effect[None]):
     """Wait before the next attempt, longer after each of `failures` without progress; raises the
     reason, with what it means, when that lasts too long."""
 

@@ -57,7 +57,7 @@ class TaskPart(msgspec.Struct, frozen=True):
 
 
 class TaskOutput(msgspec.Struct, frozen=True):
-    """What a task wrote; no file if it had no rows."""
+    """Output of a task; no file if it had no rows."""
 
     file: PlannedFile | None = None
     parts: tuple[TaskPart, ...] = ()
@@ -148,7 +148,7 @@ def decode_plan(text: bytes, name: str) -> Plan:
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """What the cluster says before a plan is made: ends of logs, ids of topics and cluster."""
+    """Answer of the cluster before a plan is made: ends of logs, ids of topics and cluster."""
 
     ends: dict[TopicPartition, int]
     topic_ids: dict[str, str]
@@ -156,7 +156,7 @@ class Noted(msgspec.Struct, frozen=True):
 
 
 class Freezing(msgspec.Struct, frozen=True):
-    """What a plan is made of besides what the cluster says."""
+    """Ingredients of a plan besides what the cluster says."""
 
     batch_id: int
     query_id: str
@@ -233,9 +233,9 @@ def _same_topics(freezing: Freezing, noted: Noted) -> dict[str, str]:
         return dict(noted.topic_ids)
     if noted.cluster_id != before.cluster_id:
         raise SinkRefused(
-            f"the sink belongs to cluster {before.cluster_id}, and kafka.bootstrap.servers leads to "
-            f"cluster {noted.cluster_id}: give the servers of the former, or begin a query with a "
-            "checkpoint of its own"
+            f"the sink belongs to cluster {before.cluster_id}, and kafka.bootstrap.servers leads "
+            f"to cluster {noted.cluster_id}: give the servers of the former, or begin a query "
+            "with a checkpoint of its own"
         )
     for topic, topic_id in sorted(noted.topic_ids.items()):
         if before.topic_ids.get(topic, topic_id) != topic_id:

@@ -10,7 +10,9 @@ from tarry.spark.writing.plan import Plan, Share, SinkRefused
 _HALF = (SEQUENCE_MAX + 1) // 2
 
 
-def ordinal_in_log(plan: Plan, share: Share, looked: LookedBack, known: int, is_rested: bool) -> int:
+def ordinal_in_log(
+    plan: Plan, share: Share, looked: LookedBack, known: int, is_rested: bool
+) -> int:
     """Return how many batches of the share are in the log, `known` at least.
 
     Raises SinkRefused where the log does not tell: what is sent again then could be there twice,
@@ -18,9 +20,9 @@ def ordinal_in_log(plan: Plan, share: Share, looked: LookedBack, known: int, is_
     """
     if looked.log_end_offset < share.end_offset:
         raise SinkRefused(
-            f"{_what(plan, share)} was to be written from offset {share.end_offset} on, and the log "
-            f"ends at {looked.log_end_offset} now: an unclean leader took over, and records that "
-            f"were acknowledged are lost. {_TO_DO}"
+            f"{_what(plan, share)} was to be written from offset {share.end_offset} on, and the "
+            f"log ends at {looked.log_end_offset} now: an unclean leader took over, and records "
+            f"that were acknowledged are lost. {_TO_DO}"
         )
     records_known = sum(batch.count for batch in share.batches[:known])
     seen_to = 0
@@ -38,8 +40,8 @@ def ordinal_in_log(plan: Plan, share: Share, looked: LookedBack, known: int, is_
         is_open_before = begins_late or looked.seen.has_holes
         if first > max(seen_to, records_known) and not is_open_before:
             raise SinkRefused(
-                f"{_what(plan, share)}: record {first} of it is in the log, and those before it are "
-                f"not. The directory of the sink or the log was changed by hand. {_TO_DO}"
+                f"{_what(plan, share)}: record {first} of it is in the log, and those before it "
+                f"are not. The directory of the sink or the log was changed by hand. {_TO_DO}"
             )
         if end > seen_to:
             seen_to = end
@@ -59,28 +61,34 @@ def ordinal_in_log(plan: Plan, share: Share, looked: LookedBack, known: int, is_
 
 
 def _check_tells(
-    plan: Plan, share: Share, looked: LookedBack, ordinal: int, is_rested: bool, was_seen: bool = False
+    plan: Plan,
+    share: Share,
+    looked: LookedBack,
+    ordinal: int,
+    is_rested: bool,
+    was_seen: bool = False,
 ) -> None:
     """Refuse to go on where batches may have been in the log that it does not have any more."""
     if ordinal >= len(share.batches):
         return
     if looked.log_start_offset > share.end_offset and not was_seen:
         raise SinkRefused(
-            f"{_what(plan, share)} was to be written from offset {share.end_offset} on, and the log "
-            f"begins at {looked.log_start_offset} now: whether it was written cannot be told any "
-            f"more. {_TO_DO}"
+            f"{_what(plan, share)} was to be written from offset {share.end_offset} on, and the "
+            f"log begins at {looked.log_start_offset} now: whether it was written cannot be told "
+            f"any more. {_TO_DO}"
         )
     if looked.seen.has_holes and is_rested:
         raise SinkRefused(
             f"{_what(plan, share)} has waited for long, and the log was compacted meanwhile from "
-            f"offset {share.end_offset} on: whether it was written cannot be told any more. {_TO_DO}"
+            f"offset {share.end_offset} on: whether it was written cannot be told any more. "
+            f"{_TO_DO}"
         )
 
 
 _TO_DO = (
-    "Look at the topic; then either begin the query with a checkpoint of its own, or write the rest "
-    "of the micro-batch by hand and mark its plan as done (the page about exactly once with Spark "
-    "says how)"
+    "Look at the topic; then either begin the query with a checkpoint of its own, or write the "
+    "rest of the micro-batch by hand and mark its plan as done (the page about exactly once with "
+    "Spark says how)"
 )
 
 

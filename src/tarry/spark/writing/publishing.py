@@ -17,7 +17,7 @@ from tarry.link.errors import ClientError
 from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory
-from tarry.spark.writing.effects import LookedBack, Sent, Steps
+from tarry.spark.writing.effects import LookedBack, SentRound, Steps
 from tarry.spark.writing.plan import Noted, Plan, PlannedFile, Share, SinkRefused
 from tarry.wire.crc32c import crc32c
 
@@ -44,8 +44,8 @@ def expiration_ms_of(publisher: Publisher) -> int:
     except (BrokerError, IndexError):
         # Not every user may ask.
         return EXPIRATION_MS
-    values = [entry.value for entry in entries if entry.name == EXPIRATION]
-    return int(values[0]) if values and (values[0] or "").isdigit() else EXPIRATION_MS
+    values = [entry.value or "" for entry in entries if entry.name == EXPIRATION]
+    return int(values[0]) if values and values[0].isdigit() else EXPIRATION_MS
 
 
 class Publishing:
@@ -57,7 +57,6 @@ class Publishing:
         self._limit_ms = limit_ms
         self._files: dict[str, int] = {}
         self._stands_since_ms = 0
-        self._doing = ""
 
     def run(self, steps: Steps[R]) -> R:
         """Take the steps to their end."""
@@ -82,22 +81,24 @@ class Publishing:
             case effects.CreatePlan():
                 return self._directory.create_plan(effect.plan)
             case effects.MarkDone():
-                return self._directory.mark_done(effect.plan)
+                self._directory.mark_done(effect.plan)
             case effects.RemoveFiles():
-                return self._directory.remove(effect.names)
+                self._directory.remove(effect.names)
             case effects.Now():
                 return wall_ms()
             case effects.NewProducer():
                 return self._publisher.new_producer_id()
             case effects.NoteEnds():
                 return self._note_ends(effect.places)
-            case effects.Send():
+            case effects.SendRound():
                 return self._send(effect)
             case effects.LookBack():
                 return self._look_back(effect)
-            case effects.Pause():
-                return self._pause(effect)
-        raise AssertionError(f"there is no effect {effect}")
+            case effects.PauseSending():
+                self._pause(effect)
+            case _:
+                raise AssertionError(f"there is no effect {effect}")
+        return None
 
     # --- The cluster
 
@@ -156,13 +157,13 @@ class Publishing:
             if topic.topic_id.hex() != plan.topic_ids.get(topic.name):
                 raise SinkRefused(
                     f"micro-batch {plan.batch_id} is frozen and not written to its end, and topic "
-                    f"{topic.name!r} was deleted and made anew: begin the query with a checkpoint of "
-                    "its own"
+                    f"{topic.name!r} was deleted and made anew: begin the query with a checkpoint "
+                    "of its own"
                 )
 
     # --- Sending
 
-    def _send(self, effect: effects.Send) -> Sent:
+    def _send(self, effect: effects.SendRound) -> SentRound:
         plan = effect.plan
         batches: dict[TopicPartition, bytes] = {}
         size = 0
@@ -174,10 +175,10 @@ class Publishing:
                     break
                 batches[place] = self._batch(plan, share, ordinal)
         except FileNotFoundError:
-            return Sent({}, are_files_gone=True)
+            return SentRound({}, are_files_gone=True)
         if wall_ms() > effect.not_after_ms:
-            return Sent({}, is_late=True)
-        return Sent(self._publisher.send_batches(batches, topic_ids_of(plan)))
+            return SentRound({}, is_late=True)
+        return SentRound(self._publisher.send_batches(batches, topic_ids_of(plan)))
 
     def _batch(self, plan: Plan, share: Share, ordinal: int) -> bytes:
         batch = share.batches[ordinal]
@@ -201,12 +202,12 @@ class Publishing:
             os.close(descriptor)
             raise SinkRefused(
                 f"{path} has {size} bytes with the CRC {crc:#010x}, and the plan that names it has "
-                f"{file.size} bytes with {file.crc:#010x}: the file is damaged. Bring it back from a "
-                "copy, or begin the query with a checkpoint of its own"
+                f"{file.size} bytes with {file.crc:#010x}: the file is damaged. Bring it back "
+                "from a copy, or begin the query with a checkpoint of its own"
             )
         return descriptor
 
-    def _pause(self, effect: effects.Pause) -> None:
+    def _pause(self, effect: effects.PauseSending) -> None:
         now_ms = monotonic_ms()
         if effect.failures == 1:
             self._stands_since_ms = now_ms

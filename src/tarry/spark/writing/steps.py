@@ -12,7 +12,7 @@ batch under way at most.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from tarry.base.ids import TopicPartition
 from tarry.client.core.publisher.send import ACCEPTED, FORGOTTEN, REFUSED, SendOutcome
@@ -24,11 +24,11 @@ from tarry.spark.writing.effects import (
     NewProducer,
     NoteEnds,
     Now,
-    Pause,
+    PauseSending,
     ReadNewest,
     ReadPlan,
     RemoveFiles,
-    Send,
+    SendRound,
     Steps,
     ask,
 )
@@ -130,7 +130,7 @@ class SinkSteps:
             looked_ms, left = yield from self._look_back(plan, left)
         while left:
             not_after_ms = looked_ms + self.expiration_ms // EXPIRATION_PARTS
-            sent = yield from ask(Send(plan, left, not_after_ms))
+            sent = yield from ask(SendRound(plan, left, not_after_ms))
             troubled = self._take(plan, sent.outcomes, left)
             if not troubled and not sent.is_late and not sent.are_files_gone:
                 failures = 0
@@ -138,9 +138,9 @@ class SinkSteps:
             stored = yield from ask(ReadPlan(plan.batch_id))
             if stored is None:
                 raise SinkRefused(
-                    f"the plan of micro-batch {plan.batch_id} is gone from the directory of the sink "
-                    "while it was written: another driver runs this query on the same checkpoint, or "
-                    "the directory was changed by hand"
+                    f"the plan of micro-batch {plan.batch_id} is gone from the directory of the "
+                    "sink while it was written: another driver runs this query on the same "
+                    "checkpoint, or the directory was changed by hand"
                 )
             if stored.is_done:
                 # Another driver came to the end.
@@ -148,8 +148,8 @@ class SinkSteps:
             if sent.are_files_gone:
                 raise SinkRefused(
                     f"micro-batch {plan.batch_id} is frozen and not written to its end, and files "
-                    "that its plan names are missing or damaged in the directory of the sink: bring "
-                    "them back, or begin the query with a checkpoint of its own"
+                    "that its plan names are missing or damaged in the directory of the sink: "
+                    "bring them back, or begin the query with a checkpoint of its own"
                 )
             if stored.plan.amendment > plan.amendment:
                 yield from self.publish(stored.plan, False)
@@ -166,14 +166,14 @@ class SinkSteps:
                 return
             if left == ordinals and troubled:
                 failures += 1
-                yield from ask(Pause(failures, _reason(troubled.values())))
+                yield from ask(PauseSending(failures, _reason(troubled.values())))
             else:
                 failures = 0
 
     def _take(
         self,
         plan: Plan,
-        outcomes: dict[TopicPartition, SendOutcome],
+        outcomes: Mapping[TopicPartition, SendOutcome],
         left: dict[TopicPartition, int],
     ) -> dict[TopicPartition, SendOutcome]:
         """Count what was accepted; return the other outcomes."""

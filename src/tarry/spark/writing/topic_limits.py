@@ -41,15 +41,15 @@ class TopicLimits(NamedTuple):
         """Refuse a batch that the topic's settings rule out."""
         if self.batch_bytes_max is not None and len(batch.data) > self.batch_bytes_max:
             raise SinkRefused(
-                f"a batch of {batch.count} records for topic {self.topic!r} takes {len(batch.data)} "
-                f"bytes, and its max.message.bytes is {self.batch_bytes_max}: raise that, or give a "
-                "smaller kafka.batch.size"
+                f"a batch of {batch.record_count} records for topic {self.topic!r} takes "
+                f"{len(batch.data)} bytes, and its max.message.bytes is {self.batch_bytes_max}: "
+                "raise that, or give a smaller kafka.batch.size"
             )
         if self.ahead_ms_max is not None and batch.timestamp_max > now_ms + self.ahead_ms_max:
             raise SinkRefused(
                 f"a row for topic {self.topic!r} has a time that lies "
-                f"{batch.timestamp_max - now_ms} ms ahead, and its message.timestamp.after.max.ms is "
-                f"{self.ahead_ms_max}: mend the column timestamp, or leave it out"
+                f"{batch.timestamp_max - now_ms} ms ahead, and its message.timestamp.after.max.ms "
+                f"is {self.ahead_ms_max}: mend the column timestamp, or leave it out"
             )
 
 

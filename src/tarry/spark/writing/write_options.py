@@ -48,7 +48,7 @@ class WriteOptions(NamedTuple):
 
     @property
     def client_settings(self) -> dict[str, str]:
-        """Those of the settings that every client has."""
+        """Settings that every client has."""
         known = CLIENT_SETTINGS
         return {key: text for key, text in self.settings.items() if known[key].scope == COMMON}
 
@@ -75,7 +75,9 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
     ProducerSettings(settings)
     delivery = texts.text(DELIVERY) or (EXACTLY_ONCE if is_stream else AT_LEAST_ONCE)
     if delivery not in (AT_LEAST_ONCE, EXACTLY_ONCE):
-        raise OptionRefused(f"{DELIVERY}={delivery!r:.60} is neither {AT_LEAST_ONCE} nor {EXACTLY_ONCE}")
+        raise OptionRefused(
+            f"{DELIVERY}={delivery!r:.60} is neither {AT_LEAST_ONCE} nor {EXACTLY_ONCE}"
+        )
     checkpoint = texts.text(CHECKPOINT_LOCATION)
     location = texts.text(SINK_LOCATION)
     is_exactly_once = delivery == EXACTLY_ONCE
@@ -83,7 +85,7 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
         raise OptionRefused(f"a stream is written {EXACTLY_ONCE}: leave the option {DELIVERY} out")
     if is_stream and checkpoint is None:
         raise OptionRefused(
-            'a stream needs the option checkpointLocation at its own writer, such as '
+            "a stream needs the option checkpointLocation at its own writer, such as "
             '.option("checkpointLocation", "/shared/checkpoints/orders"): the sink keeps its plans '
             "there and belongs to the query that is named there"
         )
@@ -91,7 +93,7 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
         location = f"{(checkpoint or '').rstrip('/')}/sink"
     if is_exactly_once and location is None:
         raise OptionRefused(
-            f"{DELIVERY}={EXACTLY_ONCE} needs the option {SINK_LOCATION}: a directory of this write "
-            "that driver and workers share. The same directory means the same write"
+            f"{DELIVERY}={EXACTLY_ONCE} needs the option {SINK_LOCATION}: a directory of this "
+            "write that driver and workers share. The same directory means the same write"
         )
     return WriteOptions(texts.text(TOPIC), is_exactly_once, location, checkpoint, settings)

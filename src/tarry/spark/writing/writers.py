@@ -77,7 +77,7 @@ class ExactBatchWriter(DataSourceArrowWriter):
         self.options = options
         self.columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Write the rows of a task to a file."""
         return _write_file(self.options, self.columns, iterator)
 
@@ -101,7 +101,7 @@ class BatchWriter(DataSourceArrowWriter):
         self.options = options
         self.columns = columns
 
-    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:  # type: ignore[override]
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> WriterCommitMessage:
         """Send the rows of a task, and wait until all are acknowledged."""
         from tarry.client.arrow import ArrowProducer
 
@@ -119,8 +119,8 @@ def make_stream_writer(
     """Make the writer of a stream.  Raises OptionRefused for what cannot be written."""
     if overwrite:
         raise OptionRefused(
-            'the output mode complete would write every row again with each micro-batch: use "append" '
-            'or "update"'
+            "the output mode complete would write every row again with each micro-batch: use "
+            '"append" or "update"'
         )
     parsed = parse_write_options(options, is_stream=True)
     return StreamWriter(parsed, check_columns(schema, parsed.topic))

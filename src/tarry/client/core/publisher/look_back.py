@@ -24,6 +24,7 @@ from tarry.protocol.messages.fetch import (
     decode_fetch_response,
 )
 from tarry.records.batch import BatchHeader, batches_in
+from tarry.wire import ChunkList
 
 # Of one partition in one answer, and of an answer.
 PARTITION_BYTES_MAX: Final = 1024 * 1024
@@ -118,8 +119,11 @@ class FetchHeaders(Call[FetchResponse, dict[TopicPartition, SeenRange | ClientEr
                     sentence = f"{name} [{place[1]}] cannot be read back"
                     found[place] = BrokerError(one.error_code, sentence)
                     continue
+                records = one.records
+                # A ChunkList is what a broker sends, never what is decoded.
+                assert not isinstance(records, ChunkList)
                 try:
-                    windows = batches_in(one.records) if one.records else []
+                    windows = batches_in(records) if records else []
                 except CorruptData as error:
                     found[place] = CorruptRecords(f"{name} [{place[1]}]: {error}")
                     continue

@@ -191,4 +191,3 @@ def _may_pass(error: ClientError) -> bool:
 
 def _late_error(place: TopicPartition, reason: ClientError, late: TimedOut) -> ClientError:
     return late
-

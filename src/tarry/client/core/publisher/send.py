@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from tarry.base.errors import NONE
+from tarry.base.errors import NONE, UNKNOWN_PRODUCER_ID
 from tarry.base.ids import TopicPartition
 from tarry.client.core import reactions
 from tarry.client.core.metadata import ZERO_ID, brokers_of, leader_hint
@@ -110,9 +110,6 @@ def _outcome(place: TopicPartition, answer: BatchAnswer) -> SendOutcome:
     error = BrokerError(code, f"{place[0]} [{place[1]}]: {sentence}")
     reaction = reactions.reaction_to(reactions.PRODUCE, code)
     if reaction == reactions.RENUMBER:
-        return SendOutcome(_lost_count(code), error)
+        kind = FORGOTTEN if code == UNKNOWN_PRODUCER_ID else OUT_OF_ORDER
+        return SendOutcome(kind, error)
     return SendOutcome(_KINDS.get(reaction, REFUSED), error)
-
-
-def _lost_count(code: int) -> int:
-    return FORGOTTEN if code == reactions.errors.UNKNOWN_PRODUCER_ID else OUT_OF_ORDER
