@@ -17,12 +17,6 @@ if TYPE_CHECKING:
         DataSourceStreamWriter,
         DataSourceWriter,
     )
-    from pyspark.sql.datasource import (
-        DataSourceReader,
-        DataSourceStreamReader,
-        DataSourceStreamWriter,
-        DataSourceWriter,
-    )
     from pyspark.sql.types import StructType
 
 
@@ -52,7 +46,16 @@ class TarrySource(DataSource):
         check_schema(schema, options.columns)
         return BatchReader(options)
 
-<<<<<<< HEAD
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of a stream."""
+        from tarry.spark.reading.read_options import parse_read_options
+        from tarry.spark.reading.schema import check_schema
+        from tarry.spark.reading.stream import StreamReader
+
+        options = parse_read_options(self.options, is_stream=True)
+        check_schema(schema, options.columns)
+        return StreamReader(options)
+
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         """Return the writer of a batch."""
         from tarry.spark.writing.writers import make_batch_writer
@@ -66,14 +69,3 @@ class TarrySource(DataSource):
         from tarry.spark.writing.writers import make_stream_writer
 
         return make_stream_writer(self.options, schema, overwrite=overwrite)
-=======
-    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
-        """Return the reader of a stream."""
-        from tarry.spark.reading.read_options import parse_read_options
-        from tarry.spark.reading.schema import check_schema
-        from tarry.spark.reading.stream import StreamReader
-
-        options = parse_read_options(self.options, is_stream=True)
-        check_schema(schema, options.columns)
-        return StreamReader(options)
->>>>>>> main
