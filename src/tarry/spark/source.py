@@ -62,9 +62,7 @@ class TarrySource(DataSource):
 
         return make_batch_writer(self.options, schema, overwrite=overwrite)
 
-    def streamWriter(  # noqa: N802  # the name is Spark's
-        self, schema: StructType, overwrite: bool
-    ) -> DataSourceStreamWriter:
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
         """Return the writer of a stream."""
         from tarry.spark.writing.writers import make_stream_writer
 
