@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
+from time import monotonic, time
 
 
 def monotonic_ms() -> int:
-    return int(time.monotonic() * 1000)
+    return int(monotonic() * 1000)
 
 
 def wall_ms() -> int:
-    return int(time.time() * 1000)
+    return int(time() * 1000)

@@ -7,10 +7,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from tarry.client.core.outgoing import check_on_delivery
-from tarry.client.core.producer.intake import Appended
+from tarry.client.core.producer.accumulator import Accumulator
+from tarry.client.core.producer.intake import Appended, Intake
 from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
 from tarry.client.face.clock import monotonic_ms, wall_ms
-from tarry.client.face.producer import Codecs, record_of
+from tarry.client.face.record import Codecs, record_of
 from tarry.client.settings import PartitionFunction, ProducerSettings
 from tarry.client.sync.driver import Driver
 from tarry.client.sync.receipt import Receipt
@@ -31,6 +32,9 @@ class Sending:
         on_delivery: Callable[[Any], object] | None,
     ) -> None:
         self._driver = driver
+        core = driver.core
+        self._intake: Intake = core.intake
+        self._accumulator: Accumulator = core.accumulator
         self._codecs = codecs
         self._on_delivery = on_delivery
         self._function: PartitionFunction | None = settings.partition_function
@@ -71,8 +75,7 @@ class Sending:
             # A codec, or another thread, may have forked or closed it.
             if driver.is_closed:
                 driver.check_usable()
-            intake = driver.core.intake
-            accumulator = intake.accumulator
+            intake, accumulator = self._intake, self._accumulator
             closed_before = accumulator.batches_closed
             batch, place = intake.join(record)
             if batch is None:

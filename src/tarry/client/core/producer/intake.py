@@ -27,7 +27,7 @@ class Intake:
     def __init__(
         self, accumulator: Accumulator, metadata: Metadata, partitioner: Partitioner
     ) -> None:
-        self.accumulator = accumulator
+        self._accumulator = accumulator
         self._metadata = metadata
         self._partitioner = partitioner
         # Where the last record without a key went, and what was known of the topic then.
@@ -41,7 +41,7 @@ class Intake:
         time; NOWHERE: that is not possible, so ask `append`."""
         topic, partition, timestamp, key, value, headers = record
         queue, batch = self._queue, self._batch
-        accumulator = self.accumulator
+        accumulator = self._accumulator
         if key is not None or partition != ANY_PARTITION or queue is None or batch is None:
             return NOWHERE
         if queue.open is not batch or topic != self._topic:
@@ -59,9 +59,9 @@ class Intake:
         """Take a record; NOWHERE: the topic is not known yet or there is no room.  Partition -1
         lets the partitioner choose.  Raises what can never be sent."""
         name, partition, timestamp, key, value, headers = record
-        accumulator = self.accumulator
+        accumulator = self._accumulator
         if accumulator.failure is not None:
-            raise accumulator.failure
+            raise accumulator.failure.with_traceback(None)
         known = self._metadata.topic(name)
         if known is None:
             return NOWHERE
@@ -84,7 +84,7 @@ class Intake:
     def _queue_for(
         self, topic: Topic, partition: int, key: bytes | None, size: int
     ) -> PartitionQueue:
-        accumulator = self.accumulator
+        accumulator = self._accumulator
         partitioner = self._partitioner
         if partition == ANY_PARTITION:
             queue = accumulator.queue(topic.name, partitioner.choose(topic, key))
