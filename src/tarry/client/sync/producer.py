@@ -30,7 +30,7 @@ from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.client.sync.at_exit import at_exit
 from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.receipt import Receipt
-from tarry.client.sync.sending import Sending
+from tarry.client.sync.record_path import RecordPath
 from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
@@ -116,7 +116,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             "tarry-sender",
             max(made.linger_ms, 1),
         )
-        self._sending = Sending(self._driver, made, codecs, on_delivery)
+        self._path = RecordPath(self._driver, made, codecs, on_delivery)
         self._driver.tell_users = partial(_call_back, self._driver)
         self._driver.close_when_forgotten(self, "a Producer")
         # Told again and again while `partition_count` waits.
@@ -143,7 +143,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
-        return self._sending.send(
+        return self._path.send(
             topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
 

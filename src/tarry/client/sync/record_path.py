@@ -1,4 +1,4 @@
-"""Sending: the way of a record from `send` into its batch, for all threads of a program."""
+"""RecordPath: the way of a record from `send` into its batch, for all threads of a program."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from tarry.client.core.producer.core import ProducerCore
 
 
-class Sending:
-    """Sending of one producer's records.  It knows the driver and not the producer, which is closed
+class RecordPath:
+    """Path of one producer's records.  It knows the driver and not the producer, which is closed
     when nothing of the program refers to it any more."""
 
     def __init__(
