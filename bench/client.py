@@ -328,18 +328,23 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=0, help="how often each figure is taken")
     parser.add_argument("--share", type=int, default=0, help="do one part in so many of the work")
     parser.add_argument("--without-kafka", action="store_true", help="only against our broker")
+    parser.add_argument("--without-tarry", action="store_true", help="only against Apache Kafka")
+    parser.add_argument("--clients", default="", help="only these columns, joined with commas")
     parser.add_argument("--only", default="", help="only works whose names have this text")
     arguments = parser.parse_args()
     rounds = arguments.rounds or (1 if arguments.quick else 5)
     works = [work for work in WORKS if arguments.only in work.name]
     form = peers.form()
-    columns = subjects(form)
+    chosen = arguments.clients.split(",") if arguments.clients else []
+    columns = [one for one in subjects(form) if not chosen or one.name in chosen]
     started = time.monotonic()
     share = arguments.share or (10 if arguments.quick else 1)
     tell([peers.machine()])
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        brokers = [stack.enter_context(peers.tarry(directory / "tarry", SETTINGS))]
+        brokers = []
+        if not arguments.without_tarry:
+            brokers.append(stack.enter_context(peers.tarry(directory / "tarry", SETTINGS)))
         if not arguments.without_kafka:
             others, reasons = peers.started(stack, directory / "kafka", SETTINGS)
             brokers += others
