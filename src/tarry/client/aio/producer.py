@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.client.aio.deliveries import DeliveryCalls
-from tarry.client.aio.driver import LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 from tarry.client.aio.receipt import Receipt
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
@@ -30,9 +29,7 @@ from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import codecs_of, record_of
-from tarry.client.metrics import ProducerMetrics
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.producer import ProducerFace, codecs_of, record_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
@@ -44,10 +41,12 @@ __all__ = ["HeadersGiven", "Producer", "Receipt"]
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
+class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     """Producer that all tasks of one event loop may use.
 
     Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
+
+    _driver: LoopDriver[ProducerCore]
 
     @overload
     def __init__(
@@ -119,13 +118,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         self._on_delivery = on_delivery
         self._has_partitioner = made.partition_function is not None
         self._calls = DeliveryCalls(driver)
-        self._finalizer = weakref.finalize(self, abandon, driver, "a Producer")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
-
-    @property
-    def _core(self) -> ProducerCore:
-        return self._driver.core
+        driver.close_when_forgotten(self, "a Producer")
 
     # --- Records
 
@@ -141,8 +134,9 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record; waits until its topic is known and there is room, `max.block.ms` at most.
-        A call that is cancelled has not taken it.  `timestamp` is in milliseconds; now if there is
-        none.  `on_delivery` is called for this record in place of the producer's own.
+        A call that is cancelled has not taken it.  `timestamp` is in milliseconds since
+        1970; without one it is now.  `on_delivery` is called for this record in place of the
+        producer's own.
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
@@ -253,25 +247,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         partitions: list[int] = await self._driver.perform(begin, timeout, limit_ms)
         return len(partitions)
 
-    def metrics(self) -> ProducerMetrics:
-        """Return what this producer has done so far; cheap enough for every call."""
-        return self._core.metrics(self._driver.now_ms())
-
-    @property
-    def trouble(self) -> str:
-        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(self._driver.now_ms())
-
-    @property
-    def settled(self) -> int:
-        """Count that grows whenever a broker takes records, or refuses them for good."""
-        return self._core.sender.settled
-
-    @property
-    def acknowledged(self) -> int:
-        """Number of records that brokers have taken; with acks=0 those that were sent."""
-        return self._core.accumulator.acknowledged
-
     # --- The end
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -314,11 +289,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
         self._driver.check_parent()
-        self._finalizer.detach()
         self._driver.close()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()
