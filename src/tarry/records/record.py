@@ -54,6 +54,7 @@ class Record:
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
+        """Keys and values in their order; a list of this record's own."""
         headers = self._headers
         if headers is None:
             # Kept, because a list may be changed by whoever holds the record.
