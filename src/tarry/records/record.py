@@ -30,8 +30,7 @@ from tarry.wire.varint import read_varint
 class Record:
     """Record of a batch; `headers` keep their order and may repeat a key.
 
-    A record that was read has `packed` headers, or none: they become objects when they are asked
-    for.  It keeps copies of its own bytes, and nothing of what was fetched beside them.
+    A record keeps copies of its own bytes, and nothing of what was fetched beside them.
     """
 
     __slots__ = ("_headers", "_packed", "key", "offset", "timestamp", "value")
@@ -49,6 +48,7 @@ class Record:
         self.timestamp = timestamp
         self.key = key
         self.value = value
+        # Of a record that was read they are bytes until somebody asks for them.
         self._headers = headers
         self._packed = packed
 
