@@ -7,13 +7,14 @@ from typing import Final
 
 import msgspec
 
+from tarry.base.errors import TarryError
 from tarry.base.ids import TopicPartition
 from tarry.spark.reading.plan import ReadRange
 
 VERSION: Final = 1
 
 
-class ArchiveRefused(Exception):
+class ArchiveRefused(TarryError):
     """Archive that cannot be used, or cannot go on."""
 
 
