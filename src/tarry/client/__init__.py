@@ -1,10 +1,13 @@
-"""A Kafka client: one core without input and output, thin faces around it.
+"""Client library for Tarry and Apache Kafka: Producer, Consumer and Admin.
 
     from tarry.client import Consumer, Producer
 
-Public names are imported from here; those of the asyncio and Arrow faces from `tarry.client.aio`
-and `tarry.client.arrow`, and all errors also from `tarry.client.errors`.  Each name is loaded with
-its first use, so that a program that produces loads nothing of consumers.
+Public names are imported from here; those for asyncio and for Arrow from `tarry.client.aio` and
+`tarry.client.arrow`, and all errors also from `tarry.client.errors`.  Each name is loaded with its
+first use, so that a program that produces loads nothing of consumers.
+
+Inside, one core without input and output (`core`) does the work; the faces around it (`sync`,
+`aio`, `arrow`) are thin and share `face`.
 """
 
 from __future__ import annotations
@@ -45,6 +48,10 @@ if TYPE_CHECKING:
     from tarry.client.core.admin.partitions import (
         TO_THE_END as TO_THE_END,
         DeletedRecords as DeletedRecords,
+    )
+    from tarry.client.core.admin.producers import (
+        ActiveProducer as ActiveProducer,
+        DescribedProducers as DescribedProducers,
     )
     from tarry.client.core.consumer.handed_out import ConsumerRecord as ConsumerRecord
     from tarry.client.core.consumer.lookup import (
@@ -143,6 +150,7 @@ tarry.client.core.admin.log_dirs         LogDirectory ReplicaSize
 tarry.client.core.admin.memory           GroupMemory GroupNote
 tarry.client.core.admin.offsets          PartitionErrors
 tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
+tarry.client.core.admin.producers        ActiveProducer DescribedProducers
 tarry.client.core.consumer.handed_out    ConsumerRecord
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition

@@ -54,7 +54,7 @@ class MemberScene:
         try:
             return self.loop.run(coroutine)
         finally:
-            self.consumer._end()
+            self.consumer._driver.close()
             self.loop.turn(3)
             self.loop.close()
 
@@ -332,7 +332,7 @@ def test_a_client_that_two_tasks_close_is_closed_once(kind: str) -> None:
     if kind == "producer":
         scene.run(close_twice())
         member.loop.close()
-        member.consumer._end()
+        member.consumer._driver.close()
     else:
         member.run(close_twice())
     scene.end()

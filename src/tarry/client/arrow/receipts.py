@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.face.clock import monotonic_ms
 from tarry.link.errors import ClientError, TimedOut
@@ -23,18 +24,22 @@ class BatchReceipt:
 
     @property
     def topic(self) -> str:
+        """Topic of the rows."""
         return self._rows.batch.topic
 
     @property
     def partition(self) -> int:
+        """Partition of the rows."""
         return self._rows.batch.partition
 
     @property
     def row_count(self) -> int:
+        """Number of rows of the table that are in this batch."""
         return self._rows.row_count
 
     @property
     def is_done(self) -> bool:
+        """True if the rows are in the log or have failed."""
         return self._rows.is_done
 
     @property
@@ -62,10 +67,12 @@ class TableReceipt:
 
     @property
     def row_count(self) -> int:
+        """Number of rows of the table."""
         return sum(rows.row_count for rows in self._sent)
 
     @property
     def is_done(self) -> bool:
+        """True if every row is in the log or has failed."""
         return all(rows.is_done for rows in self._sent)
 
     def result(self, timeout: float | None = None) -> Self:
@@ -75,15 +82,13 @@ class TableReceipt:
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """
         core = self._driver.core
-        limit_ms = core.producer_settings.delivery_timeout_ms
-        if timeout is not None:
-            limit_ms = int(timeout * 1000)
+        limit_ms = timeout_ms_of(timeout, core.producer_settings.delivery_timeout_ms)
         deadline_ms = monotonic_ms() + limit_ms
         for rows in self._sent:
             while (place := rows.open_place()) >= 0:
                 left_ms = deadline_ms - monotonic_ms()
                 if left_ms < 0:
-                    raise TimedOut(f"not all rows were acknowledged within {limit_ms} ms")
+                    raise TimedOut(f"not all rows were acknowledged within {limit_ms / 1000:g} s")
                 receipt = RecordReceipt(rows.batch, place, 0)
                 try:
                     self._driver.perform(partial(core.begin_wait, receipt), None, left_ms)

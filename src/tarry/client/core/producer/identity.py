@@ -38,7 +38,7 @@ class ProducerIdentity:
         self.error: ClientError | None = None
         self._errands = errands
         self._timeout_ms = timeout_ms
-        self._call: _InitProducerId | None = None
+        self._call: InitProducerId | None = None
 
     @property
     def is_known(self) -> bool:
@@ -57,7 +57,7 @@ class ProducerIdentity:
     def _ask(self, now_ms: int) -> None:
         if self._call is not None or self.error is not None:
             return
-        self._call = _InitProducerId(self.producer_id, self.producer_epoch)
+        self._call = InitProducerId(self.producer_id, self.producer_epoch)
         self._errands.ask(self._call, self._timeout_ms, now_ms)
 
     def take_answer(self) -> None:
@@ -73,7 +73,9 @@ class ProducerIdentity:
             self.error = call.error
 
 
-class _InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
+class InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
+    """Call for an id and its epoch; -1 and -1 ask for an id that nobody has had."""
+
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         super().__init__(api_keys.INIT_PRODUCER_ID, decode_init_producer_id_response, ANYONE)
         self.producer_id = producer_id
