@@ -351,7 +351,7 @@ def test_records_that_retention_took_are_refused_or_counted(broker: Tarry, tmp_p
     with Admin(bootstrap_servers=broker.bootstrap) as admin:
         admin.delete_records({("orders", 0): 8})
 
-    with pytest.raises(DataLost, match=r"orders \[0\] offsets 5 to 8"):
+    with pytest.raises(DataLost, match=r"orders \[0\] from offset 5 to 8"):
         run(broker, tmp_path)
     summary = run(broker, tmp_path, fail_on_data_loss=False)
 
