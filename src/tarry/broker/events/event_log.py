@@ -15,7 +15,7 @@ import msgspec
 from tarry.base import errors
 from tarry.base.turn import Turn
 from tarry.broker.coordinator.groups.history import History
-from tarry.broker.events.group_events import GroupEvents
+from tarry.broker.events.group_events import GroupEventSource
 from tarry.broker.events.kinds import (
     VERSION,
     BrokerEvent,
@@ -71,7 +71,7 @@ class EventLog(Part):
         self._flush_rounds = flushes.rounds_total
         self._dropped = 0
         self._told = _Batch(turn.now_wall_ms)
-        self._groups = GroupEvents(broker_id, self.add)
+        self._groups = GroupEventSource(broker_id, self.add)
         # What the disk has to keep of the last append, and how many events that is.
         self._required_offset = 0
         self._appended = 0

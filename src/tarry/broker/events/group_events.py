@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from tarry.broker.coordinator.groups.history import GroupListener
-from tarry.broker.events.kinds import VERSION, Event, GroupEvent, LagEvent
+from tarry.broker.events.kinds import VERSION, Event, GroupNoteEvent, LagEvent
 from tarry.broker.topics import Topics
 from tarry.group.notes import Note
 
@@ -16,7 +16,7 @@ from tarry.group.notes import Note
 COMMITTED_MAX: Final = 2_000
 
 
-class GroupEvents(GroupListener):
+class GroupEventSource(GroupListener):
     """Listener of the groups of one broker; `add` takes its events."""
 
     def __init__(self, broker_id: int, add: Callable[[Event], None]) -> None:
@@ -27,7 +27,7 @@ class GroupEvents(GroupListener):
 
     def on_note(self, group_id: str, at_ms: int, note: Note) -> None:
         self._add(
-            GroupEvent(
+            GroupNoteEvent(
                 v=VERSION,
                 at_ms=at_ms,
                 broker=self._broker_id,

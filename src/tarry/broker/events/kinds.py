@@ -68,7 +68,7 @@ class OperationEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind"
     expired: bool
 
 
-class GroupEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="group"):
+class GroupNoteEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag="group"):
     """Event of a group: a note, as `tarry groups why --json` knows it."""
 
     v: int
@@ -95,4 +95,4 @@ class LagEvent(msgspec.Struct, frozen=True, kw_only=True, tag_field="kind", tag=
     end: int
 
 
-Event = BrokerEvent | OperationsEvent | OperationEvent | GroupEvent | LagEvent
+Event = BrokerEvent | OperationsEvent | OperationEvent | GroupNoteEvent | LagEvent

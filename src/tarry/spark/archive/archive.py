@@ -66,7 +66,7 @@ class ArchiveOptions:
 
 @dataclass
 class ArchiveSummary:
-    """What an archive has taken in."""
+    """Sums of what an archive has taken in."""
 
     rounds: int = 0
     records: int = 0

@@ -32,7 +32,7 @@ class Workers(Protocol):
 
 
 class OwnWorker:
-    """This process, which takes one task after the other."""
+    """Worker of no Spark: this process takes one task after the other."""
 
     def count(self) -> int:
         return 1
