@@ -10,25 +10,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
-import platform
 import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import peers
+from peers import ROOT, TARRY, Broker, tell_progress
 
-from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
-
-TARRY = ROOT / ".venv" / "bin" / "tarry"
 # Written and freed before each measurement: hosts that take free memory back make the first
 # touch of a page cost four times a copy, and the second broker would profit from the first.
 TOUCH_BYTES = 2 << 30
@@ -67,14 +60,6 @@ WORKS = (
 )
 
 
-class Broker(NamedTuple):
-    """Running broker under measurement."""
-
-    name: str
-    address: str
-    pid: int
-
-
 def build_wireload(directory: Path) -> Path:
     """Compile the load generator."""
     binary = directory / "wireload"
@@ -82,39 +67,6 @@ def build_wireload(directory: Path) -> Path:
         ["go", "build", "-o", str(binary), "."], cwd=ROOT / "bench" / "wireload", check=True
     )
     return binary
-
-
-@contextlib.contextmanager
-def tarry(directory: Path, policy: str) -> Iterator[Broker]:
-    """Start our broker on a free port with the given flush policy."""
-    port = free_port()
-    process = subprocess.Popen(
-        [
-            str(TARRY), "serve",
-            "--set", f"listeners=PLAINTEXT://127.0.0.1:{port}",
-            "--set", f"log.dirs={directory}",
-            "--set", f"flush.policy={policy}",
-        ],
-        stderr=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-    )  # fmt: skip
-    try:
-        yield Broker(f"Tarry ({policy})", f"127.0.0.1:{port}", process.pid)
-    finally:
-        process.terminate()
-        process.wait(30)
-
-
-@contextlib.contextmanager
-def kafka(directory: Path) -> Iterator[Broker]:
-    """Start Apache Kafka, one KRaft node."""
-    server = KafkaServer(directory, free_port(), heap_megabytes=1024, is_measured=True)
-    server.start()
-    try:
-        assert server.process is not None
-        yield Broker("Kafka", server.address, server.process.pid)
-    finally:
-        server.stop()
 
 
 def create_topic(broker: Broker, topic: str, partitions: int) -> None:
@@ -161,14 +113,14 @@ def main() -> None:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         wireload = build_wireload(directory)
         brokers = [
-            stack.enter_context(tarry(directory / "os", "os")),
-            stack.enter_context(tarry(directory / "commit", "commit")),
+            stack.enter_context(peers.tarry(directory / policy, {}, policy, f"Tarry ({policy})"))
+            for policy in ("os", "commit")
         ]
         if not arguments.without_kafka:
-            try:
-                brokers.append(stack.enter_context(kafka(directory / "kafka")))
-            except KafkaUnavailable as reason:
-                print(f"without Apache Kafka: {reason}", file=sys.stderr)
+            others, reasons = peers.started(stack, directory / "kafka", {}, "Kafka")
+            brokers += others
+            for reason in reasons:
+                print(reason, file=sys.stderr)
         print_table(run(wireload, brokers, arguments.rounds, arguments.seconds), brokers)
 
 
@@ -189,17 +141,14 @@ def run(
             for broker in brokers:
                 figure = measure(wireload, broker, work, topic, seconds)
                 results.setdefault(work.name, {}).setdefault(broker.name, []).append(figure)
-                print(".", end="", flush=True, file=sys.stderr)
+                tell_progress()
     print(file=sys.stderr)
     return results
 
 
 def print_table(results: dict[str, dict[str, list[float]]], brokers: list[Broker]) -> None:
     """Print a Markdown table with medians, and the ratio to Apache Kafka where it ran."""
-    form = subprocess.run(
-        [str(TARRY), "version"], capture_output=True, text=True, check=True
-    ).stdout.strip()
-    print(f"{date.today()} · {os.cpu_count()} cores · {platform.platform()} · {form}")
+    print(peers.machine())
     print()
     names = [broker.name for broker in brokers]
     print("| broker CPU | " + " | ".join(names) + " | Tarry (os) / Kafka |")

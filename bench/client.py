@@ -15,26 +15,22 @@ import contextlib
 import importlib.util
 import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
+import peers
+from peers import Broker, tell_progress
 
-from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
+from tarry.client import Admin, NewTopic, Producer
 
-from tarry.client import Admin, NewTopic, Producer  # noqa: E402
-
-TARRY: Final = ROOT / ".venv" / "bin" / "tarry"
 WORKER: Final = Path(__file__).with_name("client_worker.py")
+STARTER: Final = Path(__file__).with_name("client_start.py")
 RUN_SECONDS_MAX: Final = 600
 
 # The same for both brokers; groups wait for nobody.
@@ -46,7 +42,7 @@ SETTINGS: Final = {
 PARTITIONS: Final = 4
 GROUP_PARTITIONS: Final = 20
 # Beside what is counted a reader warms up.
-READ_AHEAD: Final = 40_000
+READ_AHEAD: Final = 80_000
 
 COMPILED: Final = "tarry"
 INTERPRETED: Final = "tarry, interpreted"
@@ -64,6 +60,8 @@ class Subject(NamedTuple):
     client: str
     statement: str
     is_pure: bool = False
+    # A slow client does a part of the work: its cost of a record is as well known then.
+    share: int = 1
 
 
 class Figure(NamedTuple):
@@ -88,6 +86,17 @@ class Work(NamedTuple):
     record_bytes: int = 0
     partitions: int = PARTITIONS
 
+    @property
+    def is_by_record(self) -> bool:
+        return CPU in self.figures
+
+    @property
+    def is_of_columns(self) -> bool:
+        return self.word in WORDS_OF_COLUMNS
+
+
+# What only our Arrow face does.
+WORDS_OF_COLUMNS: Final = ("arrow-views", "arrow-all", "table")
 
 WORKS: Final = (
     Work("produce 100 B, outcome of each known", "produce-100", 300_000, (CPU, WALL)),
@@ -95,6 +104,9 @@ WORKS: Final = (
     Work("consume 100 B, record loop", "consume", 300_000, (CPU, WALL), 100),
     Work("consume 100 B, 500 at once", "consume-batches", 300_000, (CPU, WALL), 100),
     Work("consume 1 KB, record loop", "consume", 60_000, (CPU, WALL), 1_000),
+    Work("consume 100 B into Arrow, views of 3 columns", "arrow-views", 300_000, (CPU, WALL), 100),
+    Work("consume 100 B into Arrow, all columns", "arrow-all", 300_000, (CPU, WALL), 100),
+    Work("produce 100 B from a table of Arrow", "table", 300_000, (CPU, WALL)),
     Work(
         "send and wait",
         "latency",
@@ -110,84 +122,47 @@ WORKS: Final = (
         partitions=GROUP_PARTITIONS,
     ),
     Work(
-        "a producer that has sent a record",
+        "a program that sends one record",
         "start",
         1,
-        (Figure("threads", "threads", 0),),
+        (
+            Figure("cpu_ms", "CPU ms", 0),
+            Figure("wall_ms", "wall ms", 0),
+            Figure("threads", "threads", 0),
+        ),
         partitions=1,
     ),
 )
 
 # What a client's own faces can do.
-WORDS_OF_AIO: Final = ("produce", "consume")
-
-
-class Broker(NamedTuple):
-    name: str
-    address: str
-
-
-@contextlib.contextmanager
-def tarry(directory: Path) -> Iterator[Broker]:
-    """Start our broker, which leaves flushing to the page cache as Kafka does."""
-    settings = {
-        **SETTINGS,
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": str(directory),
-        "flush.policy": "os",
-    }
-    words = [f"--set={key}={value}" for key, value in settings.items()]
-    process = subprocess.Popen(
-        [str(TARRY), "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    first_line = process.stdout.readline()
-    port = first_line.partition(";")[0].rpartition(":")[2].strip()
-    try:
-        yield Broker("Tarry", f"127.0.0.1:{port}")
-    finally:
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
-
-
-@contextlib.contextmanager
-def kafka(directory: Path) -> Iterator[Broker]:
-    """Start Apache Kafka, one KRaft node."""
-    server = KafkaServer(
-        directory, free_port(), heap_megabytes=1024, is_measured=True, properties=SETTINGS
-    )
-    server.start()
-    try:
-        yield Broker("Apache Kafka", server.address)
-    finally:
-        server.stop()
+WORDS_OF_AIO: Final = ("produce-100", "produce-1000", "consume", "start")
 
 
 def subjects(form: str) -> list[Subject]:
     """Return the clients that are there, ours in both forms."""
     ours = "from tarry.client import Producer"
-    found = [Subject(INTERPRETED, "tarry", ours, is_pure=True)]
+    found = [Subject(INTERPRETED, "tarry", ours, is_pure=True, share=5)]
     if "compiled" in form:
         found.insert(0, Subject(COMPILED, "tarry", ours))
     else:
         print(f"without the compiled form: {form}; `make setup` compiles", file=sys.stderr)
     if importlib.util.find_spec("tarry.client.aio") is not None:
         found.append(Subject(AIO, "tarry-aio", "from tarry.client.aio import Producer"))
-    for name, module in (
-        (CONFLUENT, "confluent_kafka"),
-        ("aiokafka", "aiokafka"),
-        ("kafka-python", "kafka"),
+    for name, module, share in (
+        (CONFLUENT, "confluent_kafka", 1),
+        ("aiokafka", "aiokafka", 2),
+        ("kafka-python", "kafka", 5),
     ):
         if importlib.util.find_spec(module) is not None:
-            found.append(Subject(name, name, f"import {module}"))
+            found.append(Subject(name, name, f"import {module}", share=share))
     return found
 
 
 def does(subject: Subject, work: Work) -> bool:
-    return subject.client != "tarry-aio" or (
-        work.word.startswith(WORDS_OF_AIO) and (work.word != "consume-batches")
-    )
+    """Return true if a client can do this kind of work."""
+    if work.is_of_columns:
+        return subject.client == "tarry" and importlib.util.find_spec("pyarrow") is not None
+    return subject.client != "tarry-aio" or work.word in WORDS_OF_AIO
 
 
 def environment(subject: Subject) -> dict[str, str]:
@@ -201,9 +176,12 @@ def environment(subject: Subject) -> dict[str, str]:
 
 
 def run_worker(subject: Subject, work: Work, broker: Broker, topic: str, count: int) -> Figures:
-    command = [sys.executable, str(WORKER), subject.client, work.word, broker.address, topic]
+    words = [subject.client, work.word, broker.address, topic, str(count)]
+    command = [sys.executable, str(WORKER), *words]
+    if work.word == "start":
+        command = [sys.executable, str(STARTER), subject.client, broker.address, topic]
     done = subprocess.run(
-        [*command, str(count)],
+        command,
         capture_output=True,
         text=True,
         env=environment(subject),
@@ -281,10 +259,6 @@ IMPORT_FIGURES: Final = (
 )
 
 
-def tell_progress() -> None:
-    print(".", end="", flush=True, file=sys.stderr)
-
-
 def head(title: str, columns: list[Subject]) -> list[str]:
     names = [subject.name for subject in columns]
     ratio = [f"{names[0]} / {CONFLUENT}"] if CONFLUENT in names else []
@@ -323,7 +297,8 @@ def measure_works(
                 turned = columns[number % len(columns) :] + columns[: number % len(columns)]
                 for subject in turned:
                     if does(subject, work):
-                        figures = run_worker(subject, work, broker, topic, count)
+                        part = count // subject.share if work.is_by_record else count
+                        figures = run_worker(subject, work, broker, topic, max(part, 1))
                         found.setdefault(subject.name, []).append(figures)
                         tell_progress()
         lines += [row(work.name, figure, columns, found) for figure in work.figures]
@@ -343,41 +318,32 @@ def measure_imports(columns: list[Subject], rounds: int) -> list[str]:
     return lines + [row("import", figure, columns, found) for figure in IMPORT_FIGURES]
 
 
-def machine(form: str) -> str:
-    """Describe the machine on which the figures were measured."""
-    return (
-        f"{date.today()} · {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f} before · "
-        f"{platform.platform()} · {form}"
-    )
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--quick", action="store_true", help="one round with a tenth of the work")
     parser.add_argument("--rounds", type=int, default=0, help="how often each figure is taken")
+    parser.add_argument("--share", type=int, default=0, help="do one part in so many of the work")
     parser.add_argument("--without-kafka", action="store_true", help="only against our broker")
     parser.add_argument("--only", default="", help="only works whose names have this text")
     arguments = parser.parse_args()
     rounds = arguments.rounds or (1 if arguments.quick else 5)
     works = [work for work in WORKS if arguments.only in work.name]
-    told = subprocess.run([str(TARRY), "version"], capture_output=True, text=True, check=True)
-    form = told.stdout.splitlines()[0]
+    form = peers.form()
     columns = subjects(form)
-    lines, started = [machine(form)], time.monotonic()
+    lines, started = [peers.machine()], time.monotonic()
     if arguments.only in "import":
         lines += measure_imports(columns, max(rounds, 3))
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        brokers = [stack.enter_context(tarry(directory / "tarry"))]
+        brokers = [stack.enter_context(peers.tarry(directory / "tarry", SETTINGS))]
         if not arguments.without_kafka:
-            try:
-                brokers.append(stack.enter_context(kafka(directory / "kafka")))
-            except KafkaUnavailable as reason:
-                lines.append(f"without Apache Kafka: {reason}")
+            others, reasons = peers.started(stack, directory / "kafka", SETTINGS)
+            brokers += others
+            lines += reasons
         for broker in brokers:
-            share = 10 if arguments.quick else 1
+            share = arguments.share or (10 if arguments.quick else 1)
             lines += measure_works(broker, columns, works, rounds, share)
     print(file=sys.stderr)
     lines += ["", f"median of {rounds} (least..most), {time.monotonic() - started:.0f} s"]

@@ -29,6 +29,9 @@ LINGER_MS: Final = 5
 # Records that a producer sends before it looks at their outcomes.
 PORTION: Final = 10_000
 
+# Rows of a batch of columns.
+ROWS_MAX: Final = 20_000
+
 # Before anything is counted.
 WARM_RECORDS: Final = 20_000
 WARM_ROUND_TRIPS: Final = 100
@@ -195,20 +198,55 @@ class Tarry:
             member.close()
         return figures
 
-    def start(self, count: int) -> Figures:
-        """Count the threads of a producer that has sent a record."""
-        with self.producer() as producer:
-            producer.send(self.topic, b"x").result()
-            return {"threads": threads_here()}
+    def arrow_views(self, count: int) -> Figures:
+        """Read into views of three columns."""
+        return self._columns(count, ["offset", "timestamp", "value"], views=True)
+
+    def arrow_all(self, count: int) -> Figures:
+        """Read into all columns, as copies."""
+        return self._columns(count, None, views=False)
+
+    def _columns(self, count: int, columns: list[str] | None, *, views: bool) -> Figures:
+        from tarry.client.arrow import ArrowConsumer
+
+        measure = Measure()
+        with ArrowConsumer(bootstrap_servers=self.address) as consumer:
+            consumer.assign([(self.topic, partition) for partition in range(4)])
+            consumer.seek_to_beginning()
+            batches = consumer.batches(max_rows=ROWS_MAX, columns=columns, views=views)
+            skim(batches, WARM_RECORDS)
+            with measure.running():
+                taken = skim(batches, count)
+        return measure.per(taken)
+
+    def table(self, count: int) -> Figures:
+        """Send a table of so many rows, and wait for the outcome of all."""
+        import pyarrow
+
+        from tarry.client.arrow import ArrowProducer
+
+        measure = Measure()
+        portion = pyarrow.table({"value": [b"x" * 100] * PORTION})
+        with ArrowProducer(
+            bootstrap_servers=self.address, batch_size=BATCH_BYTES, linger_ms=LINGER_MS
+        ) as producer:
+            for _ in portions(WARM_RECORDS):
+                producer.send(self.topic, portion).result()
+            sent = 0
+            with measure.running():
+                for _ in portions(count):
+                    sent += producer.send(self.topic, portion).result().row_count
+        return measure.per(sent)
 
 
-def threads_here() -> int:
-    """Threads of this process, on Linux also those that no Python made."""
-    try:
-        with open("/proc/self/status", encoding="ascii") as file:
-            return int(next(line for line in file if line.startswith("Threads:")).split()[1])
-    except OSError:
-        return threading.active_count()
+def skim(batches: Iterator[Any], count: int) -> int:
+    """Take batches of at least so many rows; return the number of rows."""
+    taken = 0
+    for batch in batches:
+        taken += batch.num_rows
+        if taken >= count:
+            break
+    return taken
 
 
 # --- tarry.client.aio
@@ -373,12 +411,6 @@ class Confluent:
             member.close()
         return figures
 
-    def start(self, count: int) -> Figures:
-        producer = self.producer()
-        producer.produce(self.topic, b"x")
-        producer.flush()
-        return {"threads": threads_here()}
-
 
 # --- aiokafka
 
@@ -489,14 +521,6 @@ class Aiokafka:
         await asyncio.gather(*(member.stop() for member in members))
         return {"stable_s": taken}
 
-    def start(self, count: int) -> Figures:
-        return asyncio.run(self._start())
-
-    async def _start(self) -> Figures:
-        async with self.producer() as producer:
-            await producer.send_and_wait(self.topic, b"x")
-            return {"threads": threads_here()}
-
 
 # --- kafka-python
 
@@ -589,13 +613,6 @@ class KafkaPython:
         figures = members_until_stable(poll, owned)
         for member in members:
             member.close()
-        return figures
-
-    def start(self, count: int) -> Figures:
-        producer = self.producer()
-        producer.send(self.topic, b"x").get()
-        figures = {"threads": float(threads_here())}
-        producer.close()
         return figures
 
 

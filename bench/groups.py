@@ -11,8 +11,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import json
-import os
-import platform
 import shutil
 import statistics
 import subprocess
@@ -20,19 +18,13 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator
-from datetime import date
 from pathlib import Path
 from typing import Final, NamedTuple
 
-ROOT: Final = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT))
-
-from tests.support.interop.group_members import MemberProcess, owned  # noqa: E402
-from tests.support.interop.group_scene_of_clients import Scene  # noqa: E402
-from tests.support.interop.kafka_server import KafkaServer, KafkaUnavailable, free_port  # noqa: E402
-
-TARRY: Final = ROOT / ".venv" / "bin" / "tarry"
+import peers
+from peers import ROOT, Broker, tell_progress
+from tests.support.interop.group_members import MemberProcess, owned
+from tests.support.interop.group_scene_of_clients import Scene
 
 # The same for all: Kafka's own numbers but for the sessions, which the last table wants short.
 SETTINGS: Final = {
@@ -45,14 +37,6 @@ SETTINGS: Final = {
 SESSION_MS: Final = 3_000
 HEARTBEAT_MS: Final = 200
 RECORD_EVERY_SECONDS: Final = 0.01
-
-
-class Broker(NamedTuple):
-    """Running broker under measurement."""
-
-    name: str
-    address: str
-    pid: int
 
 
 class Size(NamedTuple):
@@ -106,44 +90,6 @@ def build_groupload(directory: Path) -> Path:
     source = ROOT / "bench" / "groupload"
     subprocess.run(["go", "build", "-o", str(binary), "."], cwd=source, check=True)
     return binary
-
-
-@contextlib.contextmanager
-def tarry(directory: Path, policy: str) -> Iterator[Broker]:
-    """Start our broker on a free port with the given flush policy."""
-    settings = {
-        **SETTINGS,
-        "listeners": "PLAINTEXT://127.0.0.1:0",
-        "log.dirs": str(directory),
-        "flush.policy": policy,
-    }
-    words = [f"--set={key}={value}" for key, value in settings.items()]
-    process = subprocess.Popen(
-        [str(TARRY), "serve", *words], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    )
-    assert process.stdout is not None
-    first_line = process.stdout.readline()
-    port = first_line.partition(";")[0].rpartition(":")[2].strip()
-    try:
-        yield Broker(f"Tarry ({policy})", f"127.0.0.1:{port}", process.pid)
-    finally:
-        process.terminate()
-        process.wait(60)
-        process.stdout.close()
-
-
-@contextlib.contextmanager
-def kafka(directory: Path) -> Iterator[Broker]:
-    """Start Apache Kafka, one KRaft node."""
-    server = KafkaServer(
-        directory, free_port(), heap_megabytes=1024, is_measured=True, properties=SETTINGS
-    )
-    server.start()
-    try:
-        assert server.process is not None
-        yield Broker("Kafka", server.address, server.process.pid)
-    finally:
-        server.stop()
 
 
 class Runner:
@@ -225,10 +171,6 @@ def write_until(scene: Scene, is_over: threading.Event) -> None:
         scene.write(1)
 
 
-def tell_progress() -> None:
-    print(".", end="", flush=True, file=sys.stderr)
-
-
 def table(title: str, results: Results, rows: Rows) -> list[str]:
     """Markdown: medians, and the first column's share of Kafka's."""
     with_ratio = "Kafka" in results
@@ -245,16 +187,6 @@ def table(title: str, results: Results, rows: Rows) -> list[str]:
             cells.append(f"{ours / medians['Kafka']:.2f}" if medians["Kafka"] > 0 else "-")
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return lines
-
-
-def machine() -> str:
-    """Describe the machine on which the figures were measured."""
-    form = subprocess.run([str(TARRY), "version"], capture_output=True, text=True, check=True)
-    load_average = os.getloadavg()[0]
-    return (
-        f"{date.today()} · {os.cpu_count()} cores, load {load_average:.1f} before · "
-        f"{platform.platform()} · {form.stdout.splitlines()[0]}"
-    )
 
 
 def run(runner: Runner, brokers: list[Broker]) -> list[str]:
@@ -305,19 +237,20 @@ def main() -> None:
         size = size._replace(rounds=max(arguments.rounds, 1))
     if shutil.which("go") is None:
         raise SystemExit("the load generator needs Go: install Debian's golang or from go.dev")
-    lines, started = [machine()], time.monotonic()
+    lines, started = [peers.machine()], time.monotonic()
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         groupload = build_groupload(directory)
         brokers = [
-            stack.enter_context(tarry(directory / "os", "os")),
-            stack.enter_context(tarry(directory / "commit", "commit")),
+            stack.enter_context(
+                peers.tarry(directory / policy, SETTINGS, policy, f"Tarry ({policy})")
+            )
+            for policy in ("os", "commit")
         ]
         if not arguments.without_kafka:
-            try:
-                brokers.append(stack.enter_context(kafka(directory / "kafka")))
-            except KafkaUnavailable as reason:
-                lines.append(f"without Apache Kafka: {reason}")
+            others, reasons = peers.started(stack, directory / "kafka", SETTINGS, "Kafka")
+            brokers += others
+            lines += reasons
         lines += run(Runner(groupload, size), brokers)
     print(file=sys.stderr)
     lines += ["", f"median of {size.rounds}, {time.monotonic() - started:.0f} s"]

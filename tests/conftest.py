@@ -34,11 +34,11 @@ hypothesis.settings.load_profile("draw" if DRAW_SECONDS else "tarry")
 os.environ["TARRY_CONFIG"] = os.devnull
 
 # Folders whose tests start other processes; `make quick` leaves them out.
-PROCESS_FOLDERS = ("interop", "processes", "meta")
+PROCESS_FOLDERS = ("interop", "processes", "meta", "spark")
 
 # Folders whose tests ask nothing of the form and mostly wait for other programs; where both forms
-# run, two more workers share these, compiled.
-ONE_FORM_FOLDERS = ("interop", "meta")
+# run, three more workers share these, compiled.
+ONE_FORM_FOLDERS = ("interop", "meta", "spark")
 
 TESTS = Path(__file__).parent
 
@@ -122,14 +122,16 @@ def runs_here(item: pytest.Item) -> bool:
 
 
 def part_of(item: pytest.Item) -> str:
-    """Return "both" for what runs in both forms, else which of two halves a test belongs to.
+    """Return "both" for what runs in both forms, else the part to which a test belongs.
 
-    The half "groups" has the tests of groups, which share a broker and a JVM, and those of the
-    project's own rules.
+    The part "groups" has the tests of groups, which share a broker and a JVM, and those of the
+    project's own rules; the part "spark" those that share a Spark.
     """
     folder = folder_of(item)
     if folder not in ONE_FORM_FOLDERS:
         return "both"
+    if folder == "spark":
+        return "spark"
     return "groups" if folder == "meta" or "group" in item.path.name else "clients"
 
 

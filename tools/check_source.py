@@ -37,6 +37,7 @@ SHELLS: Final = (
     "src/tarry/client/sync/",
     "src/tarry/cli/",
     "src/tarry/testing/",
+    "src/tarry/spark/",
     "tools/",
     "bench/",
 )

@@ -33,7 +33,6 @@ PAGES = {
     "docs/how-to/moving-from-other-clients.md": 6,
     "docs/how-to/objects-and-committed-records.md": 3,
     "docs/how-to/produce-safely.md": 6,
-    "docs/how-to/tests-with-a-broker.md": 3,
     "docs/tutorial.md": 15,
 }
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)

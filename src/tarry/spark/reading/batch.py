@@ -1,0 +1,78 @@
+"""Batch: what `spark.read` reads, planned once when the query is."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from tarry.spark.options import OptionRefused
+from tarry.spark.reading.cluster import LiveCluster, TopicLogs
+from tarry.spark.reading.loss import DataLost, lost_sentence, within_logs
+from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
+from tarry.spark.reading.read_options import ReadOptions
+from tarry.spark.reading.resolve import check_found, places_of, resolve_end, resolve_start
+from tarry.spark.reading.tasks import TaskPartition, TaskReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger("tarry.spark")
+
+
+class BatchReader(DataSourceReader):
+    """Reader of one batch."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.tasks = TaskReader(options.settings, options.columns)
+
+    def partitions(self) -> list[InputPartition]:
+        """Plan the tasks."""
+        with closing(LiveCluster(self.options.settings)) as cluster:
+            ranges = batch_ranges(self.options, cluster)
+        tasks = plan_tasks(ranges, task_limits(self.options))
+        # Spark makes a partition of its own where there is none.
+        return [TaskPartition(task) for task in tasks or [[]]]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a task."""
+        return self.tasks.read(partition)
+
+
+def batch_ranges(options: ReadOptions, cluster: TopicLogs) -> list[ReadRange]:
+    """Return the ranges that a batch reads, all of which are there."""
+    topics = cluster.topics(options.choice)
+    check_found(options.choice, topics)
+    places = places_of(topics)
+    if not places:
+        return []
+    firsts = resolve_start(options, places, cluster)
+    ends = resolve_end(options.ending, places, cluster)
+    ranges = [ReadRange(*place, firsts[place], ends[place]) for place in places]
+    inverted = [one for one in ranges if one.size < 0]
+    if inverted:
+        told = ", ".join(
+            f"{one.topic} [{one.partition}] from {one.first} to {one.end}" for one in inverted[:10]
+        )
+        raise OptionRefused(f"the start lies behind the end: {told}")
+    readable, lost = within_logs(ranges, cluster.starts(places), cluster.ends(places))
+    if lost and options.fail_on_data_loss:
+        raise DataLost(lost_sentence(lost))
+    for one in lost:
+        log.warning("not read, because failOnDataLoss is false: %s", one)
+    return readable
+
+
+def task_limits(options: ReadOptions) -> TaskLimits:
+    """Return what options and machine say about the number of tasks."""
+    return TaskLimits(
+        cores=os.cpu_count() or 1,
+        tasks=options.tasks,
+        partitions_min=options.partitions_min,
+        partition_records_max=options.partition_records_max,
+    )

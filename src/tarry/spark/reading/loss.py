@@ -1,0 +1,65 @@
+"""Loss: what lies outside a log is found before anything is read, and told with its offsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from tarry.base.ids import TopicPartition
+from tarry.spark.reading.plan import ReadRange
+
+# Ranges in one sentence; the rest is counted.
+TOLD_MAX: Final = 10
+
+
+class DataLost(Exception):
+    """Records that a query was to read are not there."""
+
+
+@dataclass(frozen=True)
+class LostRange:
+    """Offsets of one partition that cannot be read, and why."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.topic} [{self.partition}] offsets {self.first} to {self.end} ({self.reason})"
+
+
+def within_logs(
+    ranges: Iterable[ReadRange],
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> tuple[list[ReadRange], list[LostRange]]:
+    """Return what can be read of these ranges, and what is lost of them."""
+    readable: list[ReadRange] = []
+    lost: list[LostRange] = []
+    for one in ranges:
+        place = one.topic, one.partition
+        start, end = starts[place], ends[place]
+        if one.first < min(start, one.end):
+            gone = min(start, one.end)
+            reason = f"the log starts at {start}"
+            lost.append(LostRange(one.topic, one.partition, one.first, gone, reason))
+        if one.end > max(end, one.first):
+            there = max(end, one.first)
+            reason = f"the log ends at {end}"
+            lost.append(LostRange(one.topic, one.partition, there, one.end, reason))
+        first = max(one.first, start)
+        readable.append(ReadRange(one.topic, one.partition, first, max(first, min(one.end, end))))
+    return readable, lost
+
+
+def lost_sentence(lost: list[LostRange]) -> str:
+    """Tell what is lost, and what a user can do."""
+    told = "; ".join(str(one) for one in lost[:TOLD_MAX])
+    more = f"; and {len(lost) - TOLD_MAX} more" if len(lost) > TOLD_MAX else ""
+    return (
+        f"these records cannot be read: {told}{more}. They may have been deleted by retention, or "
+        "the topic was made anew. Set failOnDataLoss=false to go on with what is there"
+    )

@@ -1,0 +1,109 @@
+"""Bounds become offsets: the ranges that a batch reads, and where a stream begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tarry.base.ids import TopicPartition
+from tarry.spark.options import OptionRefused
+from tarry.spark.reading.bounds import (
+    AT_EARLIEST,
+    AT_LATEST,
+    AT_OFFSETS,
+    AT_TIME,
+    EARLIEST_OFFSET,
+    LATEST_OFFSET,
+    Bound,
+    TopicChoice,
+)
+from tarry.spark.reading.cluster import FoundTopic, TopicLogs
+from tarry.spark.reading.read_options import ReadOptions
+
+Offsets = dict[TopicPartition, int]
+
+
+def places_of(topics: dict[str, FoundTopic]) -> list[TopicPartition]:
+    """Return all partitions of these topics, in order."""
+    return [(name, one) for name, topic in sorted(topics.items()) for one in topic.partitions]
+
+
+def check_found(choice: TopicChoice, topics: dict[str, FoundTopic]) -> None:
+    """Refuse names of topics, and partitions of them, that are not there."""
+    missing = [name for name in (choice.names or tuple(choice.assigned)) if name not in topics]
+    if missing:
+        raise OptionRefused(
+            f"the broker has no topic {', '.join(missing)}: make it, or read other topics"
+        )
+    for name, wanted in choice.assigned.items():
+        gone = [str(one) for one in wanted if one not in topics[name].partitions]
+        if gone:
+            raise OptionRefused(f"the topic {name} has no partition {', '.join(gone)}")
+
+
+def resolve_start(
+    options: ReadOptions, places: list[TopicPartition], cluster: TopicLogs
+) -> Offsets:
+    """Return the first offset of each partition."""
+    bound = options.starting
+    if bound.kind == AT_EARLIEST:
+        return cluster.starts(places)
+    if bound.kind == AT_LATEST:
+        return cluster.ends(places)
+    if bound.kind == AT_OFFSETS:
+        return _given_offsets("startingOffsets", bound, places, cluster)
+    times = _times("starting", bound, places)
+    found = cluster.at_times(times)
+    late = [place for place, offset in found.items() if offset < 0]
+    if late and not options.is_late_start_latest:
+        told = ", ".join(f"{topic} [{partition}]" for topic, partition in late[:10])
+        raise OptionRefused(
+            f"no record is as young as the start for {told}: give an earlier time, or "
+            "startingOffsetsByTimestampStrategy=latest to begin at the end there"
+        )
+    return {**found, **(cluster.ends(late) if late else {})}
+
+
+def resolve_end(bound: Bound, places: list[TopicPartition], cluster: TopicLogs) -> Offsets:
+    """Return the offset behind the last one of each partition."""
+    if bound.kind == AT_LATEST:
+        return cluster.ends(places)
+    if bound.kind == AT_OFFSETS:
+        return _given_offsets("endingOffsets", bound, places, cluster)
+    found = cluster.at_times(_times("ending", bound, places))
+    late = [place for place, offset in found.items() if offset < 0]
+    return {**found, **(cluster.ends(late) if late else {})}
+
+
+def _times(side: str, bound: Bound, places: list[TopicPartition]) -> Offsets:
+    if bound.kind == AT_TIME:
+        return dict.fromkeys(places, bound.time_ms)
+    _check_all_named(f"{side}OffsetsByTimestamp", bound.numbers, places)
+    return {place: bound.numbers[place] for place in places}
+
+
+def _given_offsets(
+    name: str, bound: Bound, places: list[TopicPartition], cluster: TopicLogs
+) -> Offsets:
+    _check_all_named(name, bound.numbers, places)
+    earliest = [place for place in places if bound.numbers[place] == EARLIEST_OFFSET]
+    latest = [place for place in places if bound.numbers[place] == LATEST_OFFSET]
+    return {
+        **{place: bound.numbers[place] for place in places},
+        **(cluster.starts(earliest) if earliest else {}),
+        **(cluster.ends(latest) if latest else {}),
+    }
+
+
+def _check_all_named(
+    name: str, named: Iterable[TopicPartition], places: list[TopicPartition]
+) -> None:
+    given = sorted(named)
+    missing = [place for place in places if place not in given]
+    foreign = [place for place in given if place not in places]
+    for wrong, words in ((missing, "leaves out"), (foreign, "has")):
+        if wrong:
+            told = ", ".join(f"{topic} [{partition}]" for topic, partition in wrong[:10])
+            raise OptionRefused(
+                f"{name} {words} {told}: it takes every partition that is read and no other; -2 "
+                "stands for the earliest offset and -1 for the latest"
+            )

@@ -1,0 +1,42 @@
+"""Source: the format `tarry` as Spark asks for it.
+
+What a user gives is checked here; all else is loaded when it is needed, because Spark imports this
+module in every session that looks for formats.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql.datasource import DataSource
+
+if TYPE_CHECKING:
+    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.types import StructType
+
+
+class TarrySource(DataSource):
+    """Format `tarry`."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the format's name."""
+        return "tarry"
+
+    def schema(self) -> StructType:
+        """Return the columns that the options choose."""
+        from tarry.spark.options import OptionTexts
+        from tarry.spark.reading.read_options import columns_of
+        from tarry.spark.reading.schema import spark_schema
+
+        return spark_schema(columns_of(OptionTexts(self.options)))
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return the reader of a batch."""
+        from tarry.spark.reading.batch import BatchReader
+        from tarry.spark.reading.read_options import parse_read_options
+        from tarry.spark.reading.schema import check_schema
+
+        options = parse_read_options(self.options, is_stream=False)
+        check_schema(schema, options.columns)
+        return BatchReader(options)

@@ -1,0 +1,99 @@
+"""One local Spark and one broker, shared by the Spark tests of a worker."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tarry.testing import Tarry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrameReader, SparkSession
+
+JAVA_VERSION_MIN = 17
+
+SETTINGS = {
+    "spark.ui.enabled": "false",
+    "spark.driver.memory": "768m",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.streaming.metricsEnabled": "false",
+    # What runs for seconds gains nothing from the slow compiler.
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.sql.session.timeZone": "UTC",
+    # Workers are forked by a daemon, and a test of one Python needs no second one.
+    "spark.python.worker.reuse": "true",
+}
+
+
+def what_is_missing() -> str | None:
+    """What Spark lacks on this machine, as a sentence."""
+    java = shutil.which("java")
+    if java is None:
+        return "Spark needs Java 17 or newer, and there is no java"
+    told = subprocess.run([java, "-version"], capture_output=True, text=True, check=False).stderr
+    found = re.search(r'version "(\d+)', told)
+    if found is None or int(found[1]) < JAVA_VERSION_MIN:
+        return f"Spark needs Java 17 or newer, not {told.splitlines()[0] if told else 'this java'}"
+    try:
+        import pyspark  # noqa: F401
+    except ImportError:
+        return "pyspark is not installed"
+    return None
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    missing = what_is_missing()
+    if missing is not None:
+        pytest.skip(missing)
+    from pyspark.sql import SparkSession
+
+    directory = tmp_path_factory.mktemp("spark")
+    # Workers run the Python of the tests, whatever `python3` is.
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_DIRS"] = str(directory)
+    quiet = directory / "log4j2.properties"
+    quiet.write_text(LOGGING)
+    builder: Any = SparkSession.builder
+    builder = builder.master("local[2]").appName("tests")
+    for key, value in SETTINGS.items():
+        builder = builder.config(key, value)
+    builder = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+    options = f"{SETTINGS['spark.driver.extraJavaOptions']} -Dlog4j.configurationFile={quiet}"
+    session: SparkSession = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
+    yield session
+    session.stop()
+
+
+# Spark tells nothing of its own; what fails comes as an exception.
+LOGGING = """\
+rootLogger.level = off
+"""
+
+
+@pytest.fixture(scope="session")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tarry]:
+    """One broker; each test has topics of its own."""
+    with Tarry() as tarry:
+        yield tarry
+
+
+@pytest.fixture
+def read(spark: SparkSession, broker: Tarry) -> DataFrameReader:
+    """Reader of the broker."""
+    return spark.read.format("tarry").option("kafka.bootstrap.servers", broker.bootstrap)
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    return str(tmp_path / "checkpoint")
