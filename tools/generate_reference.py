@@ -15,12 +15,23 @@ import inspect
 import re
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).resolve().parent.parent
-SOURCE: Final = ROOT / "src" / "tarry"
+if str(ROOT / "tools") not in sys.path:
+    # Where a test loads this file, the folder of the tools is not searched.
+    sys.path.insert(0, str(ROOT / "tools"))
+
+from reference_library import (  # noqa: E402
+    Assignment,
+    Library,
+    Method,
+    Unwritable,
+    base_names,
+)
+from reference_pages import PAGES, Page  # noqa: E402
+
 REFERENCE: Final = ROOT / "docs" / "reference"
 
 NOTICE: Final = "<!-- Written by tools/generate_reference.py from the docstrings; change those. -->"
@@ -29,176 +40,30 @@ NOTICE: Final = "<!-- Written by tools/generate_reference.py from the docstrings
 SIGNATURE_MAX: Final = 88
 
 
-@dataclass(frozen=True)
-class Page:
-    """Page: title, the package it is of, and what stands under which heading."""
-
-    file: str
-    package: str
-    see: str
-    sections: dict[str, tuple[str, ...]]
-    # Named without an underscore for the package's own modules, and not for users.
-    hidden: tuple[str, ...] = ()
-    # Classes that a user is given and never makes.
-    given: tuple[str, ...] = ()
-
-
-PAGES: Final = (
-    Page(
-        file="timer.md",
-        package="timer",
-        see="[How the wheel works](../explanation/timing-wheel.md), with pictures. How to: "
-        "[time-outs in asyncio](../how-to/asyncio-timeouts.md), "
-        "[a delay queue in threads](../how-to/delay-queue.md), "
-        "[periodic work](../how-to/periodic-work.md).",
-        sections={
-            "Pure timers": ("TimingWheel", "HeapTimer", "RoundsTimer", "PureTimer"),
-            "Entries": ("TimerEntry", "PeriodicEntry"),
-            "Threads": ("SystemTimer", "CallEntry", "CallEveryEntry"),
-            "asyncio": ("AsyncioTimer", "TimerHandle", "PeriodicHandle", "Timeout"),
-            "Errors": ("TimerShutDown",),
-            "Looking into a wheel": ("look_at", "WheelView", "LevelView", "BucketView"),
-        },
-        hidden=(
-            "SystemTimer.seconds_until",
-            "SystemTimer.depart",
-            "SystemTimer.begin_beat",
-            "SystemTimer.end_beat",
-            "TimerHandle.drop",
-            "TimerHandle.what",
-            "Timeout.expire",
-            "Timeout.drop",
-            "Timeout.what",
-        ),
-        given=(
-            "CallEntry",
-            "CallEveryEntry",
-            "TimerHandle",
-            "PeriodicHandle",
-            "Timeout",
-            "WheelView",
-            "LevelView",
-            "BucketView",
-        ),
-    ),
-    Page(
-        file="purgatory.md",
-        package="purgatory",
-        see="How to: [operations keyed by a resource](../how-to/keyed-operations.md). "
-        "[How it works](../explanation/timing-wheel.md#what-stands-on-it-operations-that-wait).",
-        sections={
-            "Operations": ("DelayedOperation", "PayloadOperation"),
-            "Purgatories": ("Purgatory", "ThreadedPurgatory"),
-            "Errors": ("PurgatoryShutDown",),
-        },
-        hidden=("Purgatory.complete", "Purgatory.expire"),
-    ),
-    Page(
-        file="testing.md",
-        package="testing",
-        see="How to: [test your Kafka code without Docker](../how-to/test-without-docker.md).",
-        sections={
-            "Brokers": ("Tarry", "TarrySession", "TarryProcess", "TarryWorld"),
-            "What brokers have in common": ("BrokerAccess", "FaultControls"),
-            "Their clocks and faults": ("BrokerClock", "ApiFault"),
-            "Clients in simulated time": ("WorldProducer", "WorldConsumer", "WorldAdmin"),
-            "Errors": ("ProcessEnded",),
-        },
-        hidden=(
-            "ApiFault.fits",
-            "ApiFault.handle",
-            "FaultControls.on_faults",
-            "TarryWorld.on_faults",
-            "TarryWorld.on_life_begins",
-            "TarryWorld.on_life_ends",
-            "WorldAdmin.perform",
-            "WorldAdmin.user",
-            "WorldConsumer.perform",
-            "WorldConsumer.user",
-            "WorldProducer.perform",
-            "WorldProducer.user",
-        ),
-        given=(
-            "BrokerAccess",
-            "FaultControls",
-            "TarrySession",
-            "BrokerClock",
-            "ApiFault",
-            "WorldProducer",
-            "WorldConsumer",
-            "WorldAdmin",
-        ),
-    ),
-)
-
-Definition = ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
-Method = ast.FunctionDef | ast.AsyncFunctionDef
-
-
-class Unwritable(Exception):
-    """Refusal of a source that does not say what its page needs."""
-
-
-@dataclass
-class Library:
-    """Definitions of all packages that have a page, by name, and where each stands."""
-
-    definitions: dict[str, Definition] = field(default_factory=dict)
-    modules: dict[str, str] = field(default_factory=dict)
-    exported: set[str] = field(default_factory=set)
-
-    def read(self, package: str) -> str:
-        """Read a package; its docstring."""
-        introduction = ""
-        for path in sorted((SOURCE / package).glob("*.py")):
-            tree = ast.parse(path.read_text(encoding="utf-8"), str(path))
-            if path.name == "__init__.py":
-                introduction = ast.get_docstring(tree) or ""
-                self.exported.update(exports(tree))
-            for node in tree.body:
-                if isinstance(node, Definition) and not node.name.startswith("_"):
-                    self.definitions[node.name] = node
-                    self.modules[node.name] = f"{package}/{path.name}"
-        return introduction
-
-    def ancestors(self, name: str) -> Iterator[ast.ClassDef]:
-        """Yield the base classes of a class, as far as they are in the libraries."""
-        node = self.definitions.get(name)
-        if isinstance(node, ast.ClassDef):
-            for base in node.bases:
-                found = self.definitions.get(ast.unparse(base))
-                if isinstance(found, ast.ClassDef):
-                    yield found
-                    yield from self.ancestors(found.name)
-
-
-def exports(tree: ast.Module) -> list[str]:
-    """Return the names in a module's `__all__`."""
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
-            return [str(name) for name in ast.literal_eval(node.value)]
-    raise Unwritable("a package with a page needs an __all__")
-
-
 # --- What stands on a page
 
 
 def page_text(page: Page, library: Library, introduction: str, exported: list[str]) -> str:
     named = [name for names in page.sections.values() for name in names]
+    package = page.package.replace("/", ".")
     missing = sorted(set(exported) - set(named))
     if missing:
-        raise Unwritable(f"tarry.{page.package} exports {', '.join(missing)}: name it in PAGES")
+        raise Unwritable(f"tarry.{package} exports {', '.join(missing)}: name it in PAGES")
     for name in named:
         if name not in library.definitions:
-            raise Unwritable(f"tarry.{page.package} has no {name}, which PAGES names")
+            raise Unwritable(f"tarry.{package} has no {name}, which PAGES names")
     for hidden in page.hidden:
         owner, _, method = hidden.partition(".")
         if method not in public_methods(owner, library):
-            raise Unwritable(f"tarry.{page.package} has no {hidden}, which PAGES hides")
-    lines = [f"# tarry.{page.package}", "", NOTICE, "", introduction, "", page.see, ""]
+            raise Unwritable(f"tarry.{package} has no {hidden}, which PAGES hides")
+    title = f"tarry.{package}"
+    if page.about:
+        about, _, introduction = page.about.partition("\n")
+        title = f"{title}: {about}"
+    lines = [f"# {title}", "", NOTICE, "", introduction.strip(), "", page.see, ""]
     lines += ["| name | what it is |", "|---|---|"]
     for name in named:
-        sentence = first_sentence(documented(library.definitions[name], name))
+        sentence = first_sentence(told_of(name, library))
         lines.append(f"| [{name}](#{name.lower()}) | {sentence} |")
     for title, names in page.sections.items():
         lines += ["", f"## {title}"]
@@ -217,11 +82,21 @@ def entry(name: str, page: Page, library: Library) -> list[str]:
     node = library.definitions[name]
     module = library.modules[name]
     dotted = module.removesuffix(".py").replace("/", ".")
-    where = f"tarry.{page.package}" if name in library.exported else f"tarry.{dotted}"
-    made = [] if name in page.given and isinstance(node, ast.ClassDef) else headline(node)
+    package = page.package.replace("/", ".")
+    where = f"tarry.{package}" if name in library.exported else f"tarry.{dotted}"
+    if isinstance(node, Assignment):
+        # As it stands there: the formatter, which looks into pages too, has seen it already.
+        made = ["", library.texts[name]]
+    else:
+        made = [] if name in page.given else headline(node)
     lines = [f"### {name}", "", *fenced(f"from {where} import {name}", *made)]
-    lines += ["", documented(node, name)]
-    facts = class_facts(node, library) if isinstance(node, ast.ClassDef) else []
+    lines += ["", told_of(name, library)]
+    facts: list[str] = []
+    if isinstance(node, ast.ClassDef):
+        making = init_of(node)
+        if made and making is not None and (text := ast.get_docstring(making)):
+            lines += ["", text]
+        facts = class_facts(node, library, page)
     facts.append(f"Source: [`{module}`](../../src/tarry/{module}).")
     lines += ["", *(f"* {fact}" for fact in facts)]
     if isinstance(node, ast.ClassDef):
@@ -230,16 +105,38 @@ def entry(name: str, page: Page, library: Library) -> list[str]:
     return lines
 
 
-def class_facts(node: ast.ClassDef, library: Library) -> list[str]:
+def told_of(name: str, library: Library) -> str:
+    """Return the docstring of a class or function, or the comment above an assignment."""
+    node = library.definitions[name]
+    if not isinstance(node, Assignment):
+        return documented(node, name)
+    if not library.comments.get(name):
+        raise Unwritable(f"{name} is public and has no comment above it")
+    return library.comments[name]
+
+
+def class_facts(node: ast.ClassDef, library: Library, page: Page) -> list[str]:
     """Write bases, attributes and what else the signature does not show."""
     facts = []
-    bases = [base for base in map(ast.unparse, node.bases) if base in library.exported]
+    bases = [base for base in base_names(node) if base in library.exported]
     if bases:
-        linked = [f"[{base}]({page_of(base)}#{base.lower()})" for base in bases]
+        linked = [f"[{base}]({page_of(base, page)}#{base.lower()})" for base in bases]
         facts.append(f"Subclass of {', '.join(linked)}.")
-    attributes = [f"`{name}: {kind}`" for name, kind in all_attributes(node, library)]
-    if attributes:
+    shown = page.attributes.get(node.name)
+    kinds = dict(all_attributes(node, library))
+    if shown is not None and not set(shown) <= kinds.keys():
+        raise Unwritable(f"{node.name} lacks attributes that PAGES names, or their types: {shown}")
+    attributes = [
+        f"`{name}: {kind}`" for name, kind in kinds.items() if shown is None or name in shown
+    ]
+    if attributes and (node.name in page.given or not has_fields(node)):
         facts.append(f"Attributes: {', '.join(attributes)}.")
+    if is_retriable(node, library):
+        facts.append("`is_retriable` is true: the same may succeed later.")
+    for method in node.body:
+        if isinstance(method, Method) and method.name in ITERATIONS:
+            told = documented(method, f"{node.name}.{method.name}").replace("\n", " ")
+            facts.append(ITERATIONS[method.name] + told[0].lower() + told[1:])
     own = {method.name for method in node.body if isinstance(method, Method)}
     if "__enter__" in own:
         facts.append("Context manager.")
@@ -250,10 +147,27 @@ def class_facts(node: ast.ClassDef, library: Library) -> list[str]:
     return facts
 
 
-def page_of(name: str) -> str:
-    """Return the page on which a name stands."""
+# What a class can do in a loop or an `await`.
+ITERATIONS: Final = {
+    "__iter__": "Iterable: ",
+    "__aiter__": "Asynchronously iterable: ",
+    "__await__": "Awaitable: ",
+}
+
+
+def is_retriable(node: ast.ClassDef, library: Library) -> bool:
+    """Return true for an error whose class says that the same may succeed later."""
+    return any(
+        isinstance(one, ast.Assign) and ast.unparse(one) == "is_retriable = True"
+        for each in (node, *library.ancestors(node.name))
+        for one in each.body
+    )
+
+
+def page_of(name: str, asking: Page) -> str:
+    """Return the page on which a name stands, of those on the shelf of the page that asks."""
     for page in PAGES:
-        if any(name in names for names in page.sections.values()):
+        if page.shelf == asking.shelf and any(name in names for names in page.sections.values()):
             return page.file
     raise Unwritable(f"no page has {name}")
 
@@ -261,7 +175,7 @@ def page_of(name: str) -> str:
 def all_attributes(node: ast.ClassDef, library: Library) -> list[tuple[str, str]]:
     """Return public attributes, first those from bases that are not exported."""
     found: dict[str, str] = {}
-    for base in map(ast.unparse, node.bases):
+    for base in base_names(node):
         definition = library.definitions.get(base)
         if base not in library.exported and isinstance(definition, ast.ClassDef):
             found.update(all_attributes(definition, library))
@@ -271,7 +185,7 @@ def all_attributes(node: ast.ClassDef, library: Library) -> list[tuple[str, str]
 
 def attributes_of(node: ast.ClassDef) -> list[tuple[str, str]]:
     """Return public attributes that the class gives itself, with their types."""
-    if any(ast.unparse(one).startswith("dataclass") for one in node.decorator_list):
+    if has_fields(node):
         return [
             (ast.unparse(one.target), ast.unparse(one.annotation))
             for one in node.body
@@ -289,6 +203,13 @@ def attributes_of(node: ast.ClassDef) -> list[tuple[str, str]]:
             for statement in ast.walk(method):
                 found.update(assigned(statement, types))
     return [(name, kind) for name, kind in found.items() if not name.startswith("_")]
+
+
+def has_fields(node: ast.ClassDef) -> bool:
+    """Return true for a dataclass or a named tuple."""
+    return "NamedTuple" in base_names(node) or any(
+        ast.unparse(one).startswith("dataclass") for one in node.decorator_list
+    )
 
 
 def assigned(statement: ast.AST, types: dict[str, str]) -> Iterator[tuple[str, str]]:
@@ -323,7 +244,7 @@ def public_methods(name: str, library: Library) -> dict[str, Method]:
         for method in node.body:
             if isinstance(method, Method) and not method.name.startswith("_"):
                 found[method.name] = method
-        for base in map(ast.unparse, node.bases):
+        for base in base_names(node):
             if base not in library.exported:
                 found = public_methods(base, library) | found
     return found
@@ -348,7 +269,7 @@ def method_entry(method: Method, owner: str) -> list[str]:
     return [f"#### {name}", "", *fenced(*headline(method)), "", documented(method, name)]
 
 
-def documented(node: Definition, name: str) -> str:
+def documented(node: ast.ClassDef | Method, name: str) -> str:
     text = ast.get_docstring(node)
     if text is None:
         raise Unwritable(f"{name} is public and has no docstring")
@@ -363,7 +284,7 @@ def fenced(*lines: str) -> list[str]:
 # --- Signatures
 
 
-def headline(node: Definition) -> list[str]:
+def headline(node: ast.ClassDef | Method) -> list[str]:
     """Return the signature; for a class that of its construction."""
     if isinstance(node, ast.ClassDef):
         return class_headline(node)
@@ -378,10 +299,25 @@ def headline(node: Definition) -> list[str]:
 
 
 def class_headline(node: ast.ClassDef) -> list[str]:
+    making = init_of(node)
+    if making is not None:
+        return call(node.name, parameters(making.args, skip=1), "")
+    fields = [one for one in node.body if isinstance(one, ast.AnnAssign)]
+    if not has_fields(node):
+        return []
+    parts = [
+        parameter(ast.arg(ast.unparse(one.target), one.annotation), one.value) for one in fields
+    ]
+    return call(node.name, parts, "")
+
+
+def init_of(node: ast.ClassDef) -> ast.FunctionDef | None:
+    """Return what makes an object; with overloads the last one, which is for all of them."""
+    found = None
     for method in node.body:
         if isinstance(method, ast.FunctionDef) and method.name == "__init__":
-            return call(node.name, parameters(method.args, skip=1), "")
-    return []
+            found = method
+    return found
 
 
 def call(name: str, parts: list[str], arrow: str) -> list[str]:
@@ -417,21 +353,41 @@ def parameter(one: ast.arg, default: ast.expr | None) -> str:
 
 
 def written(node: ast.expr) -> str:
-    """Return an expression as people write it: classes without their module, double quotes."""
-    return re.sub(r"\b[a-z_]+\.(?=[A-Z])", "", ast.unparse(node)).replace("'", '"')
+    """Return an expression as people write it: classes without their module, double quotes, type
+    variables without their variance."""
+    text = re.sub(r"\b[a-z_]+\.(?=[A-Z])", "", ast.unparse(node)).replace("'", '"')
+    return re.sub(r"\b(Key|Value)(In_contra|Out_co)\b", r"\1", text)
 
 
 # --- The command
 
 
 def pages() -> dict[Path, str]:
-    library = Library()
-    read = {}
+    shelves = {page.shelf: Library() for page in PAGES}
+    introductions: dict[tuple[str, str], str] = {}
+    exported: dict[tuple[str, str], set[str]] = {}
     for page in PAGES:
-        before = set(library.exported)
-        introduction = library.read(page.package)
-        read[page.file] = (introduction, sorted(library.exported - before))
-    return {REFERENCE / page.file: page_text(page, library, *read[page.file]) for page in PAGES}
+        book = (page.shelf, page.package)
+        if book not in introductions:
+            library = shelves[page.shelf]
+            before = set(library.exported)
+            introductions[book] = library.read(page.package)
+            exported[book] = library.exported - before
+    texts = {}
+    for page in PAGES:
+        book = (page.shelf, page.package)
+        # What stands on another page of the same package is not missing on this one.
+        elsewhere = {
+            name
+            for other in PAGES
+            if other is not page and (other.shelf, other.package) == book
+            for names in other.sections.values()
+            for name in names
+        }
+        texts[REFERENCE / page.file] = page_text(
+            page, shelves[page.shelf], introductions[book], sorted(exported[book] - elsewhere)
+        )
+    return texts
 
 
 def main() -> int:

@@ -25,6 +25,7 @@ from tarry.cli.timer import picture
 ROOT = Path(__file__).resolve().parents[2]
 # Their examples need a broker: tests/interop/test_examples_with_a_broker.py runs them.
 BROKER_PAGES = (
+    "docs/how-to/administer.md",
     "docs/how-to/arrow-and-data-frames.md",
     "docs/how-to/asyncio.md",
     "docs/how-to/compacted-topics.md",
@@ -111,7 +112,18 @@ def test_no_example_hides_from_the_tests(page: str) -> None:
     assert len(marked) == len(examples_of(page))
 
 
-@pytest.mark.parametrize("page", ["docs/reference/purgatory.md", "docs/reference/timer.md"])
+@pytest.mark.parametrize(
+    "page",
+    [
+        "docs/reference/client-admin.md",
+        "docs/reference/client-aio.md",
+        "docs/reference/client-arrow.md",
+        "docs/reference/client-errors.md",
+        "docs/reference/client.md",
+        "docs/reference/purgatory.md",
+        "docs/reference/timer.md",
+    ],
+)
 def test_every_name_of_the_reference_is_imported_as_it_says(page: str) -> None:
     text = (ROOT / page).read_text(encoding="utf-8")
     imports = IMPORT.findall(text)

@@ -46,6 +46,10 @@ class Shown(TimerEntry, Inner):
     def kept(self) -> None: ...
     def plumbing(self) -> None: ...
 
+    def __iter__(self) -> Iterator[int]:
+        """Yield numbers
+        without an end."""
+
     def overridden(self) -> None:
         """Said by the class itself."""
 
@@ -73,7 +77,7 @@ def tool() -> ModuleType:
 
 def library_of(tool: ModuleType, source: str, exported: set[str]) -> object:
     tree = ast.parse(source)
-    definitions = {node.name: node for node in tree.body if isinstance(node, tool.Definition)}
+    definitions = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
     modules = dict.fromkeys(definitions, "timer/shown.py")
     return tool.Library(definitions, modules, exported)
 
@@ -95,6 +99,7 @@ def test_a_class_is_shown_with_what_its_users_need(tool: ModuleType) -> None:
     assert "run(first: Thing, *rest: object, limit: int | None = None) -> list[int]" in text
     assert "count: int  # read only" in text
     assert "`len()` of it" in text
+    assert "* Iterable: yield numbers without an end." in text
 
 
 def test_what_only_the_modules_of_the_package_call_is_left_out(tool: ModuleType) -> None:
@@ -154,3 +159,44 @@ def test_a_long_signature_has_a_line_for_each_parameter(tool: ModuleType) -> Non
         "    deadline_ms: int,",
         ") -> bool",
     ]
+
+
+def test_a_named_tuple_is_made_with_its_fields(tool: ModuleType) -> None:
+    node = ast.parse("class Change(NamedTuple):\n    name: str\n    value: str | None = None").body[
+        0
+    ]
+
+    assert tool.headline(node) == ["Change(name: str, value: str | None = None)"]
+
+
+def test_names_that_are_loaded_late_are_read_where_they_are(tool: ModuleType) -> None:
+    library = tool.Library()
+
+    introduction = library.read("client/aio")
+
+    assert introduction.startswith("The client for asyncio")
+    assert {"Admin", "Consumer", "Producer"} <= library.exported
+    assert library.modules["Consumer"] == "client/aio/consumer.py"
+    # A base that no package exports, whose methods are told with the class.
+    assert "seek" in tool.public_methods("Consumer", library)
+
+
+def test_a_constant_is_told_by_the_comment_above_it(tool: ModuleType) -> None:
+    library = tool.Library()
+
+    library.load("LATEST", "tarry.client.core.consumer.lookup")
+
+    assert library.texts["LATEST"] == "LATEST: Final = -1"
+    assert tool.told_of("LATEST", library) == "Time for `Admin.offsets`: the end of the partition."
+    library.comments.clear()
+    with pytest.raises(tool.Unwritable, match="LATEST is public and has no comment above it"):
+        tool.told_of("LATEST", library)
+
+
+def test_an_error_says_whether_the_same_may_succeed_later(tool: ModuleType) -> None:
+    library = tool.Library()
+
+    library.load("BufferFull", "tarry.client.errors")
+
+    assert tool.is_retriable(library.definitions["BufferFull"], library)
+    assert not tool.is_retriable(library.definitions["ClientError"], library)

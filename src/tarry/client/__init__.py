@@ -1,10 +1,13 @@
-"""A Kafka client: one core without input and output, thin faces around it.
+"""Client library for Tarry and Apache Kafka: Producer, Consumer and Admin.
 
     from tarry.client import Consumer, Producer
 
-Public names are imported from here; those of the asyncio and Arrow faces from `tarry.client.aio`
-and `tarry.client.arrow`, and all errors also from `tarry.client.errors`.  Each name is loaded with
-its first use, so that a program that produces loads nothing of consumers.
+Public names are imported from here; those for asyncio and for Arrow from `tarry.client.aio` and
+`tarry.client.arrow`, and all errors also from `tarry.client.errors`.  Each name is loaded with its
+first use, so that a program that produces loads nothing of consumers.
+
+Inside, one core without input and output (`core`) does the work; the faces around it (`sync`,
+`aio`, `arrow`) are thin and share `face`.
 """
 
 from __future__ import annotations

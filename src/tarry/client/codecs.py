@@ -51,11 +51,13 @@ class Text:
         self.encoding = encoding
 
     def encode(self, content: str, /) -> bytes:
+        """Return the bytes of a text; TypeError for what is none."""
         if not isinstance(content, str):
             raise TypeError(f"Text encodes a str, not {content!r:.60}")
         return content.encode(self.encoding)
 
     def decode(self, data: bytes, /) -> str:
+        """Return the text of the bytes; UnicodeDecodeError for what is none."""
         return data.decode(self.encoding)
 
     def __repr__(self) -> str:
@@ -81,9 +83,11 @@ class Json(Generic[Content]):
         self._decoder = json.Decoder(Any if kind is None else kind)
 
     def encode(self, content: Content, /) -> bytes:
+        """Return the object as JSON in UTF-8."""
         return self._encoder.encode(content)
 
     def decode(self, data: bytes, /) -> Content:
+        """Return the object; msgspec.DecodeError for what is no JSON, or no object of the class."""
         # Any: the decoder's type is known to msgspec only.
         found: Any = self._decoder.decode(data)
         return found  # type: ignore[no-any-return]

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 
 class BrokerError(ClientError):
-    """The broker answered with an error code."""
+    """The broker answered with an error code of Kafka's: `code` is its number, `is_retriable` what
+    Kafka says of it."""
 
     def __init__(self, code: int, sentence: str) -> None:
         super().__init__(f"{sentence} ({error_name(code)})")
@@ -63,7 +64,8 @@ class DeliveryTimedOut(TimedOut):
 
 
 class DeliveryFailed(ClientError):
-    """Records were not delivered, and no call asked for their receipts."""
+    """Records were not delivered, and no call asked for their receipts: `count` of them, `first` is
+    why the first one was not."""
 
     def __init__(self, count: int, first: ClientError) -> None:
         noun = "record was" if count == 1 else "records were"
@@ -92,8 +94,8 @@ class DecodeError(ClientError):
     """A codec of the consumer cannot decode a record; nothing behind it is handed out until `skip`
     or a seek.
 
-    `record` has the bytes, `part` says whether the key or the value is at fault; `__cause__` is
-    what the codec raised.
+    `topic` and `partition` say where it is, `record` has the bytes, `part` is `"key"` or
+    `"value"`, whichever is at fault; `__cause__` is what the codec raised.
     """
 
     def __init__(
@@ -108,6 +110,7 @@ class DecodeError(ClientError):
 
     @property
     def offset(self) -> int:
+        """Offset of the record."""
         return self.record.offset
 
     @property

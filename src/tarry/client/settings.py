@@ -18,12 +18,13 @@ from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_T
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
 
+# Value of a setting: text such as "30s" is taken for numbers too.
 SettingValue = str | int | bool
 
-# Chooses a partition, given topic, key and the number of partitions.
+# Function that chooses a partition, given topic, key and the number of partitions.
 PartitionFunction = Callable[[str, bytes | None, int], int]
 
-# What a producer's settings may be besides: `partitioner` takes a function.
+# Value of a producer's setting: `partitioner` takes a function besides.
 ProducerValue = SettingValue | PartitionFunction
 
 COMMON: Final = "every client"

@@ -15,6 +15,7 @@ from tarry.wire.reader import Reader
 
 SOFTWARE_NAME: Final = "tarry"
 
+# By API key the lowest and the highest version that a broker takes.
 VersionTable = dict[int, tuple[int, int]]
 
 

@@ -102,6 +102,7 @@ class Admin(ProcessBound):
     async def delete_topics(
         self, names: Iterable[str], timeout: float | None = None
     ) -> list[TopicOutcome]:
+        """Delete the topics with their records; each outcome has its own error or none."""
         return await self._ask(self._requests.delete_topics(names), timeout)
 
     async def create_partitions(
@@ -225,6 +226,7 @@ class Admin(ProcessBound):
     # --- The cluster
 
     async def describe_cluster(self, timeout: float | None = None) -> ClusterDescription:
+        """Describe the cluster: its id, its controller and its brokers with their addresses."""
         return await self._ask(self._requests.describe_cluster(), timeout)
 
     async def api_versions(

@@ -12,10 +12,11 @@ if TYPE_CHECKING:
 
 
 class Listener:
-    """Listener to be subclassed and given as `listener=`.  Its methods are functions or coroutines,
-    are called inside `poll` (or the iteration, which polls) and nowhere else; an error that one
-    raises comes out of the poll.  A method may seek, pause, commit and look at positions, but not
-    poll."""
+    """Listener to be subclassed and given as `listener=`.  Its methods, functions or coroutines,
+    are called inside `poll` (or the iteration, which polls) and `close`, and nowhere else; an error
+    that one raises comes out of the poll or close.  A method may seek, pause, commit and look at
+    positions, but not poll.  One that takes longer than `max.poll.interval.ms` loses the
+    partitions."""
 
     def on_assigned(
         self, consumer: Consumer, places: list[TopicPartition]

@@ -141,8 +141,9 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record; waits until its topic is known and there is room, `max.block.ms` at most.
-        A call that is cancelled has not taken it.  `timestamp` is in milliseconds; now if there is
-        none.  `on_delivery` is called for this record in place of the producer's own.
+        A call that is cancelled has not taken it.  `timestamp` is in milliseconds since
+        1970; without one it is now.  `on_delivery` is called for this record in place of the
+        producer's own.
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""

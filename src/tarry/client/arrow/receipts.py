@@ -23,18 +23,22 @@ class BatchReceipt:
 
     @property
     def topic(self) -> str:
+        """Topic of the rows."""
         return self._rows.batch.topic
 
     @property
     def partition(self) -> int:
+        """Partition of the rows."""
         return self._rows.batch.partition
 
     @property
     def row_count(self) -> int:
+        """Number of rows of the table that are in this batch."""
         return self._rows.row_count
 
     @property
     def is_done(self) -> bool:
+        """True if the rows are in the log or have failed."""
         return self._rows.is_done
 
     @property
@@ -62,10 +66,12 @@ class TableReceipt:
 
     @property
     def row_count(self) -> int:
+        """Number of rows of the table."""
         return sum(rows.row_count for rows in self._sent)
 
     @property
     def is_done(self) -> bool:
+        """True if every row is in the log or has failed."""
         return all(rows.is_done for rows in self._sent)
 
     def result(self, timeout: float | None = None) -> Self:

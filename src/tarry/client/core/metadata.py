@@ -46,13 +46,13 @@ class PartitionMetadata:
     """A partition's leader and replicas; `leader_id` is -1 while there is no leader."""
 
     def __init__(self, answer: MetadataResponsePartition) -> None:
-        self.index = answer.partition_index
-        self.error_code = answer.error_code
-        self.leader_id = answer.leader_id
-        self.leader_epoch = answer.leader_epoch
-        self.replicas = list(answer.replica_nodes)
-        self.isr = list(answer.isr_nodes)
-        self.offline_replicas = list(answer.offline_replicas)
+        self.index: int = answer.partition_index
+        self.error_code: int = answer.error_code
+        self.leader_id: int = answer.leader_id
+        self.leader_epoch: int = answer.leader_epoch
+        self.replicas: list[int] = list(answer.replica_nodes)
+        self.isr: list[int] = list(answer.isr_nodes)
+        self.offline_replicas: list[int] = list(answer.offline_replicas)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, PartitionMetadata) and vars(self) == vars(other)
@@ -65,12 +65,12 @@ class PartitionMetadata:
 
 
 class Topic:
-    """A topic, or the error that stands in its place."""
+    """Topic with its partitions by index, or, with an `error_code`, why they are not known."""
 
     def __init__(self, name: str) -> None:
         self.name = name
-        self.topic_id = ZERO_ID
-        self.error_code = NONE
+        self.topic_id: bytes = ZERO_ID
+        self.error_code: int = NONE
         self.is_internal = False
         self.partitions: dict[int, PartitionMetadata] = {}
 

@@ -13,7 +13,9 @@ from tarry.client.core.metadata import name_flaw
 from tarry.records.batch import TIMESTAMP_MAX
 from tarry.records.builder import Headers
 
+# What a key, a value or the value of a header may be; it is copied.
 Content = bytes | bytearray | memoryview
+# Headers by name, or as pairs where a name comes more than once.
 HeadersGiven = Mapping[str, Content | None] | Iterable[tuple[str, Content | None]]
 
 # Kafka's brokers refuse longer names; no request can carry one of more than 32767 bytes.

@@ -59,16 +59,19 @@ class ConsumerFace:
             core.seek((topic, partition), offset)
 
     def seek_to_beginning(self, places: Iterable[TopicPartition] | None = None) -> None:
+        """Seek to the first record of these partitions, or of all that are read."""
         with self._told() as core:
             core.seek_all(places, EARLIEST)
 
     def seek_to_end(self, places: Iterable[TopicPartition] | None = None) -> None:
+        """Seek to the end of these partitions, or of all that are read: only what is written from
+        now on is handed out."""
         with self._told() as core:
             core.seek_all(places, LATEST)
 
     def seek_to_time(self, timestamp: int, places: Iterable[TopicPartition] | None = None) -> None:
-        """Seek to the first record that is not older than `timestamp` (milliseconds), else the
-        end."""
+        """Seek to the first record that is not older than `timestamp` (milliseconds since 1970),
+        else to the end; in these partitions, or in all that are read."""
         check_timestamp(timestamp)
         with self._told() as core:
             core.seek_all(places, timestamp)

@@ -98,6 +98,7 @@ class Admin(ProcessBound):
     def delete_topics(
         self, names: Iterable[str], timeout: float | None = None
     ) -> list[TopicOutcome]:
+        """Delete the topics with their records; each outcome has its own error or none."""
         return self._ask(self._requests.delete_topics(names), timeout)
 
     def create_partitions(
@@ -219,6 +220,7 @@ class Admin(ProcessBound):
     # --- The cluster
 
     def describe_cluster(self, timeout: float | None = None) -> ClusterDescription:
+        """Describe the cluster: its id, its controller and its brokers with their addresses."""
         return self._ask(self._requests.describe_cluster(), timeout)
 
     def api_versions(
@@ -253,6 +255,7 @@ class Admin(ProcessBound):
             return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)
 
     def close(self) -> None:
+        """Close the connections; a call that another thread waits for raises ClientClosed."""
         self._driver.check_parent()
         self._driver.close()
 

@@ -274,19 +274,23 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     def beginning_offsets(
         self, places: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
+        """Return the offset of the first record that each partition still has."""
         wanted = dict.fromkeys(places_of("beginning_offsets", places), EARLIEST)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     def end_offsets(
         self, places: Iterable[TopicPartition], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
+        """Return the offset behind the last record of each partition; with
+        `isolation.level=read_committed` the one behind the last record that may be read."""
         wanted = dict.fromkeys(places_of("end_offsets", places), LATEST)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 
     def offsets_for_times(
         self, times: Mapping[TopicPartition, int], timeout: float | None = None
     ) -> dict[TopicPartition, int]:
-        """Return the first offset at or after each time; -1 where no record is that young."""
+        """Return the first offset at or after each time (milliseconds since 1970); -1 where no
+        record is that young."""
         wanted = times_of("offsets_for_times", times)
         return self._wait_for(partial(self._core.begin_offsets, wanted), timeout)
 

@@ -48,7 +48,7 @@ from tarry.link.errors import ClientError
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
 
 
-# Called with the receipt of a record that is done or has failed.
+# Function that is called with the receipt of a record that is done or has failed.
 OnDelivery = Callable[[Receipt], object]
 
 
@@ -152,7 +152,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         on_delivery: OnDelivery | None = None,
     ) -> Receipt:
         """Take a record and return at once, unless there is no room or the topic is not known yet:
-        then wait `max.block.ms` at most.  `timestamp` is in milliseconds; now if there is none.
+        then wait `max.block.ms` at most.  `timestamp`: milliseconds since 1970; without one, now.
         `on_delivery` is called for this record in place of the producer's own.
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec

@@ -127,6 +127,8 @@ class ConfigEntry(NamedTuple):
 
 
 class ClusterDescription(NamedTuple):
+    """Cluster with its brokers; `fenced_ids` are those that are registered and not in use."""
+
     cluster_id: str
     controller_id: int
     brokers: list[BrokerMetadata]

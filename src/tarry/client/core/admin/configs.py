@@ -20,15 +20,19 @@ from tarry.protocol.messages.incremental_alter_configs import (
     decode_incremental_alter_configs_response,
 )
 
-# What can be done to a setting.  APPEND and SUBTRACT are for lists.
+# Operation of a ConfigChange: gives the setting this value.
 SET: Final = 0
+# Operation of a ConfigChange: brings the default back.
 DELETE: Final = 1
+# Operation of a ConfigChange: adds the value to a setting that is a list.
 APPEND: Final = 2
+# Operation of a ConfigChange: takes the value out of a setting that is a list.
 SUBTRACT: Final = 3
 
 
 class ConfigChange(NamedTuple):
-    """Change of one setting; DELETE has no value, and brings the default back."""
+    """Change of one setting by its name; `operation` is SET, DELETE, APPEND or SUBTRACT, and DELETE
+    has no value."""
 
     name: str
     operation: int

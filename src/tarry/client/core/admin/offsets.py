@@ -45,6 +45,7 @@ from tarry.protocol.messages.offset_delete import (
 )
 from tarry.protocol.messages.offset_fetch import OffsetFetchResponse, decode_offset_fetch_response
 
+# Outcome by partition: None if it was done, else why not.
 PartitionErrors = dict[TopicPartition, ClientError | None]
 
 

@@ -41,7 +41,7 @@ from tarry.protocol.messages.delete_records import (
     decode_delete_records_response,
 )
 
-# As an offset of DeleteRecords: all that is there, up to the high watermark.
+# Offset for `delete_records`: all that is there, up to the high watermark.
 TO_THE_END: Final = -1
 
 
@@ -75,7 +75,7 @@ class CreatePartitions(Call[CreatePartitionsResponse, TopicOutcome]):
         return TopicOutcome(self.name, error, self.count if error is None else -1)
 
 
-# For each partition its new first offset, or why it has none.
+# Outcome of `delete_records`: by partition its new first offset, or why nothing was deleted.
 DeletedRecords = dict[TopicPartition, int | ClientError]
 
 

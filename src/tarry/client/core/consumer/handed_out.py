@@ -15,9 +15,10 @@ from tarry.client.core.consumer.position import PartitionPosition
 
 
 class ConsumerRecord(Generic[Key, Value]):
-    """A record with the partition it came from.  Looks its fields up when they are asked for:
-    copying all of them costs more than the one or two that a loop reads."""
+    """Record with the `topic` and the `partition` that it came from."""
 
+    # Its fields are looked up when they are asked for: to copy all of them costs more than the one
+    # or two that a loop reads.
     __slots__ = ("_record", "partition", "topic")
 
     def __init__(self, topic: str, partition: int, record: Any) -> None:
@@ -28,26 +29,32 @@ class ConsumerRecord(Generic[Key, Value]):
 
     @property
     def offset(self) -> int:
+        """Offset in the partition."""
         offset: int = self._record.offset
         return offset
 
     @property
     def timestamp(self) -> int:
+        """Time in milliseconds since 1970, of the producer or, with
+        `message.timestamp.type=LogAppendTime`, of the append; -1: none."""
         timestamp: int = self._record.timestamp
         return timestamp
 
     @property
     def key(self) -> Key | None:
+        """Key; None if the record has none."""
         key: Key | None = self._record.key
         return key
 
     @property
     def value(self) -> Value | None:
+        """Value; None for a tombstone."""
         value: Value | None = self._record.value
         return value
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
+        """Headers in their order, as pairs of a name and bytes; a name may come twice."""
         headers: list[tuple[str, bytes | None]] = self._record.headers
         return headers
 

@@ -31,9 +31,11 @@ from tarry.protocol.messages.list_offsets import (
     decode_list_offsets_response,
 )
 
-# Timestamps that ListOffsets takes for places.
+# Time for `Admin.offsets`: the end of the partition.
 LATEST: Final = -1
+# Time for `Admin.offsets`: the first record that is still there.
 EARLIEST: Final = -2
+# Time for `Admin.offsets`: the record with the highest timestamp.
 MAX_TIMESTAMP: Final = -3
 
 OFFSET_UNKNOWN: Final = -1
@@ -43,8 +45,8 @@ CONSUMER_ID: Final = -1
 
 
 class FoundOffset(NamedTuple):
-    """Result of a look-up; `offset` is -1 if no record is that young; `timestamp` is the found
-    record's, or -1."""
+    """Result of a look-up: `offset`, -1 if no record is that young, and `timestamp` and
+    `leader_epoch` of the found record, -1 where the broker does not tell them."""
 
     offset: int
     timestamp: int

@@ -20,17 +20,16 @@ NO_REPLICA: Final = -1
 
 
 class PartitionPosition:
-    """Position in one partition: `position` is the next offset for the user, `fetch_offset` the
-    next to ask the broker for.
+    """Position in one partition: `position` is the offset that is handed out next; -1 while the
+    leader, or the group's coordinator, is asked where that is.
 
-    Between the two lie the fetched batches.  While they are unknown the leader is being asked
-    for them, and nothing is fetched.
+    `fetch_offset` is the next to ask the broker for: between the two lie the fetched batches.
     """
 
     def __init__(self, topic: str, partition: int) -> None:
         self.topic = topic
         self.partition = partition
-        self.position = OFFSET_UNKNOWN
+        self.position: int = OFFSET_UNKNOWN
         self.fetch_offset = OFFSET_UNKNOWN
         # Nothing is read from here on.
         self.end_offset = NO_END
@@ -62,11 +61,11 @@ class PartitionPosition:
         # Any: a consumer with codecs keeps some that are decoded, and some that are not yet.
         self.left_over: list[Any] = []
         self.left_over_end = OFFSET_UNKNOWN
-        self.high_watermark = -1
+        self.high_watermark: int = -1
         # Up to here the consumer may read: the last stable offset if it reads only what is
         # committed, else the high watermark.
         self.readable_end = -1
-        self.log_start_offset = -1
+        self.log_start_offset: int = -1
         self.retry_at_ms = 0
         self.failures = 0
         # Corrupt answers in a row: one may be the network's, a second one is the log's.
@@ -88,6 +87,9 @@ class PartitionPosition:
 
     def __str__(self) -> str:
         return f"{self.topic} [{self.partition}]"
+
+    def __repr__(self) -> str:
+        return f"<PartitionPosition {self} at {self.position}, lag {self.lag}>"
 
     def seek(self, offset: int, leader_epoch: int = -1) -> None:
         """Read on from this offset; what was fetched is dropped, what was wrong is over."""

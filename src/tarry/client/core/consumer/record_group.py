@@ -11,23 +11,27 @@ ValueOut_co = TypeVar("ValueOut_co", covariant=True)
 
 
 class TypedRecord(Protocol[KeyOut_co, ValueOut_co]):
-    """Record with a key and a value of any class: a `Record` has bytes, after codecs there are
-    objects."""
+    """Record in a RecordGroup: a `Record` with bytes, or what codecs made of one."""
 
     @property
-    def offset(self) -> int: ...
+    def offset(self) -> int:
+        """Offset in the partition."""
 
     @property
-    def timestamp(self) -> int: ...
+    def timestamp(self) -> int:
+        """Time in milliseconds since 1970; -1: none."""
 
     @property
-    def key(self) -> KeyOut_co | None: ...
+    def key(self) -> KeyOut_co | None:
+        """Key; None if the record has none."""
 
     @property
-    def value(self) -> ValueOut_co | None: ...
+    def value(self) -> ValueOut_co | None:
+        """Value; None for a tombstone."""
 
     @property
-    def headers(self) -> list[tuple[str, bytes | None]]: ...
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Headers in their order, as pairs of a name and bytes; a name may come twice."""
 
 
 class RecordGroup(NamedTuple, Generic[Key, Value]):

@@ -246,14 +246,17 @@ class RecordReceipt:
 
     @property
     def topic(self) -> str:
+        """Topic of the record."""
         return self._batch.topic
 
     @property
     def partition(self) -> int:
+        """Partition of the record, chosen when it was sent."""
         return self._batch.partition
 
     @property
     def is_done(self) -> bool:
+        """True if the record is in the log or has failed."""
         return self.batch.is_done
 
     @property

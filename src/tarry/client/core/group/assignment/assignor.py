@@ -25,7 +25,8 @@ class PreviousAssignment(NamedTuple):
 
 
 Assignment = dict[str, list[TopicPartition]]
-# Given the members, and the number of partitions of each topic that one of them wants.
+# Function of the members and of the number of partitions of each topic that one of them wants;
+# returns the partitions of each member by its member id.
 AssignFunction = Callable[
     [Sequence[SubscribedMember], Mapping[str, int]], Mapping[str, Iterable[TopicPartition]]
 ]

@@ -41,7 +41,7 @@ class Commit:
         """Tell those who do not wait for the commit.  Subclasses override it."""
 
 
-# Called with the offsets, and with why they are not committed; None if they are.
+# Function that is called with the offsets, and with why they are not committed; None: they are.
 CommitCallback = Callable[[dict[TopicPartition, CommittedOffset], ClientError | None], object]
 
 

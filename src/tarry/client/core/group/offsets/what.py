@@ -12,7 +12,8 @@ from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.offsets.requests import CommittedOffset
 
 Offsets = Mapping[TopicPartition, int | CommittedOffset]
-# Any: what keys and values are does not matter here.
+# What `commit` takes: a record or a RecordGroup (the offset behind it), the next offset to read by
+# partition, or None: behind everything that was handed out.  (Any: keys and values do not matter.)
 CommitWhat = ConsumerRecord[Any, Any] | RecordGroup[Any, Any] | Offsets | None
 
 # What a request can carry; a broker allows offset.metadata.max.bytes, 4096 by default.
