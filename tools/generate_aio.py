@@ -29,14 +29,14 @@ raised.
 
 from __future__ import annotations
 
-import weakref
-
-from tarry.client.aio.driver import Begin, LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 '''
 
-BEGINNING: Final = '''class Admin(ProcessBound):
+BEGINNING: Final = '''class Admin(ClientFace[AdminCore]):
     """Admin client for asyncio; every call takes `timeout` in seconds; without one it is
     `default.api.timeout.ms`.  Whether a change whose call is cancelled took place is not known."""
+
+    _driver: LoopDriver[AdminCore]
 
     def __init__(
         self,
@@ -48,13 +48,7 @@ BEGINNING: Final = '''class Admin(ProcessBound):
         self._driver = driver = LoopDriver(
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
-        self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
-
-    @property
-    def _core(self) -> AdminCore:
-        return self._driver.core
+        driver.close_when_forgotten(self, "an Admin")
 
     @property
     def _requests(self) -> AdminRequests:
@@ -75,12 +69,8 @@ END: Final = '''
         driver.check_parent()
         if not driver.is_closed and not driver.is_stranded:
             driver.check_here()
-        self._finalizer.detach()
         driver.close()
         await driver.settle()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()
@@ -92,7 +82,8 @@ END: Final = '''
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        if error_type is None or not self._driver.is_forked:
+            await self.close()
 '''
 
 # The calls stand between these in the source.

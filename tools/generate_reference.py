@@ -246,12 +246,13 @@ def public_methods(name: str, library: Library) -> dict[str, Method]:
                 found[method.name] = method
         for base in base_names(node):
             if base not in library.exported:
-                found = public_methods(base, library) | found
+                # Its own stand first, and take the place of inherited ones.
+                found = found | public_methods(base, library) | found
     return found
 
 
 def methods(node: ast.ClassDef, page: Page, library: Library) -> Iterator[Method]:
-    """Yield the methods that are for users, in the order of the source, inherited ones first."""
+    """Yield the methods that are for users, in the order of the source, inherited ones last."""
     told: set[str] = set()
     for base in library.ancestors(node.name):
         if base.name in library.exported:

@@ -441,6 +441,7 @@ def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> Non
     scene.write(b"0")
     ends = run(admin.offsets({(scene.topic, 0): -1}))
     (described,) = run(admin.describe_topics([scene.topic]))
+    producers = run(admin.describe_producers([(scene.topic, 0), (scene.topic, 1)]))
     run(admin.commit_group_offsets("made-by-admin", {(scene.topic, 0): 1}))
     offsets = run(admin.group_offsets(["made-by-admin"]))
     (gone,) = run(admin.delete_topics([scene.topic]))
@@ -448,6 +449,8 @@ def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> Non
     assert (grown.error, gone.error) == (None, None)
     assert list(described.partitions) == [0, 1, 2]
     assert ends[(scene.topic, 0)].offset == 1
+    assert [one.last_sequence for one in producers[(scene.topic, 0)]] == [0]
+    assert producers[(scene.topic, 1)] == []
     assert offsets["made-by-admin"][(scene.topic, 0)].offset == 1
     (member,) = run(admin.describe_cluster()).brokers
     assert str(member.address) == scene.broker.address

@@ -210,6 +210,7 @@ QUESTIONS: dict[str, Question] = {
     "describe cluster": question("describe_cluster"),
     "api versions": question("api_versions", None),
     "describe log dirs": question("describe_log_dirs", {"t": [0]}),
+    "describe producers": question("describe_producers", [("t", 0), ("t", 1)]),
 }
 CASES: dict[str, Callable[[ScriptedCluster], None]] = {
     "produce": produce,

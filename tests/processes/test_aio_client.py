@@ -346,7 +346,12 @@ def connections(address):
     return found
 
 async def use(address, topic):
-    async with aio.Producer(bootstrap_servers=address) as producer:
+    async with (
+        aio.Producer(bootstrap_servers=address) as producer,
+        aio.Consumer(bootstrap_servers=address) as consumer,
+        aio.Admin(bootstrap_servers=address) as admin,
+    ):
+        consumer.assign([(topic, 0)])
         await (await producer.send(topic, b"before"))
         assert connections(address) > 0
         child = os.fork()
@@ -357,14 +362,22 @@ async def use(address, topic):
                 except ClientForked:
                     continue
                 os._exit(1)
-            os._exit(7 + connections(address))
+            if not all("of the parent process" in repr(one) for one in (producer, consumer, admin)):
+                os._exit(2)
+            raise LookupError("the first error")
         assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
         await (await producer.send(topic, b"after"))
         print((await producer.send(topic, b"last")) and "goes on")
 
+async def use_or_tell(address, topic):
+    try:
+        await use(address, topic)
+    except LookupError:
+        os._exit(7 + connections(address))
+
 loop = importlib.import_module(sys.argv[1]).new_event_loop()
 with asyncio.Runner(loop_factory=lambda: loop) as runner:
-    runner.run(use(*sys.argv[2:]))
+    runner.run(use_or_tell(*sys.argv[2:]))
 """
 
 

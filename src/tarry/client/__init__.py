@@ -49,6 +49,10 @@ if TYPE_CHECKING:
         TO_THE_END as TO_THE_END,
         DeletedRecords as DeletedRecords,
     )
+    from tarry.client.core.admin.producers import (
+        ActiveProducer as ActiveProducer,
+        DescribedProducers as DescribedProducers,
+    )
     from tarry.client.core.consumer.handed_out import ConsumerRecord as ConsumerRecord
     from tarry.client.core.consumer.lookup import (
         EARLIEST as EARLIEST,
@@ -146,6 +150,7 @@ tarry.client.core.admin.log_dirs         LogDirectory ReplicaSize
 tarry.client.core.admin.memory           GroupMemory GroupNote
 tarry.client.core.admin.offsets          PartitionErrors
 tarry.client.core.admin.partitions       DeletedRecords TO_THE_END
+tarry.client.core.admin.producers        ActiveProducer DescribedProducers
 tarry.client.core.consumer.handed_out    ConsumerRecord
 tarry.client.core.consumer.lookup        EARLIEST FoundOffset LATEST MAX_TIMESTAMP
 tarry.client.core.consumer.position      PartitionPosition

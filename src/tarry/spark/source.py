@@ -11,7 +11,12 @@ from typing import TYPE_CHECKING
 from pyspark.sql.datasource import DataSource
 
 if TYPE_CHECKING:
-    from pyspark.sql.datasource import DataSourceReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
     from pyspark.sql.types import StructType
 
 
@@ -40,3 +45,25 @@ class TarrySource(DataSource):
         options = parse_read_options(self.options, is_stream=False)
         check_schema(schema, options.columns)
         return BatchReader(options)
+
+    def streamReader(self, schema: StructType) -> DataSourceStreamReader:
+        """Return the reader of a stream."""
+        from tarry.spark.reading.read_options import parse_read_options
+        from tarry.spark.reading.schema import check_schema
+        from tarry.spark.reading.stream import StreamReader
+
+        options = parse_read_options(self.options, is_stream=True)
+        check_schema(schema, options.columns)
+        return StreamReader(options)
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        """Return the writer of a batch."""
+        from tarry.spark.writing.writers import make_batch_writer
+
+        return make_batch_writer(self.options, schema, overwrite=overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:
+        """Return the writer of a stream."""
+        from tarry.spark.writing.writers import make_stream_writer
+
+        return make_stream_writer(self.options, schema, overwrite=overwrite)

@@ -123,6 +123,5 @@ def serve_members(cluster: MemberCluster, monkeypatch: pytest.MonkeyPatch) -> No
             cluster.attach(core)
             self._driver = HandDriver(cluster, core)  # type: ignore[assignment]
 
-    monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
     monkeypatch.setattr(consumer_module, "Consumer", ScriptedConsumer)
     monkeypatch.setattr(group_reading.time, "monotonic", lambda: cluster.now_ms / 1000)

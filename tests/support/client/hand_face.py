@@ -58,6 +58,9 @@ class HandDriver:
         self.is_closed = False
         self.lock = threading.Lock()
 
+    def now_ms(self) -> int:
+        return self.cluster.now_ms
+
     def check_usable(self) -> None:
         assert not self.is_closed
 

@@ -116,7 +116,7 @@ def consumer_of(
     consumer = aio.Consumer(
         {"bootstrap.servers": str(cluster.brokers[1])}, listener=listener, **settings
     )
-    consumer._end()
+    consumer._driver.close()
     made = consumer.settings
     consumer._driver = HandLoopDriver(
         made,

@@ -4,29 +4,22 @@ from __future__ import annotations
 
 from typing import Any, TypeVar
 
-import pytest
 from tests.support.client.hand_face import HandDriver
 from tests.support.client.scripted_cluster import ScriptedCluster, seeded_random
 
 from tarry.client.core.group.consumer import GroupConsumerCore
-from tarry.client.sync import consumer as consumer_module
 from tarry.client.sync.consumer import Consumer
 
 Face = TypeVar("Face", bound=Consumer)
 
 
-def consumer_of(
-    cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, **arguments: Any
-) -> Consumer:
+def consumer_of(cluster: ScriptedCluster, **arguments: Any) -> Consumer:
     """Make a consumer of this cluster, whose bootstrap server is its broker 1."""
-    return face_of(Consumer, cluster, monkeypatch, **arguments)
+    return face_of(Consumer, cluster, **arguments)
 
 
-def face_of(
-    face: type[Face], cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch, **arguments: Any
-) -> Face:
+def face_of(face: type[Face], cluster: ScriptedCluster, **arguments: Any) -> Face:
     """Make a consumer of a class of its own likewise."""
-    monkeypatch.setattr(consumer_module, "monotonic_ms", lambda: cluster.now_ms)
     consumer = face({"bootstrap.servers": str(cluster.brokers[1])}, **arguments)
     consumer._driver.close()
     core = cluster.attach(GroupConsumerCore(consumer.settings, seeded_random(), cluster.now_ms))

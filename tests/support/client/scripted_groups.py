@@ -48,6 +48,12 @@ from tarry.protocol.messages.describe_log_dirs import (
     DescribeLogDirsResult,
     DescribeLogDirsTopic,
 )
+from tarry.protocol.messages.describe_producers import (
+    DescribeProducersResponse,
+    PartitionResponse,
+    ProducerState,
+    TopicResponse,
+)
 from tarry.protocol.messages.find_coordinator import Coordinator, FindCoordinatorResponse
 from tarry.protocol.messages.incremental_alter_configs import (
     AlterConfigsResourceResponse,
@@ -137,6 +143,7 @@ class GroupCluster(ScriptedCluster):
             api_keys.DELETE_RECORDS: self._delete_records,
             api_keys.DESCRIBE_CLUSTER: self._describe_cluster,
             api_keys.DESCRIBE_LOG_DIRS: self._describe_log_dirs,
+            api_keys.DESCRIBE_PRODUCERS: self._describe_producers,
         }.get(seen.api_key)
         return super().default(seen) if handler is None else handler(seen)
 
@@ -440,6 +447,22 @@ class GroupCluster(ScriptedCluster):
                     row.low_watermark = log.start_offset
                 rows.append(row)
             answer.topics.append(DeleteRecordsTopicResult(topic.name, rows))
+        return answer
+
+    def _describe_producers(self, seen: Seen) -> DescribeProducersResponse:
+        """Describe producer 7 in partitions with records; its sequences are their offsets."""
+        answer = DescribeProducersResponse()
+        for topic in seen.request.topics:
+            rows = []
+            for index in topic.partition_indexes:
+                log = self.topics[topic.name].logs[index]
+                row = PartitionResponse(index)
+                if log.leader_id != seen.broker_id:
+                    row.error_code = errors.NOT_LEADER_OR_FOLLOWER
+                elif log.end_offset > 0:
+                    row.active_producers.append(ProducerState(7, 0, log.end_offset - 1, 1000, -1))
+                rows.append(row)
+            answer.topics.append(TopicResponse(topic.name, rows))
         return answer
 
     def _describe_cluster(self, seen: Seen) -> DescribeClusterResponse:

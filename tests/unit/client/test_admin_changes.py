@@ -12,7 +12,8 @@ from tests.support.client.scripted_groups import BROKER, TOPIC, GroupCluster
 from tarry.base import errors
 from tarry.client.core.admin.configs import APPEND, DELETE, SET, SUBTRACT, ConfigChange
 from tarry.client.core.admin.partitions import TO_THE_END
-from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.client.core.admin.producers import ActiveProducer
+from tarry.client.errors import BrokerError, UnknownTopic, UnsupportedVersion
 from tarry.client.sync.admin import Admin
 from tarry.link.errors import TimedOut
 from tarry.protocol import api_keys
@@ -214,3 +215,59 @@ def test_a_partition_without_leader_is_given_up_in_time(
     assert done["t", 0] == 1
     assert isinstance(done["t", 1], TimedOut)
     assert "t [1] has no leader" in str(done["t", 1])
+
+
+# --- Producers
+
+
+def test_producers_are_described_by_the_leaders(admin: Admin, cluster: GroupCluster) -> None:
+    cluster.topics["t"].logs[0].add(b"1", b"2")
+    cluster.topics["t"].logs[1].leader_id = 3
+
+    found = admin.describe_producers([("t", 0), ("t", 1)])
+
+    assert found == {("t", 0): [ActiveProducer(7, 0, 1, 1000, -1, -1)], ("t", 1): []}
+    assert [one.broker_id for one in cluster.requests(api_keys.DESCRIBE_PRODUCERS)] == [2, 3]
+
+
+def test_producers_of_a_partition_whose_leader_moved_are_asked_for_again(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    log = cluster.topics["t"].logs[0]
+
+    def then_moved(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        log.leader_id = 3
+        return answer
+
+    cluster.script(api_keys.METADATA, then_moved)
+
+    assert admin.describe_producers([("t", 0)]) == {("t", 0): []}
+    assert [one.broker_id for one in cluster.requests(api_keys.DESCRIBE_PRODUCERS)] == [2, 3]
+
+
+def test_producers_that_a_broker_does_not_tell_are_an_error_of_their_partition(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    def refused(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.default(seen)
+        answer.topics[0].partitions[1].error_code = errors.TOPIC_AUTHORIZATION_FAILED
+        return answer
+
+    cluster.script(api_keys.DESCRIBE_PRODUCERS, refused)
+
+    found = admin.describe_producers([("t", 0), ("t", 1), ("t", 7)])
+
+    assert found["t", 0] == []
+    assert "the producers of t [1] are not known (TOPIC_AUTHORIZATION" in str(found["t", 1])
+    assert isinstance(found["t", 7], UnknownTopic)
+
+
+def test_a_broker_that_has_no_question_for_producers_is_told_apart(
+    admin: Admin, cluster: GroupCluster
+) -> None:
+    del cluster.ranges[api_keys.DESCRIBE_PRODUCERS]
+
+    found = admin.describe_producers([("t", 0)])
+
+    assert isinstance(found["t", 0], UnsupportedVersion)

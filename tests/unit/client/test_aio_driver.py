@@ -54,7 +54,7 @@ class MemberScene:
         try:
             return self.loop.run(coroutine)
         finally:
-            self.consumer._end()
+            self.consumer._driver.close()
             self.loop.turn(3)
             self.loop.close()
 
@@ -161,6 +161,38 @@ def test_a_fault_of_the_core_ends_the_waits_and_is_told(monkeypatch: pytest.Monk
         scene.run(send())
     scene.producer.abort()
     scene.loop.close()
+
+
+def test_whoever_listens_to_its_warnings_may_use_the_client() -> None:
+    scene = Scene()
+    scene.cluster.refused[scene.cluster.brokers[1]] = "connection refused"
+    core = scene.producer._core
+    turn, turns_under_way, seen = core.turn, [0], list[int]()
+
+    def counted(*arguments: Any) -> Any:
+        turns_under_way[0] += 1
+        try:
+            return turn(*arguments)
+        finally:
+            turns_under_way[0] -= 1
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(turns_under_way[0])
+
+    core.turn = counted
+    log, handler = logging.getLogger("tarry.client.waiting"), Listening()
+    log.addHandler(handler)
+
+    async def send() -> None:
+        with pytest.raises(TimedOut):
+            await scene.producer.partition_count("t", timeout=5)
+
+    scene.run(send())
+    log.removeHandler(handler)
+
+    assert seen == [0]
+    scene.end()
 
 
 def test_heartbeats_go_on_while_the_body_awaits() -> None:
@@ -332,7 +364,7 @@ def test_a_client_that_two_tasks_close_is_closed_once(kind: str) -> None:
     if kind == "producer":
         scene.run(close_twice())
         member.loop.close()
-        member.consumer._end()
+        member.consumer._driver.close()
     else:
         member.run(close_twice())
     scene.end()

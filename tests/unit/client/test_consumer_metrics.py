@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
 from tests.support.client.consumer_scene import T0
 from tests.support.client.group_member import GroupScene
 from tests.support.client.scripted_cluster import ScriptedCluster
@@ -24,12 +23,12 @@ def test_a_consumer_that_has_done_nothing_says_so() -> None:
     assert found == ConsumerMetrics(0, 0, 0, {}, 0, 0, 0, -1, -1, nothing)
 
 
-def test_records_bytes_and_lag_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_records_bytes_and_lag_are_counted() -> None:
     cluster = ScriptedCluster()
     log = cluster.topic("t").logs[0]
     log.add(b"0", b"1")
     log.add(b"2")
-    consumer = consumer_of(cluster, monkeypatch)
+    consumer = consumer_of(cluster)
     consumer.assign([T0])
     consumer.seek("t", 0, 0)
 
@@ -44,12 +43,10 @@ def test_records_bytes_and_lag_are_counted(monkeypatch: pytest.MonkeyPatch) -> N
     assert (found.connections.lost, found.connections.in_backoff) == (0, 0)
 
 
-def test_records_that_an_iteration_gives_back_are_counted_once(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_records_that_an_iteration_gives_back_are_counted_once() -> None:
     cluster = ScriptedCluster()
     cluster.topic("t").logs[0].add(*[b"x"] * 10)
-    consumer = consumer_of(cluster, monkeypatch)
+    consumer = consumer_of(cluster)
     consumer.assign([T0])
     consumer.seek("t", 0, 0)
     read = 0
@@ -98,8 +95,8 @@ def test_connections_that_are_lost_or_refused_are_counted() -> None:
     assert found.in_backoff >= 1
 
 
-def test_a_snapshot_is_a_value(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumer: Any = consumer_of(ScriptedCluster(), monkeypatch)
+def test_a_snapshot_is_a_value() -> None:
+    consumer: Any = consumer_of(ScriptedCluster())
 
     before = consumer.metrics()
     consumer.assign([T0])

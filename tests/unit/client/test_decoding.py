@@ -22,11 +22,11 @@ from tarry.records.builder import BatchBuilder
 from tarry.records.record import Record
 
 
-def numbers(monkeypatch: pytest.MonkeyPatch, *values: bytes, **settings: Any) -> Consumer[Any, Any]:
+def numbers(*values: bytes, **settings: Any) -> Consumer[Any, Any]:
     """A consumer of JSON that reads partition 0 of topic t from its beginning."""
     cluster = ScriptedCluster()
     cluster.topic("t", partitions=2).logs[0].add(*values)
-    consumer = consumer_of(cluster, monkeypatch, value=Json(), **settings)
+    consumer = consumer_of(cluster, value=Json(), **settings)
     consumer.assign([T0])
     consumer.seek("t", 0, 0)
     return consumer
@@ -36,15 +36,13 @@ def values(consumer: Consumer[Any, Any]) -> list[Any]:
     return [record.value for group in consumer.poll() for record in group.records]
 
 
-def test_keys_and_values_come_as_objects_and_null_stays_null(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_keys_and_values_come_as_objects_and_null_stays_null() -> None:
     cluster = ScriptedCluster()
     builder = BatchBuilder()
     builder.append(5, b"k", b'{"a": 1}', [("h", b"x")])
     builder.append(6, None, None, None)
     cluster.topic("t").logs[0].append(builder.build())
-    consumer = consumer_of(cluster, monkeypatch, key=Text(), value=Json())
+    consumer = consumer_of(cluster, key=Text(), value=Json())
     consumer.assign([T0])
     consumer.seek("t", 0, 0)
 
@@ -55,10 +53,8 @@ def test_keys_and_values_come_as_objects_and_null_stays_null(
     assert (second.key, second.value, second.offset) == (None, None, 1)
 
 
-def test_a_poison_record_is_raised_behind_what_came_before_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = numbers(monkeypatch, b"0", b"1", b"poison", b"3")
+def test_a_poison_record_is_raised_behind_what_came_before_it() -> None:
+    consumer = numbers(b"0", b"1", b"poison", b"3")
 
     assert values(consumer) == [0, 1]
     for _ in range(3):
@@ -67,10 +63,8 @@ def test_a_poison_record_is_raised_behind_what_came_before_it(
     assert consumer.position("t", 0) == 2
 
 
-def test_the_error_has_the_record_and_skip_goes_on_behind_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = numbers(monkeypatch, b"poison", b"1", b"poison too")
+def test_the_error_has_the_record_and_skip_goes_on_behind_it() -> None:
+    consumer = numbers(b"poison", b"1", b"poison too")
 
     with pytest.raises(DecodeError) as caught:
         consumer.poll()
@@ -88,8 +82,8 @@ def test_the_error_has_the_record_and_skip_goes_on_behind_it(
     assert consumer.position("t", 0) == 3
 
 
-def test_a_seek_leaves_a_poison_record_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumer = numbers(monkeypatch, b"poison", b"1")
+def test_a_seek_leaves_a_poison_record_too() -> None:
+    consumer = numbers(b"poison", b"1")
     with pytest.raises(DecodeError):
         consumer.poll()
 
@@ -98,10 +92,8 @@ def test_a_seek_leaves_a_poison_record_too(monkeypatch: pytest.MonkeyPatch) -> N
     assert values(consumer) == [1]
 
 
-def test_a_pause_drops_what_was_read_and_skip_still_goes_on(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = numbers(monkeypatch, b"poison", b"1")
+def test_a_pause_drops_what_was_read_and_skip_still_goes_on() -> None:
+    consumer = numbers(b"poison", b"1")
     with pytest.raises(DecodeError) as caught:
         consumer.poll()
     consumer.pause([T0])
@@ -114,8 +106,8 @@ def test_a_pause_drops_what_was_read_and_skip_still_goes_on(
     assert values(consumer) == [1]
 
 
-def test_other_partitions_go_on_while_one_is_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    consumer = numbers(monkeypatch, b"poison")
+def test_other_partitions_go_on_while_one_is_held() -> None:
+    consumer = numbers(b"poison")
     logs = consumer._driver.cluster.topics["t"].logs  # type: ignore[attr-defined]
     consumer.assign([T0, ("t", 1)])
     consumer.seek("t", 1, 0)
@@ -131,10 +123,8 @@ def test_other_partitions_go_on_while_one_is_held(monkeypatch: pytest.MonkeyPatc
     assert found == [0, 1, 2]
 
 
-def test_an_iteration_that_stops_before_a_poison_record_keeps_the_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = numbers(monkeypatch, b"0", b"1", b"2", b"poison", b"4")
+def test_an_iteration_that_stops_before_a_poison_record_keeps_the_order() -> None:
+    consumer = numbers(b"0", b"1", b"2", b"poison", b"4")
     for record in consumer:
         if record.value == 1:
             break
@@ -147,10 +137,8 @@ def test_an_iteration_that_stops_before_a_poison_record_keeps_the_order(
     assert values(consumer) == [4]
 
 
-def test_few_records_at_a_time_are_decoded_once_and_in_order(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = numbers(monkeypatch, *[b"%d" % number for number in range(20)])
+def test_few_records_at_a_time_are_decoded_once_and_in_order() -> None:
+    consumer = numbers(*[b"%d" % number for number in range(20)])
 
     found: list[Any] = []
     while len(found) < 20:
@@ -161,10 +149,8 @@ def test_few_records_at_a_time_are_decoded_once_and_in_order(
     assert found == list(range(20))
 
 
-def test_what_is_wrong_behind_a_poison_record_is_told_after_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    consumer = numbers(monkeypatch, b"poison")
+def test_what_is_wrong_behind_a_poison_record_is_told_after_it() -> None:
+    consumer = numbers(b"poison")
     with pytest.raises(DecodeError) as caught:
         consumer.poll()
     position = consumer._core.position(T0)

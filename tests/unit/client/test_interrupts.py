@@ -79,15 +79,14 @@ def test_records_that_an_interrupt_meets_come_with_the_next_poll(
 ) -> None:
     cluster = ScriptedCluster()
     cluster.topic("t").logs[0].add(*(b"%d" % number for number in range(4)))
-    with monkeypatch.context() as patch:
-        consumer = consumer_of(cluster, patch, auto_offset_reset="earliest")
-        consumer.assign([("t", 0)])
-        consumer.poll(1.0, max_records=1)
-        with monkeypatch.context() as nudged:
-            interrupt_next_nudge(consumer, nudged)
-            with pytest.raises(KeyboardInterrupt):
-                consumer.poll(1.0, max_records=2)
+    consumer = consumer_of(cluster, auto_offset_reset="earliest")
+    consumer.assign([("t", 0)])
+    consumer.poll(1.0, max_records=1)
+    with monkeypatch.context() as nudged:
+        interrupt_next_nudge(consumer, nudged)
+        with pytest.raises(KeyboardInterrupt):
+            consumer.poll(1.0, max_records=2)
 
-        (group,) = consumer.poll(1.0)
+    (group,) = consumer.poll(1.0)
 
     assert [record.value for record in group.records] == [b"1", b"2", b"3"]

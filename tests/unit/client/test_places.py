@@ -25,8 +25,8 @@ def cluster() -> ScriptedCluster:
 
 
 @pytest.fixture
-def consumer(cluster: ScriptedCluster, monkeypatch: pytest.MonkeyPatch) -> Consumer:
-    consumer = consumer_of(cluster, monkeypatch)
+def consumer(cluster: ScriptedCluster) -> Consumer:
+    consumer = consumer_of(cluster)
     consumer.assign(PLACES)
     return consumer
 

@@ -42,6 +42,7 @@ def consumer() -> Iterator[Consumer]:
     ("action", "sentence"),
     [
         (lambda one: one.assign([("u", 0), ("t", "0")]), r'such as \("orders", 0\)'),
+        (lambda one: one.pause(("t", 0)), r"put the one into a list, \[\('t', 0\)\]"),
         (lambda one: one.assign("t"), r'such as \[\("orders", 0\)\]'),
         (lambda one: one.assign([("t", -1)]), "no partition -1"),
         (lambda one: one.assign([("t", 2**31)]), "no partition 2147483648"),
@@ -194,6 +195,7 @@ def admin() -> Iterator[Admin]:
         (lambda one: one.api_versions("1"), "broker_id='1' is no whole number"),
         (lambda one: one.describe_log_dirs(["t"]), r'such as \{"orders": \[0, 1\]\}'),
         (lambda one: one.describe_log_dirs({"t": "0"}), r'such as \{"orders": \[0\]\}'),
+        (lambda one: one.describe_producers("t"), r'such as \[\("orders", 0\)\]'),
         (lambda one: one.offsets([T0]), r'such as \{\("orders", 0\): LATEST\}'),
         (lambda one: one.offsets({T0: "latest"}), "or EARLIEST, LATEST or MAX_TIMESTAMP"),
         (lambda one: one.offsets({T0: -7}), "-7 is no time"),

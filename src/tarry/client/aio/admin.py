@@ -7,14 +7,13 @@ raised.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Self, Unpack
 
 from tarry.base.ids import TopicPartition
-from tarry.client.aio.driver import Begin, LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 from tarry.client.core.admin.calls import (
     ClusterDescription,
     ConfigEntry,
@@ -28,6 +27,7 @@ from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.producers import DescribedProducers
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
@@ -35,7 +35,8 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
 from tarry.client.face.chance import SystemRandom
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.driver import Begin
+from tarry.client.face.face import ClientFace
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
 from tarry.link.errand import Steps
@@ -43,9 +44,11 @@ from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
 
 
-class Admin(ProcessBound):
+class Admin(ClientFace[AdminCore]):
     """Admin client for asyncio; every call takes `timeout` in seconds; without one it is
     `default.api.timeout.ms`.  Whether a change whose call is cancelled took place is not known."""
+
+    _driver: LoopDriver[AdminCore]
 
     def __init__(
         self,
@@ -57,13 +60,7 @@ class Admin(ProcessBound):
         self._driver = driver = LoopDriver(
             made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms())
         )
-        self._finalizer = weakref.finalize(self, abandon, driver, "an Admin")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
-
-    @property
-    def _core(self) -> AdminCore:
-        return self._driver.core
+        driver.close_when_forgotten(self, "an Admin")
 
     @property
     def _requests(self) -> AdminRequests:
@@ -242,6 +239,14 @@ class Admin(ProcessBound):
         all)."""
         return await self._ask(self._requests.describe_log_dirs(topics), timeout)
 
+    async def describe_producers(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> DescribedProducers:
+        """Describe the idempotent producers that these partitions know, and their open
+        transactions; an error in place of the producers where the leader refused, or, before Kafka
+        2.8, does not have the question (UnsupportedVersion)."""
+        return await self._ask(self._requests.describe_producers(places), timeout)
+
     # --- Offsets
 
     async def offsets(
@@ -263,12 +268,8 @@ class Admin(ProcessBound):
         driver.check_parent()
         if not driver.is_closed and not driver.is_stranded:
             driver.check_here()
-        self._finalizer.detach()
         driver.close()
         await driver.settle()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()
@@ -280,4 +281,5 @@ class Admin(ProcessBound):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        await self.close()
+        if error_type is None or not self._driver.is_forked:
+            await self.close()

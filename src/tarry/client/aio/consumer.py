@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import weakref
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -21,7 +20,7 @@ from typing import Any, Generic, Self, TypeVar, Unpack, overload
 
 from tarry.base.errors import InvalidSetting
 from tarry.base.ids import TopicPartition
-from tarry.client.aio.driver import Begin, LoopDriver, abandon, awaited
+from tarry.client.aio.driver import LoopDriver, awaited
 from tarry.client.aio.listener import Listener
 from tarry.client.codecs import Codec, Key, Value
 from tarry.client.core.arguments import (
@@ -36,7 +35,7 @@ from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
-from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat
@@ -44,9 +43,8 @@ from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.driver import Begin
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
-from tarry.client.metrics import ConsumerMetrics
-from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import TimedOut
@@ -57,7 +55,7 @@ Piece = TypeVar("Piece")
 What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
 
 
-class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
+class Consumer(ConsumerFace, Generic[Key, Value]):
     """Consumer for the tasks of one event loop, of which one polls at a time.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
@@ -65,6 +63,8 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     preferred one first; they take the place of `partition.assignment.strategy`.  Keys and values
     are bytes unless `key` and `value` are codecs.
     """
+
+    _driver: LoopDriver[GroupConsumerCore]
 
     @overload
     def __init__(
@@ -138,19 +138,13 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         # The task that polls, and the one that is in a callback.
         self._poller: asyncio.Task[object] | None = None
         self._called: asyncio.Task[object] | None = None
-        self._finalizer = weakref.finalize(self, abandon, driver, "a Consumer")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
+        driver.close_when_forgotten(self, "a Consumer")
         try:
             if topics:
                 self.subscribe(topics)
         except BaseException:
-            self._end()
+            self._driver.close()
             raise
-
-    @property
-    def _core(self) -> GroupConsumerCore:
-        return self._driver.core
 
     # --- The group
 
@@ -164,16 +158,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             core.subscribe(topics)
             if listener is not None:
                 self._listener = listener
-
-    @property
-    def group(self) -> GroupView:
-        """View of this member's place in its group."""
-        return self._core.view()
-
-    def metrics(self) -> ConsumerMetrics:
-        """Return what the consumer has done so far and where it stands; cheap enough for every
-        poll."""
-        return self._core.metrics(self._driver.now_ms())
 
     async def commit(
         self,
@@ -327,7 +311,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         driver = self._driver
         driver.check_parent()
         if driver.is_stranded:
-            self._end()
+            self._driver.close()
         elif not driver.is_closed:
             driver.check_usable()
             if self._called is not None and self._called is asyncio.current_task():
@@ -342,7 +326,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             try:
                 await driver.perform(begin, None, limit_ms, hear)
             finally:
-                self._end()
+                self._driver.close()
         await driver.settle()
 
     async def _call_back_until(self, ends_ms: int, callback: Callback) -> None:
@@ -359,16 +343,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
                 f"{callback.event.callback} did not return before the consumer had to be closed"
             ) from error
 
-    def _end(self) -> None:
-        self._finalizer.detach()
-        self._driver.close()
-
-    def __repr__(self) -> str:
-        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
-        count = len(self.assignment())
-        noun = "partition" if count == 1 else "partitions"
-        return self._driver.describe(self, f"{group}, {count} {noun}")
-
     async def __aenter__(self) -> Self:
         self._driver.check_usable()
         return self
@@ -381,8 +355,8 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     ) -> None:
         if isinstance(error, (KeyboardInterrupt, SystemExit)):
             # The loop is at its end.
-            self._end()
-        else:
+            self._driver.close()
+        elif error_type is None or not self._driver.is_forked:
             # What was being worked on when the block failed is not finished.
             await self._close(None, None, is_finished=error_type is None)
 

@@ -11,34 +11,30 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
-import warnings
 from asyncio import _get_running_loop
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import Context
-from typing import Any, Generic, TypeVar, cast
+from typing import Any
 
 from tarry.client.aio.blocked import BlockedLoop
 from tarry.client.aio.streams import LoopStreams
 from tarry.client.core.arguments import timeout_ms_of
-from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
+from tarry.client.core.reminder import warn
 from tarry.client.errors import ClientClosed, ConcurrentUse
 from tarry.client.face import forks
-from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.face.driver import Begin, Core, FaceDriver
 from tarry.client.settings import ClientSettings
-
-Core = TypeVar("Core", bound=ClientCore)
-
-# Begins an operation of the core, given its timeout and the time.
-Begin = Callable[[int, int], Operation[Answer]]
 
 # Calls the user back; what it raises comes out of the operation.
 CallBack = Callable[[Callback], Awaitable[None]]
 
 
-class LoopDriver(Generic[Core]):
+class LoopDriver(FaceDriver[Core]):
     """The loop, the sockets, the timer and the turns of one core.  Belongs to the loop in which it
     is first used."""
+
+    prefix = "aio."
 
     def __init__(
         self,
@@ -47,13 +43,7 @@ class LoopDriver(Generic[Core]):
         session_timeout_ms: int = 0,
     ) -> None:
         """Make a driver; with a session it tells when the loop was blocked for too long."""
-        self.core = make_core(self)
-        self.settings = settings
-        self.is_closed = False
-        # True in the child of a fork: everything belongs to the process that made the client.
-        self.is_forked = False
-        # Called after a turn while the core has calls for users.
-        self.tell_users: Callable[[], None] = _tell_nobody
+        super().__init__(settings, make_core)
         # A call has turned the core: the next one lets the loop run first.
         self.owes_way = False
         # The loop will turn the core after what is ready in it.
@@ -72,17 +62,8 @@ class LoopDriver(Generic[Core]):
         # Not a copy of whatever context happens to be current when something is planned.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
+        self.core.reminder.tell = self._warn_soon
         forks.watch(self)
-
-    # --- The world, which tests replace
-
-    def now_ms(self) -> int:
-        """Return the monotonic time; not the loop's own, which may stand still within a turn of
-        the loop."""
-        return monotonic_ms()
-
-    def wall_ms(self) -> int:
-        return wall_ms()
 
     def open_streams(self, loop: asyncio.AbstractEventLoop) -> LoopStreams:
         return LoopStreams(self.settings, loop, self.turn_in_loop)
@@ -99,16 +80,9 @@ class LoopDriver(Generic[Core]):
         """True if the loop was closed before the client was."""
         return self._loop is not None and self._loop.is_closed()
 
-    def check_parent(self) -> None:
-        """Refuse a client that a fork copied."""
-        if self.is_forked:
-            forks.refuse()
-
     def check_here(self) -> None:
         """Refuse a client that was closed, that a fork copied, or that belongs to another loop."""
-        self.check_parent()
-        if self.is_closed:
-            raise ClientClosed("the client is closed")
+        super().check_usable()
         loop, running = self._loop, _get_running_loop()
         if loop is running or loop is None:
             return
@@ -226,6 +200,12 @@ class LoopDriver(Generic[Core]):
         self.is_turn_wanted = True
         loop.call_soon(self._on_soon, context=self._context)
 
+    def _warn_soon(self, text: str) -> None:
+        """Have the loop write a warning to the log after the turn: what listens to the log may use
+        the client."""
+        if self._loop is not None:
+            self._loop.call_soon(warn, text, context=self._context)
+
     def _on_soon(self) -> None:
         if self.is_turn_wanted:
             self.turn_in_loop()
@@ -297,7 +277,7 @@ class LoopDriver(Generic[Core]):
         if self.is_closed:
             return
         self.is_closed = True
-        forks.forget(self)
+        self.let_go()
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -325,12 +305,8 @@ class LoopDriver(Generic[Core]):
             await future
 
     def disown(self) -> None:
-        """Let go of what belongs to the parent, in the child of a fork: every call is refused from
-        now on.  The loop is left alone, because the parent waits with the same descriptor."""
-        self.is_forked = True
-        self.is_closed = True
-        self.core.disown()
-        self.core = cast(Core, forks.ForkedCore())
+        # The loop is left alone, because the parent waits with the same descriptor.
+        super().disown()
         self._under_way = {}
         self._waiting = {}
         if self._streams is not None:
@@ -342,8 +318,6 @@ class LoopDriver(Generic[Core]):
             await self._streams.settle()
 
     def abandon(self) -> None:
-        """Have the loop close the client, which nobody uses any more, when its work is done; may
-        be called in any thread, by the collector."""
         if self._loop is None or self.is_stranded:
             self.close()
             return
@@ -365,21 +339,6 @@ class LoopDriver(Generic[Core]):
             with contextlib.suppress(RuntimeError):
                 self._loop.call_soon_threadsafe(self.turn_soon)
 
-    def describe(self, face: object, what: str = "") -> str:
-        """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
-        words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
-        words.append("of the parent process" if self.is_forked else "")
-        words.append("closed" if self.is_closed and not self.is_forked else "")
-        return f"<aio.{' '.join(word for word in words if word)}>"
-
-
-def abandon(driver: LoopDriver[Any], what: str) -> None:
-    """Tell that a client was not closed, and have it closed."""
-    if driver.is_closed or driver.is_forked:
-        return
-    warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
-    driver.abandon()
-
 
 async def awaited(answer: object) -> None:
     """Wait for what a callback of the user returned, if it is a coroutine."""
@@ -393,7 +352,3 @@ async def _raised_by(call_back: CallBack, step: Callback) -> Exception | None:
     except Exception as error:
         return error
     return None
-
-
-def _tell_nobody() -> None:
-    pass

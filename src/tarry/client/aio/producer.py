@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import weakref
 from collections.abc import Callable, Mapping
 from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.client.aio.deliveries import DeliveryCalls
-from tarry.client.aio.driver import LoopDriver, abandon
+from tarry.client.aio.driver import LoopDriver
 from tarry.client.aio.receipt import Receipt
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
@@ -30,9 +29,7 @@ from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import codecs_of, record_of
-from tarry.client.metrics import ProducerMetrics
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.producer import ProducerFace, codecs_of, record_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
@@ -44,10 +41,12 @@ __all__ = ["HeadersGiven", "Producer", "Receipt"]
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
+class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     """Producer that all tasks of one event loop may use.
 
     Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
+
+    _driver: LoopDriver[ProducerCore]
 
     @overload
     def __init__(
@@ -119,13 +118,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         self._on_delivery = on_delivery
         self._has_partitioner = made.partition_function is not None
         self._calls = DeliveryCalls(driver)
-        self._finalizer = weakref.finalize(self, abandon, driver, "a Producer")
-        # At the end of the program there is no loop left.
-        self._finalizer.atexit = False
-
-    @property
-    def _core(self) -> ProducerCore:
-        return self._driver.core
+        driver.close_when_forgotten(self, "a Producer")
 
     # --- Records
 
@@ -147,21 +140,11 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
-        driver = self._driver
-        driver.check_usable()
-        record = record_of(
-            topic,
-            value,
-            key,
-            headers,
-            codecs=self._codecs,
-            partition=partition,
-            timestamp=timestamp,
-            now_wall_ms=driver.wall_ms(),
+        record, hears = self._checked(
+            topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
-        hears = self._on_delivery if on_delivery is None else self._checked(on_delivery)
-        if driver.owes_way:
-            await driver.give_way()
+        if self._driver.owes_way:
+            await self._driver.give_way()
         if self._has_partitioner and partition is None:
             count = self._core.partition_count(topic) or await self.partition_count(topic)
             record = self._placed(record, count)
@@ -183,6 +166,29 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
     ) -> Receipt:
         """Take a record as `send` does, without waiting.  Raises BufferFull if there is no room, or
         if the topic is not known yet: `send` waits for both."""
+        record, hears = self._checked(
+            topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
+        )
+        if self._has_partitioner and partition is None:
+            count = self._core.partition_count(topic)
+            record = self._placed(record, count) if count else record
+        receipt = self._append(record, hears)
+        if receipt is None:
+            raise no_room_error(self._core, topic)
+        return receipt
+
+    def _checked(
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        headers: HeadersGiven | None,
+        partition: int | None,
+        timestamp: int | None,
+        *,
+        on_delivery: OnDelivery | None,
+    ) -> tuple[Appended, OnDelivery | None]:
+        """Check a send before anything has changed; return its record, and who hears of it."""
         driver = self._driver
         driver.check_usable()
         record = record_of(
@@ -195,19 +201,10 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
         )
-        hears = self._on_delivery if on_delivery is None else self._checked(on_delivery)
-        if self._has_partitioner and partition is None:
-            count = self._core.partition_count(topic)
-            record = self._placed(record, count) if count else record
-        receipt = self._append(record, hears)
-        if receipt is None:
-            raise no_room_error(self._core, topic)
-        return receipt
-
-    @staticmethod
-    def _checked(on_delivery: OnDelivery) -> OnDelivery:
+        if on_delivery is None:
+            return record, self._on_delivery
         check_on_delivery(on_delivery)
-        return on_delivery
+        return record, on_delivery
 
     def _placed(self, record: Appended, partition_count: int) -> Appended:
         """Return the record in the partition that the user's own partitioner chooses."""
@@ -254,25 +251,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         partitions: list[int] = await self._driver.perform(begin, timeout, limit_ms)
         return len(partitions)
 
-    def metrics(self) -> ProducerMetrics:
-        """Return what this producer has done so far; cheap enough for every call."""
-        return self._core.metrics(self._driver.now_ms())
-
-    @property
-    def trouble(self) -> str:
-        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(self._driver.now_ms())
-
-    @property
-    def settled(self) -> int:
-        """Count that grows whenever a broker takes records, or refuses them for good."""
-        return self._core.sender.settled
-
-    @property
-    def acknowledged(self) -> int:
-        """Number of records that brokers have taken; with acks=0 those that were sent."""
-        return self._core.accumulator.acknowledged
-
     # --- The end
 
     async def flush(self, timeout: float | None = None) -> None:
@@ -315,11 +293,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
     def abort(self) -> None:
         """Close without waiting: what is not acknowledged fails."""
         self._driver.check_parent()
-        self._finalizer.detach()
         self._driver.close()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     async def __aenter__(self) -> Self:
         self._driver.check_usable()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING, Self
 
+from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.face.clock import monotonic_ms
 from tarry.link.errors import ClientError, TimedOut
@@ -81,15 +82,13 @@ class TableReceipt:
         `timeout` is in seconds; without one it is `delivery.timeout.ms`.
         """
         core = self._driver.core
-        limit_ms = core.producer_settings.delivery_timeout_ms
-        if timeout is not None:
-            limit_ms = int(timeout * 1000)
+        limit_ms = timeout_ms_of(timeout, core.producer_settings.delivery_timeout_ms)
         deadline_ms = monotonic_ms() + limit_ms
         for rows in self._sent:
             while (place := rows.open_place()) >= 0:
                 left_ms = deadline_ms - monotonic_ms()
                 if left_ms < 0:
-                    raise TimedOut(f"not all rows were acknowledged within {limit_ms} ms")
+                    raise TimedOut(f"not all rows were acknowledged within {limit_ms / 1000:g} s")
                 receipt = RecordReceipt(rows.batch, place, 0)
                 try:
                     self._driver.perform(partial(core.begin_wait, receipt), None, left_ms)
@@ -100,7 +99,7 @@ class TableReceipt:
             errors = [rows.error for rows in self._sent]
         for error in errors:
             if error is not None:
-                raise error
+                raise error.with_traceback(None)
         return self
 
     def __repr__(self) -> str:

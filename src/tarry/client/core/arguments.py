@@ -60,6 +60,10 @@ def places_of(what: str, places: object) -> list[TopicPartition]:
     """Return partitions, each once, in their order."""
     if isinstance(places, (str, bytes)) or not isinstance(places, Iterable):
         raise TypeError(f'{what} takes partitions such as [("orders", 0)], not {places!r:.60}')
+    if isinstance(places, tuple) and len(places) == 2 and isinstance(places[0], str):
+        raise TypeError(
+            f"{what} takes several partitions: put the one into a list, [{places!r:.60}]"
+        )
     return list(dict.fromkeys(place_of(what, one) for one in places))
 
 

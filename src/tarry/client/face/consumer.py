@@ -12,18 +12,17 @@ from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import place_of
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.position import PartitionPosition
-from tarry.client.core.group.consumer import GroupConsumerCore
+from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
 from tarry.client.core.outgoing import check_timestamp
-from tarry.client.face.clock import monotonic_ms
+from tarry.client.face.face import ClientFace
+from tarry.client.metrics import ConsumerMetrics
+from tarry.client.settings import ConsumerSettings
 
 
-class ConsumerFace:
+class ConsumerFace(ClientFace[GroupConsumerCore]):
     """Face to be subclassed; a subclass says how its core may be touched."""
 
-    @property
-    def _core(self) -> GroupConsumerCore:
-        """Core of the driver, which a forked child replaces by one that refuses."""
-        raise NotImplementedError
+    settings: ConsumerSettings
 
     def _told(self) -> AbstractContextManager[GroupConsumerCore]:
         """Yield the core, to be told or asked something while nobody turns it; records that an
@@ -44,6 +43,18 @@ class ConsumerFace:
     def assignment(self) -> list[TopicPartition]:
         """Return the partitions that are read."""
         return list(self._core.fetcher.positions)
+
+    @property
+    def group(self) -> GroupView:
+        """View of this member's place in its group."""
+        with self._driver.lock:
+            return self._core.view()
+
+    def metrics(self) -> ConsumerMetrics:
+        """Return what was done so far and where the consumer stands; cheap enough for every poll,
+        and allowed while another call waits, in a synchronous consumer from any thread too."""
+        with self._driver.lock:
+            return self._core.metrics(self._driver.now_ms())
 
     # --- What is read, and from where
 
@@ -112,4 +123,11 @@ class ConsumerFace:
     @property
     def trouble(self) -> str:
         """Reason why the cluster cannot be reached at the moment; empty if nothing seems wrong."""
-        return self._core.trouble(monotonic_ms())
+        return self._core.trouble(self._driver.now_ms())
+
+    def _particulars(self) -> str:
+        words = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
+        if not self._driver.is_forked:
+            count = len(self.assignment())
+            words += f", {count} partition" if count == 1 else f", {count} partitions"
+        return words

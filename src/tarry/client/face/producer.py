@@ -1,4 +1,5 @@
-"""Arguments of a send, checked before anything has changed."""
+"""ProducerFace: what a producer is asked without waiting, alike in every face; and the arguments of
+a send, checked before anything has changed."""
 
 from __future__ import annotations
 
@@ -13,11 +14,47 @@ from tarry.client.core.outgoing import (
     content_of,
     pairs_of,
 )
-from tarry.client.core.producer.core import Appended
+from tarry.client.core.producer.core import Appended, ProducerCore
 from tarry.client.core.producer.partitioner import ANY_PARTITION
+from tarry.client.face.face import ClientFace
+from tarry.client.metrics import ProducerMetrics
+from tarry.client.settings import ProducerSettings
 
 # Codecs of keys and of values; None: bytes are given.
 Codecs = tuple[Codec[Any] | None, Codec[Any] | None]
+
+
+class ProducerFace(ClientFace[ProducerCore]):
+    """Face to be subclassed."""
+
+    settings: ProducerSettings
+
+    def metrics(self) -> ProducerMetrics:
+        """Return what this producer has done so far; cheap enough for every call."""
+        with self._driver.lock:
+            return self._core.metrics(self._driver.now_ms())
+
+    @property
+    def trouble(self) -> str:
+        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
+        with self._driver.lock:
+            return self._core.trouble(self._driver.now_ms())
+
+    @property
+    def settled(self) -> int:
+        """Count that grows whenever a broker takes records, or refuses them for good."""
+        return self._core.sender.settled
+
+    @property
+    def acknowledged(self) -> int:
+        """Number of records that brokers have taken; with acks=0 those that were sent."""
+        return self._core.accumulator.acknowledged
+
+    @property
+    def is_waiting(self) -> bool:
+        """True if records wait to be acknowledged, or the last ones waited in vain."""
+        accumulator = self._core.accumulator
+        return accumulator.has_expired or not accumulator.is_empty
 
 
 def codecs_of(key: Codec[Any] | None, value: Codec[Any] | None) -> Codecs | None:

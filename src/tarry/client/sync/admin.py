@@ -25,6 +25,7 @@ from tarry.client.core.admin.log_dirs import LogDirectory
 from tarry.client.core.admin.memory import GroupMemory
 from tarry.client.core.admin.offsets import PartitionErrors
 from tarry.client.core.admin.partitions import DeletedRecords
+from tarry.client.core.admin.producers import DescribedProducers
 from tarry.client.core.admin.requests import AdminRequests
 from tarry.client.core.arguments import check_settings
 from tarry.client.core.consumer.lookup import FoundOffset
@@ -32,20 +33,22 @@ from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.metadata import Topic
 from tarry.client.core.operation import Answer
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.clock import monotonic_ms
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.driver import Begin
+from tarry.client.face.face import ClientFace
 from tarry.client.setting_arguments import ClientArguments
 from tarry.client.settings import ClientSettings, SettingValue
-from tarry.client.sync.driver import Begin, Driver, Tell
+from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.link.errand import Steps
 from tarry.link.errors import ClientError
 from tarry.link.versions import VersionTable
 
 
-class Admin(ProcessBound):
+class Admin(ClientFace[AdminCore]):
     """Admin client; every call takes `timeout` in seconds; without one it is
     `default.api.timeout.ms`."""
+
+    _driver: Driver[AdminCore]
 
     def __init__(
         self,
@@ -54,7 +57,7 @@ class Admin(ProcessBound):
     ) -> None:
         check_settings("Admin", settings)
         self.settings = made = ClientSettings(settings, **arguments)
-        self._driver = Driver(made, lambda driver: AdminCore(made, SystemRandom(), monotonic_ms()))
+        self._driver = Driver(made, lambda driver: AdminCore(made, SystemRandom(), driver.now_ms()))
         self._driver.close_when_forgotten(self, "an Admin")
         self._exclusive = Exclusive("an Admin")
         # Called again and again while a call waits, with why the cluster cannot be reached (""
@@ -62,12 +65,8 @@ class Admin(ProcessBound):
         self.on_wait: Tell | None = None
 
     @property
-    def _core(self) -> AdminCore:
-        return self._driver.core
-
-    @property
     def _requests(self) -> AdminRequests:
-        return self._driver.core.requests
+        return self._core.requests
 
     # --- Topics
 
@@ -236,6 +235,14 @@ class Admin(ProcessBound):
         all)."""
         return self._ask(self._requests.describe_log_dirs(topics), timeout)
 
+    def describe_producers(
+        self, places: Iterable[TopicPartition], timeout: float | None = None
+    ) -> DescribedProducers:
+        """Describe the idempotent producers that these partitions know, and their open
+        transactions; an error in place of the producers where the leader refused, or, before Kafka
+        2.8, does not have the question (UnsupportedVersion)."""
+        return self._ask(self._requests.describe_producers(places), timeout)
+
     # --- Offsets
 
     def offsets(
@@ -258,9 +265,6 @@ class Admin(ProcessBound):
         """Close the connections; a call that another thread waits for raises ClientClosed."""
         self._driver.check_parent()
         self._driver.close()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     def __enter__(self) -> Self:
         return self

@@ -39,21 +39,19 @@ from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.assignor import Assignor
-from tarry.client.core.group.consumer import GroupConsumerCore, GroupView
+from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.offsets.commit import CommitCallback
 from tarry.client.core.group.offsets.requests import CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat
 from tarry.client.core.operation import Answer, Callback
 from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.clock import monotonic_ms
 from tarry.client.face.consumer import ConsumerFace
+from tarry.client.face.driver import Begin
 from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
-from tarry.client.metrics import ConsumerMetrics
-from tarry.client.process_bound import ProcessBound
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
-from tarry.client.sync.driver import Begin, Driver, Tell
+from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.exclusive import Exclusive
 from tarry.client.sync.interrupts import Interrupts
 from tarry.client.sync.listener import Listener
@@ -64,7 +62,7 @@ log = logging.getLogger("tarry.client")
 What = str | re.Pattern[str] | Mapping[str, SettingValue] | None
 
 
-class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
+class Consumer(ConsumerFace, Generic[Key, Value]):
     """Consumer for one thread at a time; only `wakeup` may come from another.
 
     What stands before the settings is what to subscribe to: names of topics, or one pattern; a
@@ -72,6 +70,8 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
     preferred one first; they take the place of `partition.assignment.strategy`.  Keys and values
     are bytes unless `key` and `value` are codecs.
     """
+
+    _driver: Driver[GroupConsumerCore]
 
     @overload
     def __init__(
@@ -132,7 +132,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         self.settings = made = ConsumerSettings(given, **arguments)
         self._driver = Driver(
             made,
-            lambda driver: GroupConsumerCore(made, SystemRandom(), monotonic_ms(), assignors),
+            lambda driver: GroupConsumerCore(made, SystemRandom(), driver.now_ms(), assignors),
             "tarry-keeper",
         )
         self._core.decoding = decoding
@@ -148,10 +148,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             self._driver.close()
             raise
 
-    @property
-    def _core(self) -> GroupConsumerCore:
-        return self._driver.core
-
     # --- The group
 
     def subscribe(
@@ -164,17 +160,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             core.subscribe(topics)
             if listener is not None:
                 self._listener = listener
-
-    @property
-    def group(self) -> GroupView:
-        """View of this member's place in its group."""
-        with self._driver.lock:
-            return self._core.view()
-
-    def metrics(self) -> ConsumerMetrics:
-        """Return a snapshot of what was done so far; from any thread, and at any time."""
-        with self._driver.lock:
-            return self._core.metrics(monotonic_ms())
 
     def commit(
         self,
@@ -194,7 +179,7 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
         offsets are not committed; without a callback a failure is logged.
         """
         with self._told() as core:
-            core.commit_async(what, callback, monotonic_ms())
+            core.commit_async(what, callback, self._driver.now_ms())
         # The request leaves before the caller goes on.
         self._driver.nudge()
 
@@ -342,14 +327,6 @@ class Consumer(ConsumerFace, ProcessBound, Generic[Key, Value]):
             log.warning("a Consumer was closed while another thread used it; its member times out")
         finally:
             driver.close()
-
-    def __repr__(self) -> str:
-        group = f"group {self.settings.group_id}" if self.settings.group_id else "without a group"
-        if self._driver.is_forked:
-            return self._driver.describe(self, group)
-        count = len(self.assignment())
-        noun = "partition" if count == 1 else "partitions"
-        return self._driver.describe(self, f"{group}, {count} {noun}")
 
     def __enter__(self) -> Self:
         return self

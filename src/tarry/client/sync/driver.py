@@ -8,18 +8,17 @@ through in waits, and never in the middle of a turn.
 
 from __future__ import annotations
 
+import contextlib
 import threading
-import warnings
-import weakref
+from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final
 
 from tarry.client.core.arguments import timeout_ms_of
-from tarry.client.core.core import ClientCore
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
-from tarry.client.errors import ClientClosed
+from tarry.client.core.reminder import warn
 from tarry.client.face import forks
-from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.face.driver import Begin, Core, FaceDriver
 from tarry.client.settings import ClientSettings
 from tarry.client.sync.background import Background
 from tarry.client.sync.interrupts import Interrupts
@@ -31,14 +30,8 @@ POLL_MS_MAX: Final = 500
 # A turn takes milliseconds; a driver that does not leave in this time never will.
 CLOSE_SECONDS_MAX: Final = 5
 
-Core = TypeVar("Core", bound=ClientCore)
-
-
 # Told why the cluster cannot be reached, "" if nothing seems wrong, None when a wait is over.
 Tell = Callable[[str | None], None]
-
-# Begins an operation of the core, given its timeout and the time.
-Begin = Callable[[int, int], Operation[Answer]]
 
 
 def _raised_by(call_back: Callable[[Callback], None], step: Callback) -> Exception | None:
@@ -50,7 +43,7 @@ def _raised_by(call_back: Callable[[Callback], None], step: Callback) -> Excepti
     return None
 
 
-class Driver(Generic[Core]):
+class Driver(FaceDriver[Core]):
     """The sockets, the clock, the threads and the turns of one core."""
 
     def __init__(
@@ -60,22 +53,19 @@ class Driver(Generic[Core]):
         thread: str = "",
         nap_ms: int = 0,
     ) -> None:
-        self.core = make_core(self)
-        self.settings = settings
-        self.lock = threading.Lock()
-        self.is_closed = False
-        # True in the child of a fork: everything belongs to the process that made the client.
-        self.is_forked = False
+        super().__init__(settings, make_core)
+        self.lock: threading.Lock = threading.Lock()
         self.background = Background(self, thread, nap_ms)
-        # Calls users back for what the core has for them; a client that never does has none.
-        self.tell_users: Callable[[], None] = _tell_nobody
         self._role = threading.Lock()
         self._is_leave_asked = False
+        # Warnings for the log, told while nothing of the client is held: what listens to the log
+        # may use the client.
+        self._warnings: deque[str] = deque()
+        self.core.reminder.tell = self._warnings.append
         # Each who waits for a turn of others has a bell: a lock that a notice releases.
         self._bells: dict[Operation[Any], threading.Lock] = {}
         # Called once, when the client is closed.
         self.when_closed: Callable[[], None] | None = None
-        self._finalizer: weakref.finalize[..., object] | None = None
         with forks.DESCRIPTORS:
             self._sockets = Sockets(settings)
             forks.watch(self)
@@ -84,24 +74,8 @@ class Driver(Generic[Core]):
     def is_driven(self) -> bool:
         return self._role.locked()
 
-    def check_usable(self) -> None:
-        """Refuse a client that was closed, or that a fork copied."""
-        self.check_parent()
-        if self.is_closed:
-            raise ClientClosed("the client is closed")
-
-    def check_parent(self) -> None:
-        """Refuse a client that a fork copied."""
-        if self.is_forked:
-            forks.refuse()
-
     def disown(self) -> None:
-        """Let go of what belongs to the parent, in the child of a fork: every call is refused from
-        now on, also those of this thread that are under way."""
-        self.is_forked = True
-        self.is_closed = True
-        self.core.disown()
-        self.core = cast(Core, forks.ForkedCore())
+        super().disown()
         # Threads that are not there may have held the old ones.
         self.lock = threading.Lock()
         self._role = threading.Lock()
@@ -111,18 +85,10 @@ class Driver(Generic[Core]):
         self.background.disown()
         self._sockets.disown()
 
-    def close_when_forgotten(self, face: object, what: str) -> None:
-        """Have the client closed, and that told, when its face is collected without a close."""
-        self._finalizer = weakref.finalize(face, _abandon, self, what)
-        # At the end of the program there is nobody left to tell.
-        self._finalizer.atexit = False
-
-    def describe(self, face: object, what: str = "") -> str:
-        """Describe a face for `repr`: its bootstrap servers, and whether it is closed."""
-        words = [type(face).__name__, self.settings.text("bootstrap.servers"), what]
-        words.append("of the parent process" if self.is_forked else "")
-        words.append("closed" if self.is_closed and not self.is_forked else "")
-        return f"<{' '.join(word for word in words if word)}>"
+    def abandon(self) -> None:
+        # A producer's thread still sends what it took.
+        if not self.background.abandon():
+            self.close()
 
     # --- Operations
 
@@ -145,7 +111,7 @@ class Driver(Generic[Core]):
         held.hold()
         try:
             with self.lock:
-                operation = begin(timeout_ms, monotonic_ms())
+                operation = begin(timeout_ms, self.now_ms())
             try:
                 return self._take_steps(operation, held, call_back, tell)
             finally:
@@ -168,7 +134,7 @@ class Driver(Generic[Core]):
                 interrupts.release()
                 interrupts.hold()
             with self.lock:
-                step = operation.step(monotonic_ms())
+                step = operation.step(self.now_ms())
                 self.background.look()
             if isinstance(step, Done):
                 return step.answer
@@ -179,7 +145,7 @@ class Driver(Generic[Core]):
                 interrupts.hold()
                 self.check_parent()
                 with self.lock:
-                    operation.end_callback(monotonic_ms(), error)
+                    operation.end_callback(self.now_ms(), error)
             else:
                 self._wait(operation, interrupts, tell)
                 self.check_parent()
@@ -187,7 +153,7 @@ class Driver(Generic[Core]):
     def _end(self, operation: Operation[Any], tell: Tell | None) -> None:
         if not self.is_forked:
             with self.lock:
-                operation.end(monotonic_ms())
+                operation.end(self.now_ms())
                 self.background.look()
         if tell is not None:
             tell(None)
@@ -197,9 +163,23 @@ class Driver(Generic[Core]):
         while not operation.is_ready:
             self.check_usable()
             if self._role.acquire(blocking=False):
-                self._drive_in_role(lambda now_ms: operation.is_ready, interrupts, tell)
+                self._drive_in_role(
+                    lambda now_ms: operation.is_ready or bool(self._warnings), interrupts, tell
+                )
+                self._warn(interrupts)
             else:
                 self._wait_for_others(operation, interrupts)
+
+    def _warn(self, interrupts: Interrupts) -> None:
+        """Write what has to be told to the log; without the lock and the role."""
+        while self._warnings:
+            interrupts.release()
+            try:
+                # Who listens to the log and fails ends neither a call nor the thread.
+                with contextlib.suppress(Exception):
+                    warn(self._warnings.popleft())
+            finally:
+                interrupts.hold()
 
     def _wait_for_others(self, operation: Operation[Any], interrupts: Interrupts) -> None:
         """Wait until whoever drives rings: notice was given, or the role is free."""
@@ -222,14 +202,18 @@ class Driver(Generic[Core]):
     def drive_in_background(self) -> None:
         """Drive while turns are needed, until somebody who waits wants the role."""
         if self._role.acquire(blocking=False):
-            core, background = self.core, self.background
+            core, background, interrupts = self.core, self.background, Interrupts()
             self._drive_in_role(
                 lambda now_ms: (
-                    background.is_over or core.has_callbacks or not core.needs_turns(now_ms)
+                    background.is_over
+                    or core.has_callbacks
+                    or bool(self._warnings)
+                    or not core.needs_turns(now_ms)
                 ),
-                Interrupts(),
+                interrupts,
                 yields=True,
             )
+            self._warn(interrupts)
 
     def nudge(self, interrupts: Interrupts | None = None) -> None:
         """Turn once without waiting; if another thread drives, tell it that there is work."""
@@ -265,9 +249,9 @@ class Driver(Generic[Core]):
             # What came while nobody drove is read before anything is judged by the time.
             events = self._sockets.take(self._sockets.wait(0))
             while not self.is_closed:
-                now_ms = monotonic_ms()
+                now_ms = self.now_ms()
                 with self.lock:
-                    outputs = self.core.turn(events, now_ms, wall_ms())
+                    outputs = self.core.turn(events, now_ms, self.wall_ms())
                     done = is_done(now_ms)
                     due_ms = self.core.next_due_ms()
                     trouble = self.core.trouble(now_ms) if tell is not None else ""
@@ -325,12 +309,10 @@ class Driver(Generic[Core]):
             # A driver looks at `is_closed` after each poll, which has just been ended.
             has_role = self._role.acquire(timeout=CLOSE_SECONDS_MAX)
             with self.lock:
-                self.core.close(monotonic_ms())
+                self.core.close(self.now_ms())
                 self._ring_all()
             self._sockets.close()
-            forks.forget(self)
-            if self._finalizer is not None:
-                self._finalizer.detach()
+            self.let_go()
             if has_role:
                 self._role.release()
             if self.when_closed is not None:
@@ -343,16 +325,3 @@ def _ring(bell: threading.Lock) -> None:
     """Wake who waits for the bell; with the driver's lock held."""
     if bell.locked():
         bell.release()
-
-
-def _abandon(driver: Driver[Any], what: str) -> None:
-    if driver.is_closed:
-        return
-    # A producer's thread still sends what it took.
-    if not driver.background.abandon():
-        driver.close()
-    warnings.warn(f"{what} was not closed", ResourceWarning, stacklevel=1)
-
-
-def _tell_nobody() -> None:
-    pass

@@ -35,9 +35,7 @@ from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_f
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.clock import monotonic_ms, wall_ms
-from tarry.client.face.producer import codecs_of, encoded_pair
-from tarry.client.metrics import ProducerMetrics
-from tarry.client.process_bound import ProcessBound
+from tarry.client.face.producer import ProducerFace, codecs_of, encoded_pair
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import PartitionFunction, ProducerSettings, ProducerValue
 from tarry.client.sync.at_exit import at_exit
@@ -52,10 +50,12 @@ __all__ = ["HeadersGiven", "Producer", "Receipt"]
 OnDelivery = Callable[[Receipt], object]
 
 
-class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
+class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     """Producer that several threads may use.
 
     Keys and values are bytes, bytearray or memoryview, unless `key` and `value` are codecs."""
+
+    _driver: Driver[ProducerCore]
 
     @overload
     def __init__(
@@ -122,7 +122,7 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = Driver(
             made,
-            lambda driver: ProducerCore(made, SystemRandom(), monotonic_ms(), Receipt, driver),
+            lambda driver: ProducerCore(made, SystemRandom(), driver.now_ms(), Receipt, driver),
             "tarry-sender",
             max(made.linger_ms, 1),
         )
@@ -133,10 +133,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         self.on_wait: Tell | None = None
         # A program that ends without a close still delivers.
         self._driver.when_closed = at_exit(partial(_close_at_exit, self._driver))
-
-    @property
-    def _core(self) -> ProducerCore:
-        return self._driver.core
 
     # --- Records
 
@@ -226,33 +222,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         limit_ms = self.settings.block_ms_max
         return len(self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait))
 
-    def metrics(self) -> ProducerMetrics:
-        """Return what this producer has done so far; cheap enough for every call."""
-        with self._driver.lock:
-            return self._core.metrics(monotonic_ms())
-
-    @property
-    def trouble(self) -> str:
-        """Reason why records are not sent at the moment; empty if nothing seems wrong."""
-        with self._driver.lock:
-            return self._core.trouble(monotonic_ms())
-
-    @property
-    def settled(self) -> int:
-        """Count that grows whenever a broker takes records, or refuses them for good."""
-        return self._core.sender.settled
-
-    @property
-    def acknowledged(self) -> int:
-        """Number of records that brokers have taken; with acks=0 those that were sent."""
-        return self._core.accumulator.acknowledged
-
-    @property
-    def is_waiting(self) -> bool:
-        """True if records wait to be acknowledged, or the last ones waited in vain."""
-        accumulator = self._core.accumulator
-        return accumulator.has_expired or not accumulator.is_empty
-
     # --- The end
 
     def flush(self, timeout: float | None = None) -> None:
@@ -283,9 +252,6 @@ class Producer(ProcessBound, Generic[KeyIn_contra, ValueIn_contra]):
         """Close without waiting: what is not acknowledged fails."""
         self._driver.check_parent()
         self._driver.close()
-
-    def __repr__(self) -> str:
-        return self._driver.describe(self)
 
     def __enter__(self) -> Self:
         return self

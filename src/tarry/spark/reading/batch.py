@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +11,7 @@ from pyspark.sql.datasource import DataSourceReader, InputPartition
 
 from tarry.spark.options import OptionRefused
 from tarry.spark.reading.cluster import LiveCluster, TopicLogs
-from tarry.spark.reading.loss import DataLost, lost_sentence, within_logs
+from tarry.spark.reading.loss import raise_or_tell, within_logs
 from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
 from tarry.spark.reading.read_options import ReadOptions
 from tarry.spark.reading.resolve import check_found, places_of, resolve_end, resolve_start
@@ -20,8 +19,6 @@ from tarry.spark.reading.tasks import TaskPartition, TaskReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
-
-log = logging.getLogger("tarry.spark")
 
 
 class BatchReader(DataSourceReader):
@@ -61,10 +58,7 @@ def batch_ranges(options: ReadOptions, cluster: TopicLogs) -> list[ReadRange]:
         )
         raise OptionRefused(f"the start lies behind the end: {told}")
     readable, lost = within_logs(ranges, cluster.starts(places), cluster.ends(places))
-    if lost and options.fail_on_data_loss:
-        raise DataLost(lost_sentence(lost))
-    for one in lost:
-        log.warning("not read, because failOnDataLoss is false: %s", one)
+    raise_or_tell(lost, options.fail_on_data_loss)
     return readable
 
 

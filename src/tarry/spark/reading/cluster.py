@@ -106,6 +106,15 @@ class LiveCluster:
     def at_times(self, times: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
         return self._consumer.offsets_for_times(times)
 
+    def commit(
+        self, group_id: str, offsets: Mapping[TopicPartition, int], seconds_max: float
+    ) -> None:
+        """Commit offsets of a group without members."""
+        errors = self._admin.commit_group_offsets(group_id, offsets, seconds_max)
+        for error in errors.values():
+            if error is not None:
+                raise error
+
     def close(self) -> None:
         """Close the clients."""
         for client in (self._admin_made, self._consumer_made):

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.reading.plan import ReadRange
+
+log = logging.getLogger("tarry.spark")
 
 # Ranges in one sentence; the rest is counted.
 TOLD_MAX: Final = 10
@@ -24,11 +27,13 @@ class LostRange:
     topic: str
     partition: int
     first: int
-    end: int
+    # The one behind the last; None: all that followed.
+    end: int | None
     reason: str
 
     def __str__(self) -> str:
-        return f"{self.topic} [{self.partition}] offsets {self.first} to {self.end} ({self.reason})"
+        until = "on" if self.end is None else f"to {self.end}"
+        return f"{self.topic} [{self.partition}] from offset {self.first} {until} ({self.reason})"
 
 
 def within_logs(
@@ -63,3 +68,15 @@ def lost_sentence(lost: list[LostRange]) -> str:
         f"these records cannot be read: {told}{more}. They may have been deleted by retention, or "
         "the topic was made anew. Set failOnDataLoss=false to go on with what is there"
     )
+
+
+def raise_or_tell(lost: list[LostRange], is_failure: bool) -> None:
+    """Raise what is lost, or log it where reading is to go on."""
+    if not lost:
+        return
+    if is_failure:
+        raise DataLost(lost_sentence(lost))
+    for one in lost[:TOLD_MAX]:
+        log.warning("not read, because failOnDataLoss is false: %s", one)
+    if len(lost) > TOLD_MAX:
+        log.warning("%d more ranges were not read", len(lost) - TOLD_MAX)

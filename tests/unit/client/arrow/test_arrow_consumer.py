@@ -29,18 +29,16 @@ def cluster() -> ScriptedCluster:
     return ScriptedCluster()
 
 
-def reading(cluster: ScriptedCluster, monkeypatch: Any, **settings: Any) -> ArrowConsumer:
-    consumer = face_of(
-        ArrowConsumer, cluster, monkeypatch, auto_offset_reset="earliest", **settings
-    )
+def reading(cluster: ScriptedCluster, **settings: Any) -> ArrowConsumer:
+    consumer = face_of(ArrowConsumer, cluster, auto_offset_reset="earliest", **settings)
     consumer.assign([("t", 0)])
     return consumer
 
 
-def test_a_batch_has_all_columns_in_their_types(cluster: ScriptedCluster, monkeypatch: Any):
+def test_a_batch_has_all_columns_in_their_types(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(b"one", b"two")
 
-    batch = next(reading(cluster, monkeypatch).batches())
+    batch = next(reading(cluster).batches())
 
     pair = pa.struct([("key", pa.string()), ("value", pa.binary())])
     assert list(zip(batch.schema.names, batch.schema.types, strict=True)) == [
@@ -58,19 +56,19 @@ def test_a_batch_has_all_columns_in_their_types(cluster: ScriptedCluster, monkey
     assert batch["value"].to_pylist() == [b"one", b"two"]
 
 
-def test_rows_go_on_inside_a_batch(cluster: ScriptedCluster, monkeypatch: Any):
+def test_rows_go_on_inside_a_batch(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(*(b"%d" % number for number in range(7)), codec=4)
 
-    batches = reading(cluster, monkeypatch).batches(max_rows=3, columns=["offset"])
+    batches = reading(cluster).batches(max_rows=3, columns=["offset"])
 
     assert [next(batches)["offset"].to_pylist() for _ in range(3)] == [[0, 1, 2], [3, 4, 5], [6]]
 
 
-def test_partitions_share_a_batch(cluster: ScriptedCluster, monkeypatch: Any):
+def test_partitions_share_a_batch(cluster: ScriptedCluster):
     logs = cluster.topic("t", partitions=2).logs
     for log in logs:
         log.add(b"a", b"b")
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     consumer.assign([("t", 0), ("t", 1)])
 
     batch = next(consumer.batches(columns=["partition", "topic", "offset"]))
@@ -82,9 +80,9 @@ def test_partitions_share_a_batch(cluster: ScriptedCluster, monkeypatch: Any):
     ]
 
 
-def test_reading_goes_on_where_it_is_sought(cluster: ScriptedCluster, monkeypatch: Any):
+def test_reading_goes_on_where_it_is_sought(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(*(b"%d" % number for number in range(9)))
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     batches = consumer.batches(max_rows=2, columns=["offset"])
     next(batches)
 
@@ -94,9 +92,9 @@ def test_reading_goes_on_where_it_is_sought(cluster: ScriptedCluster, monkeypatc
     assert consumer.position("t", 0) == 8
 
 
-def test_what_an_iteration_did_not_yield_comes_as_rows(cluster: ScriptedCluster, monkeypatch: Any):
+def test_what_an_iteration_did_not_yield_comes_as_rows(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(b"a", b"b", b"c")
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     for record in consumer:
         assert record.value == b"a"
         break
@@ -106,9 +104,9 @@ def test_what_an_iteration_did_not_yield_comes_as_rows(cluster: ScriptedCluster,
     assert batch["value"].to_pylist() == [b"b", b"c"]
 
 
-def test_rows_follow_rows_as_records(cluster: ScriptedCluster, monkeypatch: Any):
+def test_rows_follow_rows_as_records(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(b"a", b"b", b"c")
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     next(consumer.batches(max_rows=1))
 
     (group,) = consumer.poll()
@@ -120,7 +118,7 @@ def test_rows_of_a_batch_that_could_not_be_built_come_again(
     cluster: ScriptedCluster, monkeypatch: Any
 ):
     cluster.topic("t").logs[0].add(b"a", b"b", b"c")
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     next(consumer.batches(max_rows=1))
 
     with monkeypatch.context() as context:
@@ -135,9 +133,9 @@ def no_memory(choice: Choice, taker: Any) -> Any:
     raise MemoryError
 
 
-def test_iterations_end_with_a_wakeup(cluster: ScriptedCluster, monkeypatch: Any):
+def test_iterations_end_with_a_wakeup(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(b"a")
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     values = []
 
     for batch in consumer.batches(columns=["value"]):
@@ -147,19 +145,19 @@ def test_iterations_end_with_a_wakeup(cluster: ScriptedCluster, monkeypatch: Any
     assert values == [b"a"]
 
 
-def test_damaged_bytes_are_an_error_with_their_place(cluster: ScriptedCluster, monkeypatch: Any):
+def test_damaged_bytes_are_an_error_with_their_place(cluster: ScriptedCluster):
     log = cluster.topic("t").logs[0]
     log.add(b"a")
     damaged = log.batches[0][:-1] + b"\x07"
     cluster.rule(api_keys.FETCH, answer_with_bytes(damaged))
 
     with pytest.raises(CorruptRecords, match=r"t \[0\] cannot be read at offset 0"):
-        next(reading(cluster, monkeypatch).batches())
+        next(reading(cluster).batches())
 
 
-def test_a_batch_says_what_a_commit_of_it_means(cluster: ScriptedCluster, monkeypatch: Any):
+def test_a_batch_says_what_a_commit_of_it_means(cluster: ScriptedCluster):
     cluster.topic("t").logs[0].add(b"a", b"b", b"c")
-    batch = next(reading(cluster, monkeypatch).batches(max_rows=2, columns=["value"]))
+    batch = next(reading(cluster).batches(max_rows=2, columns=["value"]))
 
     assert positions_behind(batch) == {("t", 0): 2}
     with pytest.raises(ValueError, match="has 1 of the 2 rows"):
@@ -180,9 +178,9 @@ def test_a_batch_says_what_a_commit_of_it_means(cluster: ScriptedCluster, monkey
     ],
 )
 def test_wrong_arguments_are_refused_before_anything_is_read(
-    arguments: Any, error: type[Exception], words: str, cluster: ScriptedCluster, monkeypatch: Any
+    arguments: Any, error: type[Exception], words: str, cluster: ScriptedCluster
 ):
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
 
     with pytest.raises(error, match=words):
         consumer.batches(**arguments)
@@ -219,7 +217,7 @@ def test_neighbours_of_the_arrow_face_load_no_pyarrow():
 
 def test_rows_that_an_interrupt_meets_come_again(cluster: ScriptedCluster, monkeypatch: Any):
     cluster.topic("t").logs[0].add(*(b"%d" % number for number in range(4)))
-    consumer = reading(cluster, monkeypatch)
+    consumer = reading(cluster)
     next(consumer.batches(max_rows=1))
 
     def nudge(interrupts: Interrupts) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 from tarry.base.errors import (
     ERRORS,
@@ -22,7 +22,7 @@ from tarry.client.core.group.assignment.consumer_protocol import by_topic
 from tarry.client.core.metadata import NO_LEADER
 from tarry.client.core.routing import CONTROLLER
 from tarry.client.errors import BrokerError, UnknownTopic
-from tarry.link.errand import Call, Outcomes, Steps, until_settled
+from tarry.link.errand import A, Call, Outcomes, Steps, until_settled
 from tarry.link.errors import ClientError, TimedOut
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
@@ -127,26 +127,39 @@ def delete_records(
 ) -> Steps[DeletedRecords]:
     """Delete what lies before each offset, at the leaders, found again where they moved."""
 
-    def attempt(outcomes: Outcomes[TopicPartition, int]) -> Steps[None]:
+    def call_of(leader_id: int, places: list[TopicPartition]) -> DeleteRecords:
+        return DeleteRecords(leader_id, {place: offsets[place] for place in places})
+
+    return ask_leaders(connections, offsets, call_of)
+
+
+def ask_leaders(
+    connections: Connections,
+    places: Iterable[TopicPartition],
+    call_of: Callable[
+        [int, list[TopicPartition]], Call[Any, dict[TopicPartition, A | ClientError]]
+    ],
+) -> Steps[dict[TopicPartition, A | ClientError]]:
+    """Ask the leader of each partition, found again where it moved, in one call for all of its."""
+
+    def attempt(outcomes: Outcomes[TopicPartition, A]) -> Steps[None]:
         view = ReadCluster(list(by_topic(sorted(outcomes.left))))
         yield [view]
         view.brokers(connections)
-        calls = [
-            DeleteRecords(leader_id, {place: offsets[place] for place in places})
-            for leader_id, places in _leaders(view.result, outcomes).items()
-        ]
+        by_leader = _leaders(view.result, outcomes)
+        calls = [call_of(leader_id, led) for leader_id, led in by_leader.items()]
         yield calls
-        for call in calls:
-            outcomes.settle_call(call, call.offsets, _SILENT)
+        for call, asked in zip(calls, by_leader.values(), strict=True):
+            outcomes.settle_call(call, asked, _SILENT)
 
-    return until_settled(Outcomes(offsets, _may_pass), attempt, _late_error)
+    return until_settled(Outcomes(places, _may_pass), attempt, _late_error)
 
 
 _SILENT: Final = ClientError("the leader did not answer for this partition")
 
 
 def _leaders(
-    view: View, outcomes: Outcomes[TopicPartition, int]
+    view: View, outcomes: Outcomes[TopicPartition, Any]
 ) -> dict[int, list[TopicPartition]]:
     """Sort the places that are left by their leaders; give the others an error."""
     found: dict[int, list[TopicPartition]] = {}

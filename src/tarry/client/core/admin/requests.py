@@ -53,6 +53,7 @@ from tarry.client.core.admin.offsets import (
     fetch_offsets,
 )
 from tarry.client.core.admin.partitions import CreatePartitions, DeletedRecords, delete_records
+from tarry.client.core.admin.producers import DescribedProducers, describe_producers
 from tarry.client.core.arguments import names_of, offsets_of, places_of
 from tarry.client.core.connections import Connections
 from tarry.client.core.group.offsets.requests import CommittedOffset
@@ -186,6 +187,9 @@ class AdminRequests:
     ) -> Steps[list[LogDirectory]]:
         wanted = None if topics is None else partitions_by_topic("describe_log_dirs", topics)
         return describe_log_dirs(self._connections, wanted)
+
+    def describe_producers(self, places: Iterable[TopicPartition]) -> Steps[DescribedProducers]:
+        return describe_producers(self._connections, places_of("describe_producers", places))
 
 
 def _name_of(broker_id: int | None) -> str:

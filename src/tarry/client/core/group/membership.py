@@ -306,9 +306,10 @@ class Membership:
         self._confirm(now_ms)
         self.heartbeat.begin(now_ms)
         log.info(
-            "group %s: member %s of generation %d%s has %d partitions",
+            "group %s: member %s of generation %d%s has %d %s",
             self.settings.group_id, self.member_id, self.generation_id,
-            ", its leader," if self.is_leader else "", len(places),
+            ", its leader," if self.is_leader else "",
+            len(places), "partition" if len(places) == 1 else "partitions",
         )  # fmt: skip
 
     def on_failed(self, error: ClientError, now_ms: int) -> None:

@@ -36,9 +36,17 @@ class ProducerIdentity:
         self.producer_id = -1
         self.producer_epoch = -1
         self.error: ClientError | None = None
+        # Why the last question had no answer, when that may pass.
+        self.last_error: ClientError | None = None
         self._errands = errands
         self._timeout_ms = timeout_ms
-        self._call: _InitProducerId | None = None
+        self._call: InitProducerId | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Reason why no broker has given an id yet; empty if none is known."""
+        reason = self.last_error if self._call is None else self._call.last_error or self.last_error
+        return "" if reason is None else str(reason)
 
     @property
     def is_known(self) -> bool:
@@ -57,7 +65,7 @@ class ProducerIdentity:
     def _ask(self, now_ms: int) -> None:
         if self._call is not None or self.error is not None:
             return
-        self._call = _InitProducerId(self.producer_id, self.producer_epoch)
+        self._call = InitProducerId(self.producer_id, self.producer_epoch)
         self._errands.ask(self._call, self._timeout_ms, now_ms)
 
     def take_answer(self) -> None:
@@ -71,9 +79,13 @@ class ProducerIdentity:
         elif not call.error.is_retriable:
             # Nothing can be sent any more.  What may pass is asked again by whoever wants to send.
             self.error = call.error
+        else:
+            self.last_error = call.last_error or call.error
 
 
-class _InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
+class InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):
+    """Call for an id and its epoch; -1 and -1 ask for an id that nobody has had."""
+
     def __init__(self, producer_id: int, producer_epoch: int) -> None:
         super().__init__(api_keys.INIT_PRODUCER_ID, decode_init_producer_id_response, ANYONE)
         self.producer_id = producer_id

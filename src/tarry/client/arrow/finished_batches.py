@@ -1,0 +1,83 @@
+"""Finished batches: rows of tables become record batches by partition, for files.
+
+The batches have no producer yet (`records/numbering`).  Rows of a partition keep their order; those
+without a key go to one partition until its batch is full, then to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from tarry.client.arrow.outgoing_rows import OutgoingRows
+from tarry.client.errors import RecordTooLarge
+from tarry.client.settings import ProducerSettings
+from tarry.records.builder import BatchBuilder
+from tarry.records.from_columns import HEAD_BYTES_MAX, RecordRows, append_rows
+
+
+class FinishedBatch(NamedTuple):
+    """Batch of one partition, encoded."""
+
+    partition: int
+    record_count: int
+    timestamp_max: int
+    data: bytes
+
+
+class BatchPacker:
+    """Packer of the rows of one topic; `drain` gives what is left at the end."""
+
+    def __init__(
+        self, topic: str, partition_count: int, settings: ProducerSettings, batch_bytes: int
+    ) -> None:
+        self.topic = topic
+        self.partition_count = partition_count
+        self._settings = settings
+        self._batch_bytes = batch_bytes
+        self._open: dict[int, BatchBuilder] = {}
+        # Where rows without a key go now.
+        self.any_partition = 0
+
+    def pack(self, table: object, now_wall_ms: int) -> Iterator[FinishedBatch]:
+        """Take the rows of a table, and yield the batches that became full."""
+        rows = OutgoingRows(table, self.partition_count)
+        for part in rows.parts(now_wall_ms):
+            self._check_size(part)
+            yield from self._pack_part(part)
+
+    def drain(self) -> Iterator[FinishedBatch]:
+        """Yield the batches that are not full."""
+        for partition in sorted(self._open):
+            yield self._finish(partition)
+
+    def _check_size(self, part: RecordRows) -> None:
+        size_max = self._settings.request_bytes_max
+        row, size = part.largest()
+        if size > size_max:
+            raise RecordTooLarge(
+                f"topic {self.topic}: row {row} of a part of the table takes {size} bytes as a "
+                f"record, and max.request.size is {size_max}"
+            )
+
+    def _pack_part(self, part: RecordRows) -> Iterator[FinishedBatch]:
+        count = self.partition_count
+        for index, places in enumerate(part.split(count, self._settings.partitioner == "crc32")):
+            first = 0
+            while first * 4 < len(places):
+                partition = index if index < count else self.any_partition
+                builder = self._open.get(partition)
+                if builder is None:
+                    builder = self._open[partition] = BatchBuilder()
+                first += int(append_rows(builder, part, places, first, self._batch_bytes))
+                is_full = builder.size + HEAD_BYTES_MAX >= self._batch_bytes
+                if first * 4 < len(places) or is_full:
+                    # What comes next does not fit.
+                    yield self._finish(partition)
+                    if index == count:
+                        self.any_partition = (partition + 1) % count
+
+    def _finish(self, partition: int) -> FinishedBatch:
+        builder = self._open.pop(partition)
+        data = builder.build(self._settings.codec, level=self._settings.codec_level)
+        return FinishedBatch(partition, int(builder.count), int(builder.max_timestamp), data)

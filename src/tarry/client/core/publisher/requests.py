@@ -1,0 +1,193 @@
+"""Requests of a publisher: their steps, for `AdminCore.begin_errand`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from tarry.base.errors import ERRORS, LEADER_NOT_AVAILABLE, NETWORK_EXCEPTION, OFFSET_OUT_OF_RANGE
+from tarry.base.ids import TopicPartition
+from tarry.client.core.admin.brokers import ReadCluster, View
+from tarry.client.core.connections import Connections
+from tarry.client.core.group.assignment.consumer_protocol import by_topic
+from tarry.client.core.metadata import NO_LEADER
+from tarry.client.core.producer.identity import InitProducerId
+from tarry.client.core.publisher.look_back import FetchHeaders, SeenRange
+from tarry.client.core.publisher.send import REFUSED, UNCLEAR, SendBatches, SendOutcome
+from tarry.client.errors import BrokerError, TopicRecreated, UnknownTopic
+from tarry.link.errand import Outcomes, Steps, until_settled
+from tarry.link.errors import ClientError, TimedOut
+
+# Of the batches in one request.  A broker takes 100 MiB at most.
+REQUEST_BYTES_MAX: Final = 8 * 1024 * 1024
+
+# First offset, and the one behind the last.
+OffsetRange = tuple[int, int]
+
+_SILENT: Final = BrokerError(NETWORK_EXCEPTION, "the leader's answer leaves this partition out")
+
+
+class PublisherRequests:
+    """Steps of one publisher; leaders are looked up when they are not known or have moved."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+        self._view: View | None = None
+
+    def new_producer_id(self) -> Steps[tuple[int, int]]:
+        """Ask for a producer id that nobody has, with its epoch."""
+        call = InitProducerId(-1, -1)
+        yield [call]
+        if call.error is not None:
+            raise call.error
+        return call.result
+
+    def send(
+        self, batches: Mapping[TopicPartition, bytes], topic_ids: Mapping[str, bytes]
+    ) -> Steps[dict[TopicPartition, SendOutcome]]:
+        """Send one batch of each partition, once; outcomes have an entry for each."""
+        outcomes: dict[TopicPartition, SendOutcome] = {}
+        view = yield from self._known_view([*batches])
+        led, errors = _by_leader(view, list(batches), topic_ids)
+        for place, error in errors.items():
+            self._view = None
+            kind = UNCLEAR if error.is_retriable else REFUSED
+            outcomes[place] = SendOutcome(kind, error)
+        calls = [
+            SendBatches(leader_id, share, topic_ids)
+            for leader_id, places in led.items()
+            for share in _shares(batches, places)
+        ]
+        yield calls
+        for call in calls:
+            for place in call.batches:
+                outcome = _outcome_of(call, place)
+                if outcome.kind == UNCLEAR:
+                    self._view = None
+                outcomes[place] = outcome
+        return outcomes
+
+    def look_back(
+        self,
+        ranges: Mapping[TopicPartition, OffsetRange],
+        topic_ids: Mapping[str, bytes],
+        producer_id: int,
+    ) -> Steps[dict[TopicPartition, SeenRange | ClientError]]:
+        """Read the headers of batches in these ranges; an error in place of what could not be
+        read in time."""
+        seen = {place: SeenRange(first) for place, (first, _) in ranges.items()}
+
+        def attempt(outcomes: Outcomes[TopicPartition, SeenRange]) -> Steps[None]:
+            self._view = None
+            view = yield from self._known_view(outcomes.left)
+            led, errors = _by_leader(view, outcomes.left, topic_ids)
+            for place, error in errors.items():
+                outcomes.settle(place, error)
+            while led:
+                calls = [
+                    FetchHeaders(
+                        leader_id,
+                        {place: seen[place].end_offset for place in places},
+                        topic_ids,
+                        producer_id,
+                    )
+                    for leader_id, places in led.items()
+                ]
+                yield calls
+                led = {}
+                for call in calls:
+                    left = _take_seen(call, seen, ranges, outcomes)
+                    if left:
+                        led[call.target] = left
+
+        return (yield from until_settled(Outcomes(ranges, _may_pass), attempt, _late_error))
+
+    def _known_view(self, places: list[TopicPartition]) -> Steps[View]:
+        """Return a view that has these topics."""
+        view = self._view
+        if view is not None and all(topic in view.topics for topic, _ in places):
+            return view
+        call = ReadCluster(list(by_topic(sorted(places))))
+        yield [call]
+        call.brokers(self._connections)
+        self._view = call.result
+        return call.result
+
+
+def _take_seen(
+    call: FetchHeaders,
+    seen: dict[TopicPartition, SeenRange],
+    ranges: Mapping[TopicPartition, OffsetRange],
+    outcomes: Outcomes[TopicPartition, SeenRange],
+) -> list[TopicPartition]:
+    """Take what an answer shows; return the partitions that it brought further, not yet to the
+    end."""
+    left: list[TopicPartition] = []
+    for place in call.offsets:
+        answer = call.error or call.result.get(place, _SILENT)
+        if isinstance(answer, ClientError):
+            outcomes.settle(place, answer)
+            continue
+        is_further = answer.end_offset > seen[place].end_offset
+        seen[place] = answer.behind(seen[place])
+        if seen[place].end_offset >= ranges[place][1]:
+            outcomes.settle(place, seen[place])
+        elif is_further:
+            left.append(place)
+        else:
+            outcomes.settle(place, _SILENT)
+    return left
+
+
+def _by_leader(
+    view: View, places: list[TopicPartition], topic_ids: Mapping[str, bytes]
+) -> tuple[dict[int, list[TopicPartition]], dict[TopicPartition, ClientError]]:
+    """Sort places by their leaders; give those that have none an error."""
+    led: dict[int, list[TopicPartition]] = {}
+    errors: dict[TopicPartition, ClientError] = {}
+    for place in places:
+        name, index = place
+        topic = view.topics.get(name)
+        partition = None if topic is None else topic.partitions.get(index)
+        if topic is None or partition is None:
+            errors[place] = UnknownTopic(f"{name} [{index}] does not exist")
+        elif topic.topic_id != topic_ids.get(name, topic.topic_id):
+            errors[place] = TopicRecreated(f"topic {name!r} was deleted and made anew")
+        elif partition.leader_id == NO_LEADER or partition.leader_id not in view.brokers:
+            errors[place] = BrokerError(LEADER_NOT_AVAILABLE, f"{name} [{index}] has no leader")
+        else:
+            led.setdefault(partition.leader_id, []).append(place)
+    return led, errors
+
+
+def _shares(
+    batches: Mapping[TopicPartition, bytes], places: list[TopicPartition]
+) -> list[dict[TopicPartition, bytes]]:
+    """Divide batches into requests that are not too large."""
+    shares: list[dict[TopicPartition, bytes]] = []
+    size = 0
+    for place in places:
+        batch = batches[place]
+        if not shares or size + len(batch) > REQUEST_BYTES_MAX:
+            shares.append({})
+            size = 0
+        shares[-1][place] = batch
+        size += len(batch)
+    return shares
+
+
+def _outcome_of(call: SendBatches, place: TopicPartition) -> SendOutcome:
+    if call.error is not None:
+        return SendOutcome(UNCLEAR if call.error.is_retriable else REFUSED, call.error)
+    return call.result.get(place) or SendOutcome(UNCLEAR, _SILENT)
+
+
+def _may_pass(error: ClientError) -> bool:
+    if isinstance(error, BrokerError):
+        known = ERRORS.get(error.code)
+        return error.code == OFFSET_OUT_OF_RANGE or (known is not None and known.retriable)
+    return error.is_retriable
+
+
+def _late_error(place: TopicPartition, reason: ClientError, late: TimedOut) -> ClientError:
+    return late

@@ -1,0 +1,89 @@
+"""Advance: from where a stream is to where it may go, and the ranges between; pure.
+
+A partition that a query has not read begins at offset 0, so that what retention took before it was
+seen counts as lost, and a batch that is repeated reads what it read before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tarry.base.ids import TopicPartition
+from tarry.spark.reading.cluster import FoundTopic
+from tarry.spark.reading.limits import share_out
+from tarry.spark.reading.loss import LostRange
+from tarry.spark.reading.offsets import QueryOffsets
+from tarry.spark.reading.plan import ReadRange
+
+
+def is_same_topic(one: str, other: str) -> bool:
+    """Return true unless two ids tell two topics apart; "" is no id."""
+    return not one or not other or one == other
+
+
+def losses_of_topics(start: QueryOffsets, topics: Mapping[str, FoundTopic]) -> list[LostRange]:
+    """Return what is gone with topics and partitions that were deleted or made anew."""
+    lost: list[LostRange] = []
+    for (name, partition), offset in start.places():
+        found = topics.get(name)
+        if found is None or partition not in found.partitions:
+            reason = "the topic was deleted" if found is None else "the partition is gone"
+        elif not is_same_topic(start.topics[name].topic_id, found.topic_id):
+            reason = "the topic was deleted and made anew"
+        else:
+            continue
+        lost.append(LostRange(name, partition, offset, None, reason))
+    return lost
+
+
+def losses_of_ends(
+    start: QueryOffsets, topics: Mapping[str, FoundTopic], ends: Mapping[TopicPartition, int]
+) -> list[LostRange]:
+    """Return what is gone at the ends of logs that are shorter than what was read of them."""
+    lost: list[LostRange] = []
+    for (name, partition), offset in start.places():
+        found = topics.get(name)
+        end = ends.get((name, partition))
+        if found is None or end is None or offset <= end:
+            continue
+        if is_same_topic(start.topics[name].topic_id, found.topic_id):
+            reason = f"the log ends at {end}"
+            lost.append(LostRange(name, partition, end, offset, reason))
+    return lost
+
+
+def advance(
+    start: QueryOffsets,
+    topics: Mapping[str, FoundTopic],
+    ends: Mapping[TopicPartition, int],
+    limit: int | None,
+) -> QueryOffsets:
+    """Return where the next micro-batch ends: at these ends, or after `limit` records."""
+    begins = {place: begin_of(start, place, topics[place[0]].topic_id) for place in ends}
+    left = {place: max(0, ends[place] - begins[place]) for place in ends}
+    shares = left if limit is None else share_out(left, limit, sum(begins.values()))
+    reached = QueryOffsets()
+    for place in sorted(ends):
+        # A log that became shorter is followed to its end.
+        offset = min(begins[place] + shares.get(place, 0), ends[place])
+        if offset > 0 or start.get(place) is not None:
+            reached.set(place, offset, topics[place[0]].topic_id)
+    return reached
+
+
+def begin_of(start: QueryOffsets, place: TopicPartition, topic_id: str) -> int:
+    """Return where a partition of this topic goes on."""
+    offset = start.get(place)
+    if offset is None or not is_same_topic(start.topics[place[0]].topic_id, topic_id):
+        return 0
+    return offset
+
+
+def ranges_between(start: QueryOffsets, end: QueryOffsets) -> list[ReadRange]:
+    """Return what a micro-batch reads; nothing of a log that became shorter."""
+    ranges: list[ReadRange] = []
+    for place, offset in end.places():
+        first = begin_of(start, place, end.topics[place[0]].topic_id)
+        if offset > first:
+            ranges.append(ReadRange(*place, first, offset))
+    return ranges

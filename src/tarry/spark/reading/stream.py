@@ -1,0 +1,207 @@
+"""Stream: what `spark.readStream` reads, micro-batch by micro-batch.
+
+Spark keeps the offsets; the reader finds how far the next micro-batch may go.  `latestOffset` is
+called with the end of what was processed, also after the last micro-batch: so it is there that a
+group's offsets are committed.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxRows,
+    ReadMinRows,
+    SupportsTriggerAvailableNow,
+)
+
+from tarry.base.ids import TopicPartition
+from tarry.client import ClientError
+from tarry.spark.reading.advance import (
+    advance,
+    losses_of_ends,
+    losses_of_topics,
+    ranges_between,
+)
+from tarry.spark.reading.batch import task_limits
+from tarry.spark.reading.cluster import FoundTopic, LiveCluster
+from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
+from tarry.spark.reading.offsets import QueryOffsets
+from tarry.spark.reading.plan import ReadRange, plan_tasks
+from tarry.spark.reading.read_options import ReadOptions
+from tarry.spark.reading.resolve import check_found, places_of, resolve_start
+from tarry.spark.reading.tasks import TaskPartition, TaskReader
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+log = logging.getLogger("tarry.spark")
+
+# A group's offsets are for people who look at lag: a query does not wait longer for them.
+COMMIT_SECONDS_MAX: Final = 5
+
+Json = Mapping[str, Mapping[str, Any]]
+
+
+class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """Reader of one stream."""
+
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
+        self.tasks = TaskReader(options.settings, options.columns)
+        self._cluster = LiveCluster(options.settings)
+        self._is_available_now = False
+        # Under AvailableNow: the topics and ends that are read up to.
+        self._targets: tuple[dict[str, FoundTopic], dict[TopicPartition, int]] | None = None
+        self._latest: QueryOffsets | None = None
+        self._committed: QueryOffsets | None = None
+        self._is_commit_failing = False
+        self._triggered_s: float | None = None
+
+    # --- Offsets
+
+    def initialOffset(self) -> dict[str, Any]:
+        """Return where a new query begins."""
+        topics = self._cluster.topics(self.options.choice)
+        check_found(self.options.choice, topics)
+        places = places_of(topics)
+        offsets = QueryOffsets()
+        if places:
+            found = resolve_start(self.options, places, self._cluster)
+            starts, ends = self._cluster.starts(places), self._cluster.ends(places)
+            wanted = [ReadRange(*place, offset, offset) for place, offset in found.items()]
+            self._check_starts(wanted, starts, ends)
+            for place in places:
+                offset = min(max(found[place], starts[place]), ends[place])
+                offsets.set(place, offset, topics[place[0]].topic_id)
+        return offsets.to_json()
+
+    def _check_starts(
+        self,
+        wanted: list[ReadRange],
+        starts: Mapping[TopicPartition, int],
+        ends: Mapping[TopicPartition, int],
+    ) -> None:
+        lost: list[LostRange] = []
+        for one in wanted:
+            start, end = starts[one.topic, one.partition], ends[one.topic, one.partition]
+            if not start <= one.first <= end:
+                reason = f"the log has the offsets {start} to {end}"
+                lost.append(LostRange(one.topic, one.partition, one.first, None, reason))
+        raise_or_tell(lost, self.options.fail_on_data_loss)
+
+    def getDefaultReadLimit(self) -> ReadLimit:
+        """Return what the options say of a micro-batch's size."""
+        if self.options.trigger_offsets_max is not None:
+            return ReadMaxRows(self.options.trigger_offsets_max)
+        if self.options.trigger_offsets_min is not None:
+            return ReadMinRows(self.options.trigger_offsets_min)
+        return ReadAllAvailable()
+
+    def prepareForTriggerAvailableNow(self) -> None:
+        """Note that the query ends where the logs end now.
+
+        Their ends are fetched by the first `latestOffset`: before it Spark may repeat a micro-batch
+        of an earlier run, which is behind them.
+        """
+        self._is_available_now = True
+        self._targets = None
+
+    def latestOffset(self, start: Json, limit: ReadLimit) -> dict[str, Any]:
+        """Return where the next micro-batch ends; `start` if it is to wait."""
+        begun = QueryOffsets.from_json(start)
+        self._commit_group(begun)
+        topics, ends = self._found(begun)
+        # All there is; what has not begun lies within the limit.
+        latest = advance(begun, topics, ends, None)
+        self._latest = latest
+        if not isinstance(limit, ReadAllAvailable) and self._is_to_wait(begun, latest):
+            return begun.to_json()
+        most = limit.max_rows if isinstance(limit, ReadMaxRows) else None
+        reached = latest if most is None else advance(begun, topics, ends, most)
+        if reached != begun:
+            self._triggered_s = time.monotonic()
+        return reached.to_json()
+
+    def _found(
+        self, begun: QueryOffsets
+    ) -> tuple[dict[str, FoundTopic], dict[TopicPartition, int]]:
+        """Find topics and the ends of their logs; raise what is lost."""
+        if self._is_available_now and self._targets is not None:
+            return self._targets
+        topics = self._cluster.topics(self.options.choice)
+        places = places_of(topics)
+        ends = self._cluster.ends(places) if places else {}
+        lost = losses_of_topics(begun, topics) + losses_of_ends(begun, topics, ends)
+        raise_or_tell(lost, self.options.fail_on_data_loss)
+        if self._is_available_now:
+            self._targets = topics, ends
+        return topics, ends
+
+    def _is_to_wait(self, begun: QueryOffsets, latest: QueryOffsets) -> bool:
+        """Return true if there are fewer records than `minOffsetsPerTrigger`, not for too long."""
+        least = self.options.trigger_offsets_min
+        if least is None or self._is_available_now or self._triggered_s is None:
+            return False
+        if sum(one.size for one in ranges_between(begun, latest)) >= least:
+            return False
+        return time.monotonic() < self._triggered_s + self.options.trigger_delay_ms_max / 1_000
+
+    def reportLatestOffset(self) -> dict[str, Any] | None:
+        """Return where the logs ended when they were last asked."""
+        return None if self._latest is None else self._latest.to_json()
+
+    # --- Reading
+
+    def partitions(self, start: Json, end: Json) -> list[InputPartition]:
+        """Plan the tasks of a micro-batch."""
+        begun, reached = QueryOffsets.from_json(start), QueryOffsets.from_json(end)
+        ranges = ranges_between(begun, reached)
+        if not ranges:
+            return []
+        topics = self._cluster.topics(self.options.choice)
+        lost = losses_of_topics(reached, topics)
+        gone = [(one.topic, one.partition) for one in lost]
+        there = [one for one in ranges if (one.topic, one.partition) not in gone]
+        places = [(one.topic, one.partition) for one in there]
+        readable, missing = within_logs(
+            there, self._cluster.starts(places), self._cluster.ends(places)
+        )
+        raise_or_tell([*lost, *missing], self.options.fail_on_data_loss)
+        tasks = plan_tasks(readable, task_limits(self.options))
+        return [TaskPartition(task) for task in tasks]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a task."""
+        return self.tasks.read(partition)
+
+    # --- The group
+
+    def commit(self, end: Json) -> None:
+        """Hear that Spark will not ask again for what lies before `end`."""
+        self._commit_group(QueryOffsets.from_json(end))
+
+    def _commit_group(self, offsets: QueryOffsets) -> None:
+        """Commit to the group that shows how far the query is, if one is named."""
+        group_id = self.options.group_id
+        if not group_id or offsets == self._committed:
+            return
+        try:
+            self._cluster.commit(group_id, dict(offsets.places()), COMMIT_SECONDS_MAX)
+        except ClientError as error:
+            if not self._is_commit_failing:
+                log.warning("group %s was not told how far the query is: %s", group_id, error)
+            self._is_commit_failing = True
+            return
+        self._is_commit_failing = False
+        self._committed = offsets
+
+    def stop(self) -> None:
+        """Close the connections."""
+        self._cluster.close()

@@ -1,0 +1,129 @@
+"""Batch files: a task's rows become finished record batches in a file of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from tarry.client.arrow.finished_batches import BatchPacker, FinishedBatch
+from tarry.client.errors import UnknownTopic
+from tarry.client.face.clock import wall_ms
+from tarry.client.sync.publisher import Publisher
+from tarry.spark.writing.columns import by_topic
+from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
+from tarry.spark.writing.plan import PlannedBatch, PlannedFile, SinkRefused, TaskOutput, TaskPart
+from tarry.spark.writing.topic_limits import TopicLimits, read_limits
+from tarry.spark.writing.write_options import WriteOptions
+from tarry.wire.crc32c import crc32c
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class BatchFile:
+    """File that batches are appended to; made with the first of them."""
+
+    def __init__(self, directory: SinkDirectory) -> None:
+        self._directory = directory
+        self._name = directory.new_task_file()
+        self._file: BinaryIO | None = None
+        self._size = 0
+        self._crc = 0
+        self._parts: dict[tuple[str, int], list[PlannedBatch]] = {}
+
+    @property
+    def path(self) -> Path:
+        return self._directory.path / self._name
+
+    def append(self, topic: str, batch: FinishedBatch) -> None:
+        size = len(batch.data)
+        try:
+            if self._file is None:
+                self.path.parent.mkdir(parents=True, exist_ok=True)
+                self._file = open(self.path, "xb")  # noqa: SIM115  # `finish` or `drop` closes it
+            self._file.write(batch.data)
+        except OSError as error:
+            raise refusal(self.path.parent, "cannot be written by a task", error) from error
+        planned = PlannedBatch(0, self._size, size, batch.record_count)
+        self._parts.setdefault((topic, batch.partition), []).append(planned)
+        self._size += size
+        self._crc = crc32c(batch.data, self._crc)
+
+    def finish(self) -> TaskOutput:
+        """Make the file durable and say what it holds."""
+        if self._file is None:
+            return TaskOutput()
+        try:
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
+            self._directory.flush_names()
+        except OSError as error:
+            raise refusal(self.path.parent, "cannot be written by a task", error) from error
+        parts = [TaskPart(*place, tuple(batches)) for place, batches in self._parts.items()]
+        return TaskOutput(PlannedFile(self._name, self._size, self._crc), tuple(parts))
+
+    def drop(self) -> None:
+        """Remove the file: the task failed."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+            self._directory.remove([self._name])
+
+
+class TaskWriter:
+    """Writer of one task's rows; `first_partition` is where rows without a key begin."""
+
+    def __init__(self, options: WriteOptions, columns: list[str], first_partition: int) -> None:
+        assert options.location is not None
+        self._options = options
+        self._columns = columns
+        self._first_partition = first_partition
+        self._settings = options.producer_settings
+        self._packers: dict[str, BatchPacker] = {}
+        self._limits: dict[str, TopicLimits] = {}
+        self._file = BatchFile(SinkDirectory(local_path(options.location)))
+
+    def write(self, batches: Iterable[pa.RecordBatch]) -> TaskOutput:
+        """Write all rows to the file."""
+        try:
+            with Publisher(self._options.client_settings) as publisher:
+                for batch in batches:
+                    self._write_rows(batch, publisher)
+                for packer in self._packers.values():
+                    self._append(packer.topic, packer.drain())
+            return self._file.finish()
+        except BaseException:
+            self._file.drop()
+            raise
+
+    def _write_rows(self, batch: pa.RecordBatch, publisher: Publisher) -> None:
+        for topic, rows in by_topic(batch, self._columns, self._options.topic):
+            packer = self._packers.get(topic)
+            if packer is None:
+                packer = self._packers[topic] = self._packer(topic, publisher)
+            self._limits[topic].check_rows(rows)
+            self._append(topic, packer.pack(rows, wall_ms()))
+
+    def _append(self, topic: str, batches: Iterator[FinishedBatch]) -> None:
+        limits = self._limits[topic]
+        for batch in batches:
+            limits.check_batch(batch, wall_ms())
+            self._file.append(topic, batch)
+
+    def _packer(self, topic: str, publisher: Publisher) -> BatchPacker:
+        try:
+            described = publisher.describe_topics([topic])[0]
+        except UnknownTopic as error:
+            raise SinkRefused(
+                f"topic {topic!r} does not exist: make it before the query is started, such as "
+                f"with `tarry topics create {topic}`"
+            ) from error
+        self._limits[topic] = read_limits(publisher, topic)
+        count = len(described.partitions)
+        packer = BatchPacker(topic, count, self._settings, self._options.batch_bytes)
+        packer.any_partition = self._first_partition % count
+        return packer

@@ -1,0 +1,81 @@
+"""Commit: the driver's end of a micro-batch, from what the tasks tell to the mark."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tarry.client.sync.publisher import Publisher
+from tarry.spark.writing.directory import SinkDirectory, local_path
+from tarry.spark.writing.plan import Plan, SinkRefused, TaskOutput
+from tarry.spark.writing.publishing import Publishing, expiration_ms_of
+from tarry.spark.writing.steps import SinkSteps
+from tarry.spark.writing.write_options import WriteOptions
+
+log = logging.getLogger("tarry.spark")
+
+# Of a write that is no stream: its directory stands for it.
+BATCH_QUERY: Final = "batch"
+BATCH_ID: Final = 0
+
+
+def query_id_of(checkpoint: str) -> str:
+    """Read the id of the query that a checkpoint belongs to."""
+    path = local_path(checkpoint) / "metadata"
+    try:
+        text = path.read_bytes()
+        return str(msgspec.json.decode(text, type=dict[str, object])["id"])
+    except (OSError, KeyError, msgspec.MsgspecError) as error:
+        raise SinkRefused(
+            f"{path} does not tell which query the checkpoint belongs to ({error}): the driver "
+            "must see the checkpoint as a directory of a file system"
+        ) from error
+
+
+def commit(
+    options: WriteOptions, query_id: str, batch_id: int, outputs: Sequence[TaskOutput]
+) -> Plan:
+    """Bring a micro-batch into the topics, once; return the plan that counted."""
+    assert options.location is not None
+    directory = SinkDirectory(local_path(options.location))
+    directory.bind(query_id)
+    limit_ms = options.producer_settings.delivery_timeout_ms
+    with Publisher(options.client_settings) as publisher:
+        steps = SinkSteps(query_id, expiration_ms_of(publisher))
+        plan = Publishing(directory, publisher, limit_ms).run(
+            steps.commit(batch_id, tuple(outputs))
+        )
+    log.info(
+        "micro-batch %d of query %s: %d records in %d partitions",
+        batch_id,
+        query_id,
+        plan.record_count,
+        len(plan.shares),
+    )
+    return plan
+
+
+def commit_batch(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
+    """Bring a write that is no stream into the topics, once for its directory.
+
+    Raises SinkRefused if the directory stands for a write of other rows, which was done already.
+    """
+    plan = commit(options, BATCH_QUERY, BATCH_ID, outputs)
+    count = sum(batch.count for one in outputs for part in one.parts for batch in part.batches)
+    if plan.record_count != count:
+        raise SinkRefused(
+            f"the directory {options.location} stands for a write of {plan.record_count} records, "
+            f"which is done, and this one has {count}: nothing of it was written. Give another "
+            "write a sinkLocation of its own"
+        )
+
+
+def drop(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
+    """Remove the files of tasks whose micro-batch failed."""
+    assert options.location is not None
+    names = [one.file.name for one in outputs if one.file is not None]
+    SinkDirectory(Path(local_path(options.location))).remove(names)

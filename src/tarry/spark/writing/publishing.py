@@ -1,0 +1,226 @@
+"""Publishing: carries out the steps of the sink, with a directory and a cluster."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Any, Final, TypeVar
+
+from tarry.base.ids import TopicPartition
+from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset
+from tarry.client.core.publisher.look_back import SeenRange
+from tarry.client.errors import BrokerError, UnknownTopic
+from tarry.client.face.clock import monotonic_ms, wall_ms
+from tarry.client.sync.publisher import Publisher
+from tarry.link.errors import ClientError
+from tarry.records.numbering import numbered
+from tarry.spark.writing import effects
+from tarry.spark.writing.directory import SinkDirectory
+from tarry.spark.writing.effects import LookedBack, SentRound, Steps
+from tarry.spark.writing.plan import Noted, Plan, PlannedFile, Share, SinkRefused
+from tarry.wire.crc32c import crc32c
+
+# Kafka's default, where a cluster does not tell its own.
+EXPIRATION_MS: Final = 24 * 3_600_000
+EXPIRATION: Final = "producer.id.expiration.ms"
+
+# Of batches that are read for one round of requests.
+ROUND_BYTES_MAX: Final = 32 * 1024 * 1024
+
+READ_BYTES: Final = 4 * 1024 * 1024
+
+PAUSE_MS: Final = 100
+PAUSE_MS_MAX: Final = 5_000
+
+R = TypeVar("R")
+
+
+def expiration_ms_of(publisher: Publisher) -> int:
+    """Return after which rest brokers forget a producer id."""
+    try:
+        broker_id = publisher.describe_cluster().brokers[0].broker_id
+        entries = publisher.describe_broker_configs(broker_id)
+    except (BrokerError, IndexError):
+        # Not every user may ask.
+        return EXPIRATION_MS
+    values = [entry.value or "" for entry in entries if entry.name == EXPIRATION]
+    return int(values[0]) if values and values[0].isdigit() else EXPIRATION_MS
+
+
+class Publishing:
+    """Carries out effects; `limit_ms` is how long no progress is borne."""
+
+    def __init__(self, directory: SinkDirectory, publisher: Publisher, limit_ms: int) -> None:
+        self._directory = directory
+        self._publisher = publisher
+        self._limit_ms = limit_ms
+        self._files: dict[str, int] = {}
+        self._stands_since_ms = 0
+
+    def run(self, steps: Steps[R]) -> R:
+        """Take the steps to their end."""
+        result: object = None
+        try:
+            while True:
+                result = self._carry_out(steps.send(result))
+        except StopIteration as end:
+            answer: R = end.value
+            return answer
+        finally:
+            for descriptor in self._files.values():
+                os.close(descriptor)
+            self._files.clear()
+
+    def _carry_out(self, effect: effects.Effect[Any]) -> object:
+        match effect:
+            case effects.ReadPlan():
+                return self._directory.read_plan(effect.batch_id)
+            case effects.ReadNewest():
+                return self._directory.read_newest()
+            case effects.CreatePlan():
+                return self._directory.create_plan(effect.plan)
+            case effects.MarkDone():
+                self._directory.mark_done(effect.plan)
+            case effects.RemoveFiles():
+                self._directory.remove(effect.names)
+            case effects.Now():
+                return wall_ms()
+            case effects.NewProducer():
+                return self._publisher.new_producer_id()
+            case effects.NoteEnds():
+                return self._note_ends(effect.places)
+            case effects.SendRound():
+                return self._send(effect)
+            case effects.LookBack():
+                return self._look_back(effect)
+            case effects.PauseSending():
+                self._pause(effect)
+            case _:
+                raise AssertionError(f"there is no effect {effect}")
+        return None
+
+    # --- The cluster
+
+    def _note_ends(self, places: list[TopicPartition]) -> Noted:
+        cluster_id = self._publisher.describe_cluster().cluster_id
+        topics = sorted({topic for topic, _ in places})
+        described = self._publisher.describe_topics(topics) if topics else []
+        topic_ids = {topic.name: topic.topic_id.hex() for topic in described}
+        ends = self._offsets(places, LATEST) if places else {}
+        return Noted(ends, topic_ids, cluster_id)
+
+    def _offsets(self, places: list[TopicPartition], time_asked: int) -> dict[TopicPartition, int]:
+        found: dict[TopicPartition, int] = {}
+        for place, answer in self._publisher.offsets(dict.fromkeys(places, time_asked)).items():
+            if not isinstance(answer, FoundOffset):
+                raise answer
+            found[place] = answer.offset
+        return found
+
+    def _look_back(self, effect: effects.LookBack) -> Mapping[TopicPartition, LookedBack]:
+        plan, offsets = effect.plan, effect.offsets
+        if not offsets:
+            return {}
+        self._check_topics(plan)
+        starts = self._offsets([*offsets], EARLIEST)
+        ends = self._offsets([*offsets], LATEST)
+        by_producer: dict[int, dict[TopicPartition, tuple[int, int]]] = {}
+        for place, offset in offsets.items():
+            first = max(offset, starts[place])
+            ranges = by_producer.setdefault(plan.share_of(place).producer_id, {})
+            ranges[place] = first, max(ends[place], first)
+        found: dict[TopicPartition, LookedBack] = {}
+        for producer_id, ranges in by_producer.items():
+            wanted = {place: of for place, of in ranges.items() if of[0] < of[1]}
+            seen = dict[TopicPartition, SeenRange | ClientError]()
+            if wanted:
+                seen = self._publisher.look_back(wanted, topic_ids_of(plan), producer_id)
+            for place, (first, _) in ranges.items():
+                answer = seen.get(place) or SeenRange(first)
+                if isinstance(answer, ClientError):
+                    raise answer
+                found[place] = LookedBack(answer, starts[place], ends[place])
+        return found
+
+    def _check_topics(self, plan: Plan) -> None:
+        """Refuse to look for a plan's batches in another topic of the same name."""
+        names = sorted({share.topic for share in plan.shares})
+        try:
+            described = self._publisher.describe_topics(names)
+        except UnknownTopic as error:
+            raise SinkRefused(
+                f"micro-batch {plan.batch_id} is frozen and not written to its end, and {error}: "
+                "begin the query with a checkpoint of its own"
+            ) from error
+        for topic in described:
+            if topic.topic_id.hex() != plan.topic_ids.get(topic.name):
+                raise SinkRefused(
+                    f"micro-batch {plan.batch_id} is frozen and not written to its end, and topic "
+                    f"{topic.name!r} was deleted and made anew: begin the query with a checkpoint "
+                    "of its own"
+                )
+
+    # --- Sending
+
+    def _send(self, effect: effects.SendRound) -> SentRound:
+        plan = effect.plan
+        batches: dict[TopicPartition, bytes] = {}
+        size = 0
+        try:
+            for place, ordinal in effect.ordinals.items():
+                share = plan.share_of(place)
+                size += share.batches[ordinal].size
+                if batches and size > ROUND_BYTES_MAX:
+                    break
+                batches[place] = self._batch(plan, share, ordinal)
+        except FileNotFoundError:
+            return SentRound({}, are_files_gone=True)
+        if wall_ms() > effect.not_after_ms:
+            return SentRound({}, is_late=True)
+        return SentRound(self._publisher.send_batches(batches, topic_ids_of(plan)))
+
+    def _batch(self, plan: Plan, share: Share, ordinal: int) -> bytes:
+        batch = share.batches[ordinal]
+        file = plan.files[batch.file]
+        descriptor = self._files.get(file.name)
+        if descriptor is None:
+            descriptor = self._files[file.name] = self._open(file)
+        data = os.pread(descriptor, batch.size, batch.position)
+        sequence = share.sequence_of(ordinal)
+        return numbered(data, share.producer_id, share.producer_epoch, sequence)
+
+    def _open(self, file: PlannedFile) -> int:
+        """Open a file of a task, if its content is what the task wrote."""
+        path = self._directory.path / file.name
+        descriptor = os.open(path, os.O_RDONLY)
+        crc = size = 0
+        while data := os.pread(descriptor, READ_BYTES, size):
+            crc = crc32c(data, crc)
+            size += len(data)
+        if (size, crc) != (file.size, file.crc):
+            os.close(descriptor)
+            raise SinkRefused(
+                f"{path} has {size} bytes with the CRC {crc:#010x}, and the plan that names it has "
+                f"{file.size} bytes with {file.crc:#010x}: the file is damaged. Bring it back "
+                "from a copy, or begin the query with a checkpoint of its own"
+            )
+        return descriptor
+
+    def _pause(self, effect: effects.PauseSending) -> None:
+        now_ms = monotonic_ms()
+        if effect.failures == 1:
+            self._stands_since_ms = now_ms
+        stood_ms = now_ms - self._stands_since_ms
+        if stood_ms >= self._limit_ms:
+            raise SinkRefused(
+                f"the micro-batch came no further for {stood_ms} ms (delivery.timeout.ms): "
+                f"{effect.reason}. It is frozen: start the query again when the brokers are there, "
+                "and it goes on where it stopped"
+            ) from effect.reason
+        time.sleep(min(PAUSE_MS << min(effect.failures - 1, 10), PAUSE_MS_MAX) / 1000)
+
+
+def topic_ids_of(plan: Plan) -> dict[str, bytes]:
+    """Return the ids of topics as requests have them."""
+    return {name: bytes.fromhex(topic_id) for name, topic_id in plan.topic_ids.items()}

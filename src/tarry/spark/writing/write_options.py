@@ -1,0 +1,99 @@
+"""Options of a write, checked before anything starts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from tarry.client.settings import CLIENT_SETTINGS, COMMON, ProducerSettings
+from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
+
+TOPIC: Final = "topic"
+SINK_LOCATION: Final = "sinkLocation"
+CHECKPOINT_LOCATION: Final = "checkpointLocation"
+DELIVERY: Final = "delivery"
+INCLUDE_HEADERS: Final = "includeHeaders"
+
+AT_LEAST_ONCE: Final = "at-least-once"
+EXACTLY_ONCE: Final = "exactly-once"
+
+# Spark's own Kafka sink takes it too, and has headers whenever the column is there.
+NAMES: Final = (TOPIC, SINK_LOCATION, CHECKPOINT_LOCATION, DELIVERY, INCLUDE_HEADERS)
+
+# Settings that the sink decides: another value would not do what it says.
+DECIDED: Final = {
+    "acks": "the sink always waits for all replicas in sync",
+    "enable.idempotence": "the sink is idempotent by its own plans",
+    "transactional.id": "the sink needs no transactions",
+    "key.serializer": "keys are bytes or text already",
+    "value.serializer": "values are bytes or text already",
+}
+
+# Of a batch before compression, where kafka.batch.size says nothing.
+BATCH_BYTES: Final = 512 * 1024
+
+
+class WriteOptions(NamedTuple):
+    """Options of one write."""
+
+    # None: the column topic says where each row goes.
+    topic: str | None
+    is_exactly_once: bool
+    # Directory of the sink; None: not needed.
+    location: str | None
+    # Checkpoint of the query; None: not known.
+    checkpoint: str | None
+    # Of a producer, by Kafka's keys.
+    settings: dict[str, str]
+
+    @property
+    def client_settings(self) -> dict[str, str]:
+        """Settings that every client has."""
+        known = CLIENT_SETTINGS
+        return {key: text for key, text in self.settings.items() if known[key].scope == COMMON}
+
+    @property
+    def producer_settings(self) -> ProducerSettings:
+        return ProducerSettings(self.settings)
+
+    @property
+    def batch_bytes(self) -> int:
+        """Bytes that a batch is filled to, before compression."""
+        if "batch.size" in self.settings:
+            return self.producer_settings.batch_bytes
+        return BATCH_BYTES
+
+
+def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> WriteOptions:
+    """Read the options of a write.  Raises OptionRefused, or the client's InvalidSetting."""
+    texts = OptionTexts(options)
+    texts.check_known(NAMES)
+    settings = texts.kafka_settings()
+    for key, reason in DECIDED.items():
+        if key in settings and not (key == "acks" and settings[key] in ("all", "-1")):
+            raise OptionRefused(f"{KAFKA_PREFIX}{key} cannot be set: {reason}")
+    ProducerSettings(settings)
+    delivery = texts.text(DELIVERY) or (EXACTLY_ONCE if is_stream else AT_LEAST_ONCE)
+    if delivery not in (AT_LEAST_ONCE, EXACTLY_ONCE):
+        raise OptionRefused(
+            f"{DELIVERY}={delivery!r:.60} is neither {AT_LEAST_ONCE} nor {EXACTLY_ONCE}"
+        )
+    checkpoint = texts.text(CHECKPOINT_LOCATION)
+    location = texts.text(SINK_LOCATION)
+    is_exactly_once = delivery == EXACTLY_ONCE
+    if is_stream and not is_exactly_once:
+        raise OptionRefused(f"a stream is written {EXACTLY_ONCE}: leave the option {DELIVERY} out")
+    if is_stream and checkpoint is None:
+        raise OptionRefused(
+            "a stream needs the option checkpointLocation at its own writer, such as "
+            '.option("checkpointLocation", "/shared/checkpoints/orders"): the sink keeps its plans '
+            "there and belongs to the query that is named there"
+        )
+    if location is None and is_stream:
+        location = f"{(checkpoint or '').rstrip('/')}/sink"
+    if is_exactly_once and location is None:
+        raise OptionRefused(
+            f"{DELIVERY}={EXACTLY_ONCE} needs the option {SINK_LOCATION}: a directory of this "
+            "write that driver and workers share. The same directory means the same write"
+        )
+    return WriteOptions(texts.text(TOPIC), is_exactly_once, location, checkpoint, settings)

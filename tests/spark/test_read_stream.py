@@ -1,0 +1,107 @@
+"""Streams read by a real Spark from a real broker."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from tests.support.patience import PATIENCE_S
+
+from tarry.testing import Tarry
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming import DataStreamReader
+
+
+@pytest.fixture
+def stream(spark: SparkSession, broker: Tarry) -> DataStreamReader:
+    """Reader of the broker's streams, from the first record on."""
+    reader = spark.readStream.format("tarry").option("startingOffsets", "earliest")
+    return reader.option("kafka.bootstrap.servers", broker.bootstrap)
+
+
+class Run:
+    """What one query gave: its values by batch, as they came."""
+
+    def __init__(self, checkpoint: str) -> None:
+        self.checkpoint = checkpoint
+        self.batches: list[list[bytes]] = []
+        self.progress: list[Any] = []
+
+    def available_now(self, reader: DataStreamReader) -> None:
+        """Read what is there, and end."""
+
+        def keep(frame: DataFrame, number: int) -> None:
+            self.batches.append([bytes(row[0]) for row in frame.select("value").collect()])
+
+        query = (
+            reader.load()
+            .writeStream.foreachBatch(keep)
+            .option("checkpointLocation", self.checkpoint)
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(PATIENCE_S)
+        self.progress = query.recentProgress
+
+    @property
+    def values(self) -> list[bytes]:
+        return sorted(value for batch in self.batches for value in batch)
+
+
+@pytest.fixture
+def run(checkpoint: str) -> Run:
+    return Run(checkpoint)
+
+
+def test_a_stream_goes_on_where_its_checkpoint_says(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("goes-on", partitions=2)
+    broker.send("goes-on", b"1", b"2", partition=0)
+    reader = stream.option("subscribe", "goes-on").option("groupId", "job")
+    run.available_now(reader)
+    broker.send("goes-on", b"3", partition=1)
+
+    run.available_now(reader)
+
+    assert run.batches == [[b"1", b"2"], [b"3"]]
+    committed = broker.admin.group_offsets(["job"])["job"]
+    assert isinstance(committed, dict)
+    assert {place: one.offset for place, one in committed.items()} == {
+        ("goes-on", 0): 2,
+        ("goes-on", 1): 1,
+    }
+
+
+def test_available_now_ends_at_the_first_targets_in_batches_of_the_limit(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("limited", partitions=2)
+    broker.send("limited", *(b"%d" % number for number in range(7)), partition=0)
+    broker.send("limited", b"7", partition=1)
+
+    run.available_now(stream.option("subscribe", "limited").option("maxOffsetsPerTrigger", "3"))
+
+    assert [len(batch) for batch in run.batches] == [3, 3, 2]
+    assert run.values == [b"%d" % number for number in range(8)]
+
+
+def test_partitions_and_topics_that_are_added_are_read_from_their_start(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("added-1")
+    broker.send("added-1", b"1")
+    reader = stream.option("subscribePattern", "added-.*")
+    run.available_now(reader)
+    broker.admin.create_partitions("added-1", 2)
+    broker.topic("added-2")
+    with broker.producer() as producer:
+        # One that has not seen the topic with fewer partitions.
+        producer.send("added-1", b"2", partition=1)
+        producer.send("added-2", b"3")
+
+    run.available_now(reader)
+
+    assert run.values == [b"1", b"2", b"3"]
