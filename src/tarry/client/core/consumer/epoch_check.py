@@ -3,8 +3,8 @@
 
 When the leader epoch grows, the new leader is asked where the epoch of the last batch that was
 fetched ends in its log (OffsetForLeaderEpoch).  If that is before the position, records that were
-read are gone: `LogTruncated`, and the user decides where to go on.  What was only fetched is dropped,
-and fetched again.  Nothing is fetched meanwhile.
+read are gone: `LogTruncated`, and the user decides where to go on.  What was only fetched is
+dropped, and fetched again.  Nothing is fetched meanwhile.
 """
 
 from __future__ import annotations
