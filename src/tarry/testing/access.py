@@ -20,6 +20,7 @@ from tarry.client import (
     Admin,
     Consumer,
     ConsumerRecord,
+    Listener,
     NewTopic,
     Producer,
     Receipt,
@@ -92,6 +93,7 @@ class BrokerAccess:
     def consumer(
         self,
         *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        listener: Listener | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> Consumer:
         """Make a consumer of `tarry.client`, which reads from the first record unless
@@ -102,7 +104,7 @@ class BrokerAccess:
         if "auto.offset.reset" not in (given or {}):
             arguments.setdefault("auto_offset_reset", "earliest")
         names = [self.topic_name(one) if isinstance(one, str) else one for one in what]
-        consumer = Consumer(*names, **arguments)
+        consumer = Consumer(*names, listener=listener, **arguments)
         self._consumers.append(consumer)
         return consumer
 

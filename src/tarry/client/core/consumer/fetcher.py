@@ -22,7 +22,7 @@ from tarry.client.core.consumer.position import NO_REPLICA, PartitionPosition
 from tarry.client.core.consumer.replicas import PreferredReplicas
 from tarry.client.core.consumer.session import FetchSession
 from tarry.client.core.metadata import BrokerMetadata, LeaderHint, Metadata, leader_hint
-from tarry.client.core.refresh import Refresh
+from tarry.client.core.refresh import HOPS_MAX, Refresh
 from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
 from tarry.client.offset_reset import RESET_NONE
 from tarry.client.settings import READ_COMMITTED, ConsumerSettings
@@ -295,6 +295,11 @@ class Fetcher:
             if not self.refresh.follow(hint):
                 self.refresh.want(now_ms)
                 self.pause(position, now_ms)
+            elif position.failures >= HOPS_MAX:
+                self.pause(position, now_ms)
+            else:
+                # Followed at once, unless each leader names the next.
+                position.failures += 1
         elif reaction == reactions.RETRY:
             self.pause(position, now_ms)
         else:
