@@ -17,7 +17,7 @@ from tarry.client.core.consumer.column_taker import ColumnTaker
 from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.consumer.scan import ScanCore, scan_settings
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.errors import DeliveryFailed
+from tarry.client.errors import CommitFailed, DeliveryFailed
 from tarry.client.settings import ConsumerSettings, ProducerSettings
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
@@ -151,6 +151,28 @@ def test_a_commit_that_the_answer_leaves_out_is_not_taken_for_done() -> None:
 
     assert scene.committed == 5
     assert len(scene.requests(api_keys.OFFSET_COMMIT)) == 3
+
+
+def test_an_offset_that_was_given_up_is_not_sent_when_its_commit_is_repeated() -> None:
+    scene = GroupScene()
+    scene.join()
+    other = ("t", 1)
+    scene.core.membership.ownership.owned.append(other)
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    pending = scene.core.begin_commit({PLACE: 5, other: 7}, 10_000, scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: bool(scene.requests(api_keys.OFFSET_COMMIT)))
+
+    # It goes to another member and comes back: who had it in between has read on.
+    scene.core.committer.give_up([PLACE])
+    with pytest.raises(CommitFailed, match=r"t \[0\] was given up"):
+        perform(scene.cluster, pending)
+    scene.cluster.run_for(1_000)
+
+    first, *again = scene.requests(api_keys.OFFSET_COMMIT)
+    assert [one.partition_index for one in first.request.topics[0].partitions] == [0, 1]
+    assert again
+    for seen in again:
+        assert [one.partition_index for one in seen.request.topics[0].partitions] == [1]
 
 
 def test_a_negative_committed_offset_is_none() -> None:
