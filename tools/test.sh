@@ -5,7 +5,6 @@
 # nothing is compiled, two workers share the interpreted form.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-unset PYTHONDONTWRITEBYTECODE
 
 if [ "$(.venv/bin/python -c 'import tarry; print(tarry.FORM)')" = compiled ]; then
     exec .venv/bin/pytest --dist each \

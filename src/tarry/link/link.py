@@ -70,6 +70,7 @@ class Link:
         self.when_lost: Callable[[int], None] | None = None
         self._retry_at_ms = 0
         self._throttled_until_ms = 0
+        self._throttle_ms = 0
         self._addresses: list[Address] = []
         self._waiting: deque[Exchange[Any]] = deque()
         self._in_flight: deque[Exchange[Any]] = deque()
@@ -264,6 +265,7 @@ class Link:
         throttle_ms = getattr(response, "throttle_time_ms", 0)
         if throttle_ms > 0:
             self.owner.throttled_ms += throttle_ms
+            self._throttle_ms = throttle_ms
             # KIP-219: the broker answers at once and leaves the pause to the client.
             self._throttled_until_ms = max(self._throttled_until_ms, now_ms + throttle_ms)
         exchange.on_response(response, now_ms)
@@ -332,11 +334,16 @@ class Link:
         for exchange in late:
             # Never sent, so the connection owes nobody anything.
             self._waiting.remove(exchange)
-            silence = f"{self} took no request for {exchange.timeout_ms} ms"
-            exchange.on_failure(BrokerUnreachable(self.last_error or silence), now_ms)
+            exchange.on_failure(BrokerUnreachable(self._why_unsent(exchange, now_ms)), now_ms)
         deadlines = [one.deadline_ms for one in (*self._in_flight, *self._waiting)]
         if deadlines:
             self.owner.tasks.schedule(self._deadline, min(deadlines))
+
+    def _why_unsent(self, exchange: Exchange[Any], now_ms: int) -> str:
+        """Return why a request whose time is up was never sent."""
+        if self.state != READY:
+            return self.last_error or f"{self} took no request for {exchange.timeout_ms} ms"
+        return f"{self} asked for a pause of {self._throttle_ms} ms (quota)"
 
 
 class _Negotiation(Exchange[ApiVersionsResponse]):

@@ -163,6 +163,38 @@ def test_a_fault_of_the_core_ends_the_waits_and_is_told(monkeypatch: pytest.Monk
     scene.loop.close()
 
 
+def test_whoever_listens_to_its_warnings_may_use_the_client() -> None:
+    scene = Scene()
+    scene.cluster.refused[scene.cluster.brokers[1]] = "connection refused"
+    core = scene.producer._core
+    turn, turns_under_way, seen = core.turn, [0], list[int]()
+
+    def counted(*arguments: Any) -> Any:
+        turns_under_way[0] += 1
+        try:
+            return turn(*arguments)
+        finally:
+            turns_under_way[0] -= 1
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            seen.append(turns_under_way[0])
+
+    core.turn = counted
+    log, handler = logging.getLogger("tarry.client.waiting"), Listening()
+    log.addHandler(handler)
+
+    async def send() -> None:
+        with pytest.raises(TimedOut):
+            await scene.producer.partition_count("t", timeout=5)
+
+    scene.run(send())
+    log.removeHandler(handler)
+
+    assert seen == [0]
+    scene.end()
+
+
 def test_heartbeats_go_on_while_the_body_awaits() -> None:
     member = MemberScene(session_timeout_ms=10_000, heartbeat_interval_ms=3_000)
     member.cluster.topics["t"].logs[0].add(b"0", b"1")

@@ -391,6 +391,35 @@ def test_a_record_whose_answer_never_comes_fails_in_time_and_says_it_may_be_ther
     assert "may be in the log or not" in str(receipt.error)
 
 
+def test_a_record_whose_leader_was_never_reached_was_never_sent() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    cluster.topic("t", leader_id=2)
+    producer(cluster, delivery_timeout_ms=2_000, request_timeout_ms=1_000)
+    cluster.refused[cluster.brokers[2]] = "connection refused"
+
+    receipt = send(cluster, b"x")
+    cluster.run_until(lambda: receipt.is_done)
+
+    assert isinstance(receipt.error, DeliveryTimedOut)
+    assert "(it was never sent)" in str(receipt.error)
+    assert "connection refused" in str(receipt.error)
+
+
+def test_a_close_says_of_each_record_whether_it_was_sent() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t")
+    core = producer(cluster)
+    cluster.rule(api_keys.PRODUCE, lambda cluster, seen: SILENCE)
+    sent = send(cluster, b"sent")
+    cluster.run_until(lambda: bool(cluster.requests(api_keys.PRODUCE)))
+    unsent = send(cluster, b"unsent")
+
+    core.close(cluster.now_ms)
+
+    assert "may be in the log or not" in str(sent.error)
+    assert "before the record was sent" in str(unsent.error)
+
+
 def test_a_record_that_expires_while_its_connection_is_made_does_not_hurt_later_ones() -> None:
     cluster = ScriptedCluster()
     log = cluster.topic("t").logs[0]

@@ -20,6 +20,7 @@ from tarry.client.aio.blocked import BlockedLoop
 from tarry.client.aio.streams import LoopStreams
 from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
+from tarry.client.core.reminder import warn
 from tarry.client.errors import ClientClosed, ConcurrentUse
 from tarry.client.face import forks
 from tarry.client.face.driver import Begin, Core, FaceDriver
@@ -61,6 +62,7 @@ class LoopDriver(FaceDriver[Core]):
         # Not a copy of whatever context happens to be current when something is planned.
         self._context = Context()
         self._blocked = BlockedLoop(session_timeout_ms)
+        self.core.reminder.tell = self._warn_soon
         forks.watch(self)
 
     def open_streams(self, loop: asyncio.AbstractEventLoop) -> LoopStreams:
@@ -197,6 +199,12 @@ class LoopDriver(FaceDriver[Core]):
             return
         self.is_turn_wanted = True
         loop.call_soon(self._on_soon, context=self._context)
+
+    def _warn_soon(self, text: str) -> None:
+        """Have the loop write a warning to the log after the turn: what listens to the log may use
+        the client."""
+        if self._loop is not None:
+            self._loop.call_soon(warn, text, context=self._context)
 
     def _on_soon(self) -> None:
         if self.is_turn_wanted:

@@ -140,21 +140,11 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
-        driver = self._driver
-        driver.check_usable()
-        record = record_of(
-            topic,
-            value,
-            key,
-            headers,
-            codecs=self._codecs,
-            partition=partition,
-            timestamp=timestamp,
-            now_wall_ms=driver.wall_ms(),
+        record, hears = self._checked(
+            topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
         )
-        hears = self._on_delivery if on_delivery is None else self._checked(on_delivery)
-        if driver.owes_way:
-            await driver.give_way()
+        if self._driver.owes_way:
+            await self._driver.give_way()
         if self._has_partitioner and partition is None:
             count = self._core.partition_count(topic) or await self.partition_count(topic)
             record = self._placed(record, count)
@@ -176,6 +166,29 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
     ) -> Receipt:
         """Take a record as `send` does, without waiting.  Raises BufferFull if there is no room, or
         if the topic is not known yet: `send` waits for both."""
+        record, hears = self._checked(
+            topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
+        )
+        if self._has_partitioner and partition is None:
+            count = self._core.partition_count(topic)
+            record = self._placed(record, count) if count else record
+        receipt = self._append(record, hears)
+        if receipt is None:
+            raise no_room_error(self._core, topic)
+        return receipt
+
+    def _checked(
+        self,
+        topic: str,
+        value: object,
+        key: object,
+        headers: HeadersGiven | None,
+        partition: int | None,
+        timestamp: int | None,
+        *,
+        on_delivery: OnDelivery | None,
+    ) -> tuple[Appended, OnDelivery | None]:
+        """Check a send before anything has changed; return its record, and who hears of it."""
         driver = self._driver
         driver.check_usable()
         record = record_of(
@@ -188,19 +201,10 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             timestamp=timestamp,
             now_wall_ms=driver.wall_ms(),
         )
-        hears = self._on_delivery if on_delivery is None else self._checked(on_delivery)
-        if self._has_partitioner and partition is None:
-            count = self._core.partition_count(topic)
-            record = self._placed(record, count) if count else record
-        receipt = self._append(record, hears)
-        if receipt is None:
-            raise no_room_error(self._core, topic)
-        return receipt
-
-    @staticmethod
-    def _checked(on_delivery: OnDelivery) -> OnDelivery:
+        if on_delivery is None:
+            return record, self._on_delivery
         check_on_delivery(on_delivery)
-        return on_delivery
+        return record, on_delivery
 
     def _placed(self, record: Appended, partition_count: int) -> Appended:
         """Return the record in the partition that the user's own partitioner chooses."""

@@ -29,5 +29,5 @@ class Receipt(RecordReceipt):
             return self
         error = self.error
         if error is not None:
-            raise error
+            raise error.with_traceback(None)
         return self

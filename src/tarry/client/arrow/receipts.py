@@ -99,7 +99,7 @@ class TableReceipt:
             errors = [rows.error for rows in self._sent]
         for error in errors:
             if error is not None:
-                raise error
+                raise error.with_traceback(None)
         return self
 
     def __repr__(self) -> str:

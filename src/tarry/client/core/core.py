@@ -55,7 +55,7 @@ class ClientCore:
         # The calendar as the last turn was told it.
         self.turned_wall_ms = 0
         self._planned_ms = now_ms
-        self._reminder = Reminder(self.tasks, self.trouble, self.what_waits)
+        self.reminder = Reminder(self.tasks, self.trouble, self.what_waits)
         self._wants_refresh = False
 
     def turn(
@@ -75,7 +75,7 @@ class ClientCore:
         self.work(now_ms)
         self.operations.look(now_ms)
         self._refresh_if_wanted(now_ms)
-        self._reminder.work(self.is_waiting, now_ms)
+        self.reminder.work(self.is_waiting, now_ms)
         due_ms = self.next_due_ms()
         self._planned_ms = now_ms if due_ms is None else max(due_ms, now_ms)
         return [*self.connections.take_outputs(), *self.operations.take_notices()]
@@ -162,7 +162,7 @@ class ClientCore:
     def close(self, now_ms: int) -> None:
         """Close the connections; what waits fails with ClientClosed."""
         self.is_closed = True
-        self._reminder.stop()
+        self.reminder.stop()
         error = ClientClosed("the client was closed")
         self.errands.fail_all(error)
         self.connections.close(error, now_ms)

@@ -86,7 +86,7 @@ class Operation(Generic[Answer]):
     def step(self, now_ms: int) -> Done[Answer] | Callback | Wait:
         """Return what the face does next; raise what went wrong."""
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)
         if self.look(now_ms):
             return Done(self.answer(now_ms))
         if self.is_late:

@@ -33,6 +33,8 @@ class Reminder:
         self._since_ms = -1
         self._warn_at_ms = 0
         self._pause_ms = PAUSE_MS_FIRST
+        # A face tells it later: what listens to the log may use the client, which is in a turn.
+        self.tell: Callable[[str], None] = warn
 
     def work(self, is_waiting: bool, now_ms: int) -> None:
         """Look for trouble if it is time; called each turn."""
@@ -57,10 +59,14 @@ class Reminder:
         if now_ms < self._warn_at_ms:
             return
         seconds = (now_ms - self._since_ms) // 1000
-        # Imported with the first warning: a program without trouble pays nothing for it.
-        import logging
-
-        log = logging.getLogger(LOGGER)
-        log.warning("%s, for %d s now: %s", self._what_waits, seconds, trouble)
+        self.tell(f"{self._what_waits}, for {seconds} s now: {trouble}")
         self._warn_at_ms = now_ms + self._pause_ms
         self._pause_ms = min(2 * self._pause_ms, PAUSE_MS_MAX)
+
+
+def warn(text: str) -> None:
+    """Write a warning to the log."""
+    # Imported with the first warning: a program without trouble pays nothing for it.
+    import logging
+
+    logging.getLogger(LOGGER).warning("%s", text)

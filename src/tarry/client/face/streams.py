@@ -26,6 +26,8 @@ READ_BYTES: Final = 256 * 1024
 # Buffers in one gathered write, far below every system's IOV_MAX.
 GATHER_MAX: Final = 64
 
+PORT_MAX: Final = 65_535
+
 # What a socket is watched for; the same bits as those of `selectors`.
 READING: Final = 1
 WRITING: Final = 2
@@ -81,7 +83,10 @@ class Streams:
                 self.drop(output.connection_id)
 
     def _resolve(self, output: Resolve) -> None:
-        if is_numeric(output.address.host):
+        flaw = address_flaw(output.address)
+        if flaw:
+            self.events.append(Resolved(output.connection_id, [], flaw))
+        elif is_numeric(output.address.host):
             self.events.append(Resolved(output.connection_id, [output.address]))
         else:
             self.look_up(output)
@@ -218,6 +223,16 @@ class Streams:
         self.is_closed = True
         for connection_id in list(self._streams):
             self.drop(connection_id)
+
+
+def address_flaw(address: Address) -> str:
+    """Return why no system can connect to an address, which a broker may have named; empty if one
+    can."""
+    if not 0 < address.port <= PORT_MAX:
+        return f"{address.port} is no port, which is a number from 1 to {PORT_MAX}"
+    if "\0" in address.host:
+        return f"{address.host!r:.60} is no name of a host"
+    return ""
 
 
 def is_numeric(host: str) -> bool:

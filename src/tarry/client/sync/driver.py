@@ -8,12 +8,15 @@ through in waits, and never in the middle of a turn.
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from tarry.client.core.arguments import timeout_ms_of
 from tarry.client.core.operation import Answer, Callback, Done, Notice, Operation
+from tarry.client.core.reminder import warn
 from tarry.client.face import forks
 from tarry.client.face.driver import Begin, Core, FaceDriver
 from tarry.client.settings import ClientSettings
@@ -55,6 +58,10 @@ class Driver(FaceDriver[Core]):
         self.background = Background(self, thread, nap_ms)
         self._role = threading.Lock()
         self._is_leave_asked = False
+        # Warnings for the log, told while nothing of the client is held: what listens to the log
+        # may use the client.
+        self._warnings: deque[str] = deque()
+        self.core.reminder.tell = self._warnings.append
         # Each who waits for a turn of others has a bell: a lock that a notice releases.
         self._bells: dict[Operation[Any], threading.Lock] = {}
         # Called once, when the client is closed.
@@ -156,9 +163,23 @@ class Driver(FaceDriver[Core]):
         while not operation.is_ready:
             self.check_usable()
             if self._role.acquire(blocking=False):
-                self._drive_in_role(lambda now_ms: operation.is_ready, interrupts, tell)
+                self._drive_in_role(
+                    lambda now_ms: operation.is_ready or bool(self._warnings), interrupts, tell
+                )
+                self._warn(interrupts)
             else:
                 self._wait_for_others(operation, interrupts)
+
+    def _warn(self, interrupts: Interrupts) -> None:
+        """Write what has to be told to the log; without the lock and the role."""
+        while self._warnings:
+            interrupts.release()
+            try:
+                # Who listens to the log and fails ends neither a call nor the thread.
+                with contextlib.suppress(Exception):
+                    warn(self._warnings.popleft())
+            finally:
+                interrupts.hold()
 
     def _wait_for_others(self, operation: Operation[Any], interrupts: Interrupts) -> None:
         """Wait until whoever drives rings: notice was given, or the role is free."""
@@ -181,14 +202,18 @@ class Driver(FaceDriver[Core]):
     def drive_in_background(self) -> None:
         """Drive while turns are needed, until somebody who waits wants the role."""
         if self._role.acquire(blocking=False):
-            core, background = self.core, self.background
+            core, background, interrupts = self.core, self.background, Interrupts()
             self._drive_in_role(
                 lambda now_ms: (
-                    background.is_over or core.has_callbacks or not core.needs_turns(now_ms)
+                    background.is_over
+                    or core.has_callbacks
+                    or bool(self._warnings)
+                    or not core.needs_turns(now_ms)
                 ),
-                Interrupts(),
+                interrupts,
                 yields=True,
             )
+            self._warn(interrupts)
 
     def nudge(self, interrupts: Interrupts | None = None) -> None:
         """Turn once without waiting; if another thread drives, tell it that there is work."""

@@ -36,5 +36,5 @@ class Receipt(RecordReceipt):
             with driver.lock:
                 error = self.error
         if error is not None:
-            raise error
+            raise error.with_traceback(None)
         return self

@@ -396,9 +396,9 @@ class ConsumerCore(ClientCore):
         for position in self.fetcher.positions.values():
             if position.error is news:
                 position.is_error_told = True
-                raise news
+                raise news.with_traceback(None)
         self._is_missing_told = True
-        raise news
+        raise news.with_traceback(None)
 
     def standing_error(self, now_ms: int) -> ClientError | None:
         """Return an error that was raised and still holds: a poll that brings nothing raises it."""

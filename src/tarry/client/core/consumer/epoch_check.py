@@ -110,9 +110,11 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
         for topic in response.topics:
             for answer in topic.partitions:
                 self._settle(topic.topic, answer, now_ms)
+        # What the answer leaves out is asked again.
+        self._again(now_ms)
 
     def _settle(self, topic: str, answer: EpochEndOffset, now_ms: int) -> None:
-        asked = self._asked.get((topic, answer.partition))
+        asked = self._asked.pop((topic, answer.partition), None)
         if asked is None:
             return
         position = asked.position
@@ -145,16 +147,22 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
             return
         if reaction == reactions.REFRESH:
             self.check.refresh.want(now_ms)
+        self._pause(position, now_ms)
+
+    def _pause(self, position: PartitionPosition, now_ms: int) -> None:
         position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms
 
-    def on_failure(self, error: ClientError, now_ms: int) -> None:
+    def _again(self, now_ms: int) -> None:
+        """Ask once more, after a pause, about each position that has no answer."""
         for asked in self._asked.values():
-            position = asked.position
-            position.is_being_checked = False
-            if asked.era != position.era:
-                continue
-            if isinstance(error, UnsupportedVersion):
-                # Brokers that old cannot tell, and their clients never asked.
-                position.checked_epoch = asked.leader_epoch
-            else:
-                position.retry_at_ms = now_ms + self.check.connections.settings.retry_backoff_ms
+            asked.position.is_being_checked = False
+            if asked.era == asked.position.era:
+                self._pause(asked.position, now_ms)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        if isinstance(error, UnsupportedVersion):
+            # Brokers that old cannot tell, and their clients never asked.
+            for asked in self._asked.values():
+                if asked.era == asked.position.era:
+                    asked.position.checked_epoch = asked.leader_epoch
+        self._again(now_ms)

@@ -128,13 +128,16 @@ class FetchExchange(Exchange[FetchResponse]):
                 response.session_id, self._whole, self._positions, has_ids=has_ids
             )
         brokers = brokers_of(response.node_endpoints)
-        is_bare = True
+        # A broker that throttles a consumer leaves everything out, whatever there is.
+        is_bare = response.throttle_time_ms <= 0
+        named: dict[TopicPartition, None] = {}
         for topic in response.responses:
             name = topic.topic or fetcher.metadata.names.get(topic.topic_id, "")
             for answer in topic.partitions:
                 if answer.error_code != NONE or answer.records:
                     is_bare = False
                 place = (name, answer.partition_index)
+                named[place] = None
                 position = self._positions.get(place)
                 if position is None or fetcher.positions.get(place) is not position:
                     continue
@@ -144,9 +147,14 @@ class FetchExchange(Exchange[FetchResponse]):
                     # A session tells the end of a log once, and it is the same in every era.
                     fetcher.note_ends(position, answer)
         if is_bare:
-            for position in self._current():
-                if position.end_offset != NO_END:
-                    fetcher.on_bare_answer(position, now_ms)
+            self._on_bare_answer(named, now_ms)
+
+    def _on_bare_answer(self, named: dict[TopicPartition, None], now_ms: int) -> None:
+        """Handle an answer without a record; inside a session it names only what has changed."""
+        for position in self._current():
+            is_said = self._whole is None or (position.topic, position.partition) in named
+            if is_said and position.end_offset != NO_END:
+                self.fetcher.on_bare_answer(position, now_ms)
 
     def _on_refusal(self, code: int, now_ms: int) -> None:
         """Handle an error of the whole answer; one of a session costs a whole fetch, at once."""

@@ -25,6 +25,7 @@ from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.list_offsets import (
     ListOffsetsPartition,
+    ListOffsetsPartitionResponse,
     ListOffsetsRequest,
     ListOffsetsResponse,
     ListOffsetsTopic,
@@ -218,14 +219,22 @@ class _ListOffsets(Exchange[ListOffsetsResponse]):
                 if question is None:
                     continue
                 if partition.error_code == NONE:
-                    found = FoundOffset(
-                        partition.offset, partition.timestamp, partition.leader_epoch
-                    )
-                    self.lookup.settle(question, found, now_ms)
+                    self._found(question, partition, now_ms)
                 else:
                     self._refused(question, partition.error_code, now_ms)
         for question in self.questions.values():
             self.lookup.again(question, now_ms)
+
+    def _found(self, question: Question, answer: ListOffsetsPartitionResponse, now_ms: int) -> None:
+        """Settle a question; a log has an end and a beginning, be there a record or not."""
+        is_place = question.timestamp in (LATEST, EARLIEST)
+        if answer.offset < (0 if is_place else OFFSET_UNKNOWN):
+            topic, index = question.place
+            flaw = f"the leader of {topic} [{index}] answered the offset {answer.offset}"
+            self.lookup.settle(question, ClientError(flaw), now_ms)
+            return
+        found = FoundOffset(answer.offset, answer.timestamp, answer.leader_epoch)
+        self.lookup.settle(question, found, now_ms)
 
     def _refused(self, question: Question, code: int, now_ms: int) -> None:
         reaction = reactions.reaction_to(reactions.LOOKUP, code)

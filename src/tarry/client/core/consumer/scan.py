@@ -154,7 +154,7 @@ class ScanStep(Operation[list[RowRun]]):
 
     def step(self, now_ms: int) -> Done[list[RowRun]] | Wait:
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)
         runs = self._core.take_rows(self._taker, now_ms)
         if runs or self._core.is_complete:
             return Done(runs)

@@ -44,7 +44,7 @@ class Closing(Operation[None]):
 
     def step(self, now_ms: int) -> Done[None] | Callback | Wait:
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)
         core = self._core
         if not self._has_told:
             told = self._tell(now_ms)

@@ -73,6 +73,12 @@ class Ownership:
         self.to_give = []
         self.is_lost = self.is_lost and bool(self.owned)
 
+    def put_back(self) -> None:
+        """Put back a revocation that was begun and not told: it is the next event once more."""
+        assert self.event is not None
+        assert self.event.kind == REVOKED
+        self.event = None
+
     def give_all(self) -> None:
         """Give everything back, for the member leaves; what is lost stays lost."""
         self.target = None

@@ -49,14 +49,14 @@ class Poll(Operation[list[Group]]):
 
     def step(self, now_ms: int) -> Done[list[Group]] | Callback | Wait:
         if self.failure is not None:
-            raise self.failure
+            raise self.failure.with_traceback(None)
         core = self._core
         told = self._tell(now_ms)
         if told is not None:
             return told
         error = core.membership.take_error()
         if error is not None:
-            raise error
+            raise error.with_traceback(None)
         groups = self._take(now_ms)
         if groups:
             return Done(groups)
@@ -65,7 +65,7 @@ class Poll(Operation[list[Group]]):
             return Done([])
         if self.is_late:
             if standing is not None:
-                raise standing
+                raise standing.with_traceback(None)
             return Done([])
         if standing is not None:
             self.operations.set_deadline(self, STANDING_MS_MAX, now_ms)
@@ -100,6 +100,10 @@ class Poll(Operation[list[Group]]):
 
     def end(self, now_ms: int) -> None:
         super().end(now_ms)
-        if self._event is not None:
+        if self._event is not None and self._core.told is None:
+            # The commit before the callback was under way: the next poll tells it.
+            self._event = None
+            self._core.membership.ownership.put_back()
+        elif self._event is not None:
             self.end_callback(now_ms)
         self._core.end_poll(now_ms)

@@ -158,7 +158,8 @@ class JoinRound:
             response.protocol_type not in (None, PROTOCOL_TYPE)
             or response.protocol_name not in self.assignors
         )
-        if code == errors.MEMBER_ID_REQUIRED:
+        # Who has an id and is given another one, as no sound coordinator does, joins after a pause.
+        if code == errors.MEMBER_ID_REQUIRED and not owner.identity().member_id:
             owner.on_member_id(response.member_id, now_ms)
         elif code == errors.INCONSISTENT_GROUP_PROTOCOL:
             self._ask_what_others_have(now_ms)

@@ -68,6 +68,8 @@ class Accumulator:
         self.buffered_bytes = 0
         # Why nothing can be sent any more.
         self.failure: ClientError | None = None
+        # Why no batch of any partition can be sent at the moment; empty if nothing is known.
+        self.obstacle = ""
         # Queues with batches to send, as an ordered set: those served go to the end.
         self.ready: dict[PartitionQueue, None] = {}
         self.failed: list[ProducerBatch] = []
@@ -211,19 +213,20 @@ class Accumulator:
             self._tasks.schedule(queue.expiry, min([batch.deadline_ms for batch in left]))
 
     def problem_of(self, queue: PartitionQueue, now_ms: int) -> str:
-        """Describe why a batch was never answered; "" if its leader is known."""
+        """Describe why a batch was never answered; "" if nothing is known to stand in its way."""
         if self._metadata.leader_of(queue.topic, queue.partition) is None:
             return self._metadata.problem_with(queue.topic, now_ms)
-        return ""
+        return self.obstacle
 
-    def fail_all(self, error: ClientError) -> None:
-        """Fail all records: nothing more will be sent."""
+    def fail_all(self, error: ClientError, sent_error: ClientError | None = None) -> None:
+        """Fail all records, with an error of their own those that a broker may have: nothing more
+        will be sent."""
         self.failure = error
         for queue in self.queues():
             self.close(queue)
             for batch in [*queue.in_flight, *queue.waiting]:
                 if not batch.is_done:
-                    self.fail(batch, error)
+                    self.fail(batch, (sent_error if batch.was_sent else None) or error)
             queue.waiting.clear()
         self.ready.clear()
 

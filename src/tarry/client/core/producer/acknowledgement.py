@@ -34,7 +34,7 @@ class Acknowledgement(Operation[RecordReceipt]):
     def answer(self, now_ms: int) -> RecordReceipt:
         error = self.receipt.error
         if error is not None:
-            raise error
+            raise error.with_traceback(None)
         return self.receipt
 
     def late_error(self, now_ms: int) -> ClientError:

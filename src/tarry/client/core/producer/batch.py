@@ -55,6 +55,7 @@ class ProducerBatch:
         "topic",
         "unseen_failures",
         "waits",
+        "was_sent",
     )
 
     def __init__(
@@ -73,6 +74,8 @@ class ProducerBatch:
         # What it had on the wire when it was last sent.
         self.encoded_bytes = 0
         self.attempts = 0
+        # It was handed to a connection, so that a broker may have it.
+        self.was_sent = False
         self.producer_id = -1
         self.producer_epoch = -1
         self.base_sequence = UNSEQUENCED
@@ -187,6 +190,7 @@ class ProducerBatch:
         child = ProducerBatch(self.topic, self.partition, (*self.order, number), self.deadline_ms)
         child.last_error = self.last_error
         child.attempts = self.attempts
+        child.was_sent = self.was_sent
         if self.base_sequence != UNSEQUENCED:
             child.producer_id = self.producer_id
             child.producer_epoch = self.producer_epoch
@@ -342,7 +346,7 @@ def expired(batch: ProducerBatch, timeout_ms: int, problem: str) -> DeliveryTime
     """Make the error of a batch whose time is up; it says why the batch was not acknowledged."""
     where = f"{batch.topic} [{batch.partition}]"
     because = f": {batch.last_error or problem}" if batch.last_error or problem else ""
-    known = "it may be in the log or not" if batch.attempts else "it was never sent"
+    known = "it may be in the log or not" if batch.was_sent else "it was never sent"
     records = "1 record was" if batch.count == 1 else f"{batch.count} records were"
     return DeliveryTimedOut(
         f"{records} not acknowledged by {where} within {timeout_ms} ms ({known}){because}"

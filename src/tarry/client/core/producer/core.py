@@ -237,7 +237,11 @@ class ProducerCore(ClientCore):
     def close(self, now_ms: int) -> None:
         """Close the core, and fail the records that are not done; flush first."""
         self.sender.fail_for_good(
-            ClientClosed("the producer was closed before the record was sent")
+            ClientClosed("the producer was closed before the record was sent"),
+            ClientClosed(
+                "the producer was closed before the record was acknowledged; it may be in the log "
+                "or not"
+            ),
         )
         super().close(now_ms)
 

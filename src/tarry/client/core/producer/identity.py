@@ -36,9 +36,17 @@ class ProducerIdentity:
         self.producer_id = -1
         self.producer_epoch = -1
         self.error: ClientError | None = None
+        # Why the last question had no answer, when that may pass.
+        self.last_error: ClientError | None = None
         self._errands = errands
         self._timeout_ms = timeout_ms
         self._call: InitProducerId | None = None
+
+    @property
+    def trouble(self) -> str:
+        """Reason why no broker has given an id yet; empty if none is known."""
+        reason = self.last_error if self._call is None else self._call.last_error or self.last_error
+        return "" if reason is None else str(reason)
 
     @property
     def is_known(self) -> bool:
@@ -71,6 +79,8 @@ class ProducerIdentity:
         elif not call.error.is_retriable:
             # Nothing can be sent any more.  What may pass is asked again by whoever wants to send.
             self.error = call.error
+        else:
+            self.last_error = call.last_error or call.error
 
 
 class InitProducerId(Call[InitProducerIdResponse, tuple[int, int]]):

@@ -36,7 +36,7 @@ class Intake:
         the partitioner choose.  Raises what can never be sent."""
         accumulator = self._accumulator
         if accumulator.failure is not None:
-            raise accumulator.failure
+            raise accumulator.failure.with_traceback(None)
         known = self._metadata.topic(topic)
         if known is None:
             return None

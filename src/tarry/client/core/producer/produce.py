@@ -88,6 +88,7 @@ class ProduceExchange(Exchange[ProduceResponse]):
                 topics[name] = topic
             records = window_of(batch.encode(settings.codec, settings.codec_level))
             topic.partition_data.append(PartitionProduceData(partition, records))
+            batch.was_sent = True
         return ProduceRequest(None, settings.acks, settings.request_timeout_ms, [*topics.values()])
 
     def on_sent(self, now_ms: int) -> None:

@@ -91,7 +91,7 @@ class RowIntake:
         `partition` -1 takes one that records without a key go to."""
         core = self._core
         if core.sender.failure is not None:
-            raise core.sender.failure
+            raise core.sender.failure.with_traceback(None)
         accumulator = core.accumulator
         rows = self._rows
         row = int.from_bytes(places[first * 4 : first * 4 + 4], "little")

@@ -66,7 +66,9 @@ class Sender:
             return
         if self.settings.is_idempotent and not self.identity.is_known:
             self.identity.want(now_ms)
+            self.accumulator.obstacle = self.identity.trouble
             return
+        self.accumulator.obstacle = ""
         while True:
             requests = self._gather(now_ms)
             if not requests:
@@ -174,7 +176,9 @@ class Sender:
             self._blame(queue, batch, answer, error)
         elif reaction == reactions.FATAL:
             self.accumulator.put_back(queue, batch)
-            self.fail_for_good(ProducerFailed(f"another producer has taken over: {error}"))
+            why = f"another producer has taken over: {error}"
+            unknown = f"{why}; the record had been sent, and may be in the log or not"
+            self.fail_for_good(ProducerFailed(why), ProducerFailed(unknown))
         else:
             self._refuse(queue, batch, error)
 
@@ -202,8 +206,9 @@ class Sender:
         if not batch.is_done:
             self.accumulator.succeed(batch, OFFSET_UNKNOWN, -1)
 
-    def fail_for_good(self, error: ClientError) -> None:
-        self.accumulator.fail_all(error)
+    def fail_for_good(self, error: ClientError, sent_error: ClientError | None = None) -> None:
+        """Fail everything; records that a broker may have may get an error of their own."""
+        self.accumulator.fail_all(error, sent_error)
 
     # --- Reactions
 

@@ -115,7 +115,9 @@ class CommittedOffsets:
         self, question: OffsetQuestion, code: int, committed: CommittedOffset, now_ms: int
     ) -> None:
         if code == NONE:
-            self._settle(question, committed, now_ms)
+            # As Java does, a negative offset is taken for none.
+            found = committed if committed.offset >= 0 else CommittedOffset(NO_OFFSET)
+            self._settle(question, found, now_ms)
         elif reactions.reaction_to(code) != reactions.RETRY or code == UNKNOWN_TOPIC_OR_PARTITION:
             topic, index = question.place
             sentence = f"the committed offset of {topic} [{index}] cannot be read"

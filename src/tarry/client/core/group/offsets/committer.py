@@ -164,19 +164,24 @@ class Committer:
     ) -> None:
         self._is_in_flight = False
         refused: dict[TopicPartition, int] = {}
+        taken: dict[TopicPartition, None] = {}
         for topic in response.topics:
             for partition in topic.partitions:
                 place = (topic.name, int(partition.partition_index))
                 if partition.error_code == NONE and place in offsets:
                     self.committed[place] = offsets[place].offset
+                    taken[place] = None
                 elif partition.error_code != NONE:
                     refused[place] = int(partition.error_code)
-        if not refused:
+        if refused:
+            place, code = next(iter(refused.items()))
+            self._on_refused(place, code, who, now_ms)
+        elif len(taken) < len(offsets):
+            # What the answer leaves out may be committed or not: all is sent once more.
+            self._pauses.begin(now_ms)
+        else:
             self._pauses.failures = 0
             self._end_under_way(None)
-            return
-        place, code = next(iter(refused.items()))
-        self._on_refused(place, code, who, now_ms)
 
     def _on_refused(
         self, place: TopicPartition, code: int, who: GroupIdentity, now_ms: int
