@@ -36,6 +36,7 @@ BROKER_PAGES = (
     "docs/how-to/moving-from-other-clients.md",
     "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/produce-safely.md",
+    "docs/how-to/write-with-spark.md",
     "docs/tutorial.md",
 )
 PAGES = [
