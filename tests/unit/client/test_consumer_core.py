@@ -571,8 +571,11 @@ def test_a_new_leader_that_lost_what_was_read_is_told() -> None:
 
     cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
-    with pytest.raises(LogTruncated, match="read up to offset 3, but epoch 0 ends at 1"):
+    with pytest.raises(
+        LogTruncated, match="read up to offset 3, but epoch 0 ends at 1"
+    ) as truncated:
         core.take(1, cluster.now_ms)
+    assert str(truncated.value).endswith("to go on, seek('t', 0, 1)")
     core.seek(T0, 1)
     assert poll(cluster) == [b"other 1", b"other 2", b"other 3"]
 
