@@ -21,8 +21,8 @@ from tarry.client.arrow.outgoing_rows import OutgoingRows
 from tarry.client.arrow.tables import Choice
 from tarry.client.core.consumer.column_taker import RowRun
 from tarry.records.builder import BatchBuilder
-from tarry.records.columns import OpenBatch
 from tarry.records.from_columns import append_rows
+from tarry.records.open_batch import OpenBatch
 from tarry.records.record import decode_records
 
 BATCH_RECORDS: Final = 160

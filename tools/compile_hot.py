@@ -42,6 +42,10 @@ RECORD: Final = PACKAGE / ("_compiled" + SUFFIX.rsplit(".", 1)[0] + ".txt")
 EXPECTED: Final = "up to a minute"
 UNIT: Final = "tarry"  # the shared library is src/tarry__mypyc<abi>.so
 
+# Functions of the unit are called by the unit alone.  Visible ones could be replaced at load time:
+# the compiler would inline none of them, and the loader would bind thousands of names.
+COMPILER_ARGUMENTS: Final = ["-fvisibility=hidden"]
+
 # What a record begins with; the same words as in tarry/_form.py.
 RECORD_IN_PLACE: Final = "tarry hot build in place"
 RECORD_INSTALLED: Final = "tarry hot build installed"
@@ -164,6 +168,9 @@ def compile_unit(modules: list[Path], opt_level: str) -> list[tuple[Path, Path]]
             target_dir=str(BUILD),
             group_name=UNIT,
         )
+    for extension in extensions:
+        # Extensions share one list.
+        extension.extra_compile_args = [*extension.extra_compile_args, *COMPILER_ARGUMENTS]
     compiler = ccompiler.new_compiler()
     distutils_sysconfig.customize_compiler(compiler)
     headers = hashlib.sha256()

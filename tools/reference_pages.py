@@ -70,7 +70,7 @@ PAGES: Final = (
         see="How to: [operations keyed by a resource](../how-to/keyed-operations.md). "
         "[How it works](../explanation/timing-wheel.md#what-stands-on-it-operations-that-wait).",
         sections={
-            "Operations": ("DelayedOperation", "PayloadOperation"),
+            "Operations": ("DelayedOperation", "PayloadOperation", "OperationListener"),
             "Purgatories": ("Purgatory", "ThreadedPurgatory"),
             "Errors": ("PurgatoryShutDown",),
         },

@@ -24,6 +24,7 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.
 PAGES = {
+    "docs/how-to/archive-with-spark.md": 4,
     "docs/how-to/administer.md": 6,
     "docs/how-to/arrow-and-data-frames.md": 5,
     "docs/how-to/asyncio.md": 6,
@@ -75,7 +76,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def test_commands_and_examples_do_what_the_page_says(
     page: str, broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if page == "docs/how-to/arrow-and-data-frames.md":
+    if page in ("docs/how-to/archive-with-spark.md", "docs/how-to/arrow-and-data-frames.md"):
         pytest.importorskip(
             "pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'"
         )

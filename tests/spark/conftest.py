@@ -24,6 +24,8 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "768m",
     "spark.sql.shuffle.partitions": "2",
+    # On a busy machine a worker needs longer than 15 s to come up.
+    "spark.python.authenticate.socketTimeout": "120s",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.streaming.metricsEnabled": "false",

@@ -25,6 +25,7 @@ from tarry.cli.timer import picture
 ROOT = Path(__file__).resolve().parents[2]
 # Their examples need a broker: tests/interop/test_examples_with_a_broker.py runs them.
 BROKER_PAGES = (
+    "docs/how-to/archive-with-spark.md",
     "docs/how-to/administer.md",
     "docs/how-to/arrow-and-data-frames.md",
     "docs/how-to/asyncio.md",
@@ -35,6 +36,7 @@ BROKER_PAGES = (
     "docs/how-to/moving-from-other-clients.md",
     "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/produce-safely.md",
+    "docs/how-to/write-with-spark.md",
     "docs/tutorial.md",
 )
 PAGES = [

@@ -16,9 +16,6 @@ class Probe:
     def on_flush(self, logs: int, error: str) -> None:
         """Hear that a flush round ended; `error` is empty when all of it is durable."""
 
-    def on_operation(self, purgatory: str, key: object, waited_ms: int, *, expired: bool) -> None:
-        """Hear that a delayed operation ended."""
-
     def on_member_removed(self, group_id: str, member_id: str, reason: str, silent_ms: int) -> None:
         """Hear that a member, or an id that was given out, is gone, and since when nothing was
         heard of it.

@@ -12,6 +12,8 @@ class SettingAttributes:
     flush_policy: str
     logging_format: str
     logging_level: str
+    events_enable: bool
+    events_interval_ms: int
     node_id: int
     broker_id: int
     broker_rack: str | None

@@ -17,6 +17,13 @@ logging.format                     string  text        text|json tarry
 logging.level                      string  info        debug|info|warning|error tarry
     The least severe line that is written.
 
+events.enable                      boolean false       tarry
+    The broker tells in the topic __tarry_events what it does: waits, rebalances, lag. The topic
+    keeps the last 64 MB.
+events.interval.ms                 int     10000       100.. tarry
+    The broker appends to __tarry_events so often, if anything has happened. It has an effect only
+    with events.enable=true.
+
 node.id                            int     1           0..
     The broker's id; a client sees it in the metadata.
 broker.id                          int     -1

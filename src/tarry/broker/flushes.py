@@ -32,6 +32,8 @@ class Flushes:
         self._moved: list[LogOwner] = []
         self._steps: dict[int, Callable[[int], None]] = {}
         self.flush_id = -1
+        # Rounds that have ended.
+        self.rounds_total = 0
         self.owners: list[LogOwner] = []
         self.offsets: list[int] = []
 
@@ -91,6 +93,7 @@ class Flushes:
     def on_flushed(self, flush_id: int) -> None:
         """Go on with what a flush has made durable; one that failed stops the broker."""
         if flush_id == self.flush_id:
+            self.rounds_total += 1
             self.probe.on_flush(len(self.owners), "")
             self._end_round()
             return

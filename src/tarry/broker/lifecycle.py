@@ -24,6 +24,7 @@ from tarry.broker.duties.housekeeping import (
     delete_old_segments,
     expire_producers,
 )
+from tarry.broker.events.event_log import EventLog
 from tarry.broker.loggers import KeptLevels
 from tarry.broker.routes import make_routes
 from tarry.cluster.dynamic_settings import take_over_changes
@@ -70,6 +71,8 @@ def start_broker(
         broker.endpoints[listener.name] = (listener.advertised_host, listener.advertised_port)
     broker.hosting.begin()
     _begin_duties(broker)
+    if settings.events_enable:
+        _begin_event_log(broker)
     _tell_recovery(logs)
     return broker
 
@@ -108,6 +111,15 @@ def _begin_duties(broker: Broker) -> None:
         is_loading=broker.coordinators.is_loading_partition,
         shutdown=broker.shutdown,
     )
+
+
+def _begin_event_log(broker: Broker) -> None:
+    """Have the broker tell of itself.  As the last part it hears of all others' ends."""
+    turn, parts = broker.this_turn, broker.parts
+    events = EventLog(broker.broker_id, turn, broker.topics, broker.flushes, broker.changes)
+    events.listen(parts.purgatories(), broker.groups.history)
+    parts.add_listening(events)
+    Duty(turn, broker.timer, broker.settings.events_interval_ms, events.append)
 
 
 def _tell_recovery(logs: Logs) -> None:

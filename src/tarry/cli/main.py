@@ -56,6 +56,10 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "tarry.cli.log:log",
         "Show the sizes of logs, verify the data of a stopped broker, dump its files.",
     ),
+    "spark": (
+        "tarry.cli.spark:spark",
+        "Archive topics as Parquet files on Spark, and recount an archive.",
+    ),
     "health": (
         "tarry.cli.health:health",
         "Check that a cluster answers, can be written and is not damaged.",

@@ -131,8 +131,8 @@ socks5.proxy                       there are no proxies; give addresses that can
 statistics.interval.ms             call metrics() when you want them
 stats.cb                           call metrics()
 sticky.partitioning.linger.ms      records without a key change partition after each batch
-test.mock.broker.rtt               use tarry.testing
-test.mock.num.brokers              use tarry.testing
+test.mock.broker.rtt               tarry.testing has brokers for tests
+test.mock.num.brokers              tarry.testing has brokers for tests
 throttle.cb                        a throttled client waits by itself; leave it out
 topic.metadata.propagation.max.ms  a new topic is waited for max.block.ms at most
 topic.metadata.refresh.fast.cnt    use retry.backoff.ms

@@ -93,7 +93,7 @@ auto.offset.reset                  string  latest
 isolation.level                    string  read_uncommitted read_uncommitted|read_committed
     With read_committed only records of committed transactions come, and none behind an open one.
 client.rack                        string  ""
-    Rack of this consumer; brokers may name a replica in it to read from.
+    Rack of this consumer: brokers name replicas in it, leaders of groups assign what has one there.
 exclude.internal.topics            boolean true
     A pattern finds no internal topic, such as __consumer_offsets.
 group.id                           string  ""

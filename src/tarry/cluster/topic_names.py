@@ -14,8 +14,16 @@ from tarry.base.setting import shown
 # Keeps the groups and what they have committed.
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 
-# Topics of Kafka's coordinators; clients see them marked as internal.
-INTERNAL_TOPICS: Final = (OFFSETS_TOPIC, "__share_group_state", "__transaction_state")
+# Keeps what the broker tells of itself: waits, rebalances, lag.
+EVENTS_TOPIC: Final = "__tarry_events"
+
+# Topics of Kafka's coordinators and our own; clients see them marked as internal.
+INTERNAL_TOPICS: Final = (
+    OFFSETS_TOPIC,
+    EVENTS_TOPIC,
+    "__share_group_state",
+    "__transaction_state",
+)
 
 # The directory of the broker's own metadata has this name; no topic may.
 METADATA_TOPIC: Final = "__cluster_metadata"

@@ -11,12 +11,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from tarry.purgatory.operation import DelayedOperation, PayloadOperation, PurgatoryShutDown
+    from tarry.purgatory.operation import (
+        DelayedOperation,
+        OperationListener,
+        PayloadOperation,
+        PurgatoryShutDown,
+    )
     from tarry.purgatory.purgatory import Purgatory
     from tarry.purgatory.threaded import ThreadedPurgatory
 
 __all__ = [
     "DelayedOperation",
+    "OperationListener",
     "PayloadOperation",
     "Purgatory",
     "PurgatoryShutDown",
@@ -26,6 +32,7 @@ __all__ = [
 # Imported when asked for: the broker has no use for threads.
 _MODULES: Final[dict[str, str]] = {
     "DelayedOperation": "operation",
+    "OperationListener": "operation",
     "PayloadOperation": "operation",
     "Purgatory": "purgatory",
     "PurgatoryShutDown": "operation",

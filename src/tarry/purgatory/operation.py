@@ -37,6 +37,24 @@ class Keeper:
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
+class OperationListener:
+    """Listener that a purgatory tells how long its operations have waited.
+
+    It has the clock: `on_waiting` writes `since_ms`.  Both are called inside the purgatory, so they
+    must not raise, and must not come back into it.
+    """
+
+    def on_waiting(self, operation: DelayedOperation) -> None:
+        """Hear that an operation begins to wait, and note since when."""
+
+    def on_completed(self, operation: DelayedOperation, key: Hashable, is_expired: bool) -> None:
+        """Hear that an operation that waited is completed; `key` is the first it waits under.
+
+        Its `on_complete` has not run yet.  A cancelled operation is not told.
+        """
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
 class DelayedOperation(TimerEntry):
     """A timer entry with a condition.  A subclass defines `try_complete` and `on_complete`.
 
@@ -58,11 +76,14 @@ class DelayedOperation(TimerEntry):
         "_keys",
         "_watch_count",
         "is_completed",
+        "since_ms",
     )
 
     def __init__(self, deadline_ms: SupportsIndex) -> None:
         super().__init__(deadline_ms)
         self.is_completed = False
+        # Since when it waits, by the clock of its purgatory's listener; 0 without one.
+        self.since_ms = 0
         # The purgatory's notes: whom it was handed to, whether it still waits there, under how
         # many keys; whether it is being tried, and was to be tried once more meanwhile.
         self._keeper: Keeper | None = None

@@ -19,6 +19,7 @@ from typing import Any, Final
 from tarry.purgatory.operation import (
     DelayedOperation,
     Keeper,
+    OperationListener,
     check_kind,
     key_list_of,
     not_completed,
@@ -55,7 +56,8 @@ class Purgatory(Keeper):
 
     `watched` counts watchers, one for each key of an operation, `delayed` the operations that
     wait; `completed_total` counts every operation that waited here and has completed,
-    `expired_total` those of them that the deadline completed.
+    `expired_total` those of them that the deadline completed.  `listener`, None at first, hears of
+    each of these how long it waited.
     """
 
     __slots__ = (
@@ -67,6 +69,7 @@ class Purgatory(Keeper):
         "completed_total",
         "delayed",
         "expired_total",
+        "listener",
         "name",
         "purge_interval",
         "timer",
@@ -86,6 +89,7 @@ class Purgatory(Keeper):
         self.delayed = 0
         self.completed_total = 0
         self.expired_total = 0
+        self.listener: OperationListener | None = None
         self._watchers: dict[Hashable, OperationWatchers] = {}
         self._sweeping = Sweep()
         self._pending_watched = 0
@@ -129,6 +133,9 @@ class Purgatory(Keeper):
         operation._is_waiting = True
         operation._keys = key_list
         self.delayed += 1
+        listener = self.listener
+        if listener is not None:
+            listener.on_waiting(operation)
         try:
             for key in key_list:
                 self._watch(operation, key)
@@ -275,6 +282,7 @@ class Purgatory(Keeper):
         try:
             self._leave(operation)
             self.completed_total += 1
+            self._tell(operation, False)
             self.timer.cancel(operation)
             self._maybe_purge()
         finally:
@@ -298,11 +306,18 @@ class Purgatory(Keeper):
             self._leave(operation)
             self.completed_total += 1
             self.expired_total += 1
+            self._tell(operation, True)
             self.timer.cancel(operation)
             self._maybe_purge()
         finally:
             operation.on_complete()
             operation.on_expiration()
+
+    def _tell(self, operation: DelayedOperation, is_expired: bool) -> None:
+        listener = self.listener
+        keys = operation._keys
+        if listener is not None and keys is not None:
+            listener.on_completed(operation, keys[0], is_expired)
 
     def _try(self, operation: DelayedOperation) -> bool:
         """Try; from inside its own try False, and that try is repeated when it is over."""

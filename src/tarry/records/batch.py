@@ -147,6 +147,19 @@ def has_valid_crc(data: bytes, position: i64, header: BatchHeader) -> bool:
     return found == header.crc
 
 
+def checked_header(data: bytes, position: i64) -> BatchHeader:
+    """Decode the header at `position`; raise `CorruptData` unless the whole batch is there, in the
+    format v2, and its CRC holds."""
+    header = decode_batch_header(data, position)
+    if header.magic != MAGIC_V2:
+        raise CorruptData(f"record batches have magic 2, this one has {header.magic}")
+    if header.size > len(data) - position:
+        raise CorruptData(f"batch of {header.size} bytes, {len(data) - position} are there")
+    if not has_valid_crc(data, position, header):
+        raise CorruptData(f"batch at offset {header.base_offset} does not match its CRC")
+    return header
+
+
 def batches_in(window: Window) -> list[Window]:
     """Return one window for each whole batch, without what a fetch cut off at the end."""
     batches: list[Window] = []

@@ -7,26 +7,33 @@ that are there, and content unfolds to `size_max` bytes at most.
 
 from __future__ import annotations
 
-from mypy_extensions import i64
+from mypy_extensions import i64, mypyc_attr
 
 from tarry.base.errors import CorruptData
 from tarry.records.batch import (
     CODEC_MASK,
     HEADER_SIZE,
-    MAGIC_V2,
     TIMESTAMP_MAX,
     TIMESTAMP_MIN,
     BatchHeader,
     decode_batch_header,
-    has_valid_crc,
 )
-from tarry.records.walk import RECORD_BYTES_MIN, RecordCursor
+from tarry.records.open_batch import OpenBatch
+from tarry.records.walk import RECORD_BYTES_MIN, RecordCursor, RecordFields
 from tarry.wire.compression import decompress
 from tarry.wire.reader import MalformedData
+from tarry.wire.varint import read_varint
 
 
+# Holds nothing that could hold a record, so that the collector of garbage need not know of it.
+@mypyc_attr(acyclic=True)
 class Record:
-    """Record of a batch; `headers` keep their order and may repeat a key."""
+    """Record of a batch; `headers` keep their order and may repeat a key.
+
+    A record keeps copies of its own bytes, and nothing of what was fetched beside them.
+    """
+
+    __slots__ = ("_headers", "_packed", "key", "offset", "timestamp", "value")
 
     def __init__(
         self,
@@ -34,13 +41,27 @@ class Record:
         timestamp: int,
         key: bytes | None,
         value: bytes | None,
-        headers: list[tuple[str, bytes | None]],
+        headers: list[tuple[str, bytes | None]] | None,
+        packed: bytes | None = None,
     ) -> None:
         self.offset = offset
         self.timestamp = timestamp
         self.key = key
         self.value = value
-        self.headers = headers
+        # Of a record that was read they are bytes until somebody asks for them.
+        self._headers = headers
+        self._packed = packed
+
+    @property
+    def headers(self) -> list[tuple[str, bytes | None]]:
+        """Keys and values in their order; a list of this record's own."""
+        headers = self._headers
+        if headers is None:
+            # Kept, because a list may be changed by whoever holds the record.
+            headers = [] if self._packed is None else _unpack_headers(self._packed)
+            self._headers = headers
+            self._packed = None
+        return headers
 
     def __eq__(self, other: object) -> bool:
         return (
@@ -81,57 +102,57 @@ def open_records(data: bytes, position: i64, header: BatchHeader, size_max: i64)
 
 def decode_records(data: bytes, *, size_max: i64, position: i64 = 0) -> list[Record]:
     """Decode all records of the batch at `position`, with absolute offsets; its CRC must hold."""
-    header = decode_batch_header(data, position)
-    if header.magic != MAGIC_V2:
-        raise CorruptData(f"record batches have magic 2, this one has {header.magic}")
-    if header.size > len(data) - position:
-        raise CorruptData(f"batch of {header.size} bytes, {len(data) - position} are there")
-    if not has_valid_crc(data, position, header):
-        raise CorruptData(f"batch at offset {header.base_offset} does not match its CRC")
-    cursor = open_records(data, position, header, size_max)
-    batch_end: i64 = cursor.end
+    batch = OpenBatch(data, position)
+    batch.unfold(size_max)
+    return take_records(batch, batch.base_offset)
+
+
+def take_records(batch: OpenBatch, offset_min: i64) -> list[Record]:
+    """Take the records that are left of a batch, from `offset_min` on; all of them, or the flaw of
+    one."""
     records: list[Record] = []
+    data = batch.data
+    fields = RecordFields()
+    time: i64 = batch.timestamp
     try:
-        while len(records) < header.record_count:
-            records.append(_decode_record(cursor, header, batch_end))
+        while batch.records_left > 0:
+            offset: i64 = batch.read_next(fields)
+            if offset < offset_min:
+                continue
+            key: bytes | None = None
+            if fields.key_size >= 0:
+                key = data[fields.key : fields.key + fields.key_size]
+            value: bytes | None = None
+            if fields.value_size >= 0:
+                value = data[fields.value : fields.value + fields.value_size]
+            packed: bytes | None = None
+            if fields.header_count > 0:
+                packed = data[fields.headers : batch.position]
+            if not batch.has_append_time:
+                time = batch.timestamp + fields.timestamp_delta
+            records.append(Record(offset, time, key, value, None, packed))
     except MalformedData as error:
-        offset = int(header.base_offset) + len(records)
-        raise CorruptData(f"offset {offset}: {error}") from None
-    if cursor.position != batch_end:
-        raise CorruptData(f"{batch_end - cursor.position} bytes after the last record")
+        raise CorruptData(f"offset {batch.next_offset} or behind it: {error}") from None
     return records
 
 
-def _decode_record(cursor: RecordCursor, header: BatchHeader, batch_end: i64) -> Record:
-    record_end = cursor.enter_record(batch_end)
-    timestamp = int(header.base_timestamp) + int(cursor.varlong())
-    if header.is_log_append_time:
-        timestamp = header.max_timestamp
-    offset = int(header.base_offset) + int(cursor.varint())
-    key = _bytes_of(cursor, "key")
-    value = _bytes_of(cursor, "value")
+def _unpack_headers(packed: bytes) -> list[tuple[str, bytes | None]]:
+    """Unpack headers whose lengths were checked."""
     headers: list[tuple[str, bytes | None]] = []
-    count = cursor.header_count()
-    while count > 0:
-        name = _bytes_of(cursor, "header key")
-        if name is None:
-            raise MalformedData("a header without a key")
+    position: i64 = 0
+    end: i64 = len(packed)
+    while position < end:
+        size, position = read_varint(packed, position, end)
         # Brokers do not look into the keys of headers: one that is not UTF-8 must not make the
         # rest of the partition unreadable.  Java replaces as well.
-        headers.append((name.decode("utf-8", "replace"), _bytes_of(cursor, "header value")))
-        count -= 1
-    if cursor.position != record_end:
-        raise MalformedData(f"{record_end - cursor.position} bytes after its last field")
-    return Record(offset, timestamp, key, value, headers)
-
-
-def _bytes_of(cursor: RecordCursor, what: str) -> bytes | None:
-    size = cursor.size_of(what)
-    if size < 0:
-        return None
-    start = cursor.position
-    cursor.position = start + size
-    return cursor.data[start : start + size]
+        name = packed[position : position + size].decode("utf-8", "replace")
+        size, position = read_varint(packed, position + size, end)
+        value: bytes | None = None
+        if size >= 0:
+            value = packed[position : position + size]
+            position += size
+        headers.append((name, value))
+    return headers
 
 
 class RecordTime:

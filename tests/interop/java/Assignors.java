@@ -8,6 +8,8 @@ import org.apache.kafka.clients.consumer.RangeAssignor;
 import org.apache.kafka.clients.consumer.RoundRobinAssignor;
 import org.apache.kafka.clients.consumer.StickyAssignor;
 import org.apache.kafka.clients.consumer.internals.ConsumerProtocol;
+import org.apache.kafka.common.Node;
+import org.apache.kafka.common.PartitionInfo;
 import org.apache.kafka.common.TopicPartition;
 
 /** What Kafka's own consumer says in a group, and how it assigns: printed as JSON, a line a case. */
@@ -19,18 +21,20 @@ public class Assignors {
         List<TopicPartition> owned = new ArrayList<>();
         int generation = -1;
         boolean isEager = false;
+        String rack;
 
         Subscription subscription() {
             if (isEager) {
                 ByteBuffer memory = generation < 0 ? null : remembered(owned, generation);
                 Subscription said =
-                    new Subscription(topics, memory, List.of(), generation, Optional.empty());
+                    new Subscription(topics, memory, List.of(), generation, Optional.ofNullable(rack));
                 if (instance != null) said.setGroupInstanceId(Optional.of(instance));
                 return said;
             }
             ByteBuffer userData = ByteBuffer.allocate(4).putInt(generation);
             userData.flip();
-            Subscription said = new Subscription(topics, userData, owned, generation, Optional.empty());
+            Subscription said =
+                new Subscription(topics, userData, owned, generation, Optional.ofNullable(rack));
             if (instance != null) said.setGroupInstanceId(Optional.of(instance));
             return said;
         }
@@ -53,6 +57,7 @@ public class Assignors {
             cooperate(counts, members, isMixed, random);
         }
         for (int round = 0; round < 24; round++) stick(round % 3 == 2, random);
+        for (int round = 0; round < 24; round++) near(round, new Random(881_000 + round));
     }
 
     static Member member(String id, Map<String, Integer> counts, boolean isMixed, Random random) {
@@ -108,6 +113,87 @@ public class Assignors {
         }
     }
 
+    /** Groups whose members and replicas have racks; one member goes and another comes. */
+    static void near(int round, Random random) {
+        Map<String, Integer> counts = new TreeMap<>();
+        int alike = 1 + random.nextInt(7);
+        for (int topic = 0; topic < 1 + random.nextInt(3); topic++)
+            counts.put("t" + topic, random.nextBoolean() ? alike : 1 + random.nextInt(7));
+        Map<String, List<PartitionInfo>> partitions = new TreeMap<>();
+        Node[] nodes = new Node[5];
+        for (int id = 0; id < nodes.length; id++)
+            nodes[id] = new Node(id, "h", 1, id == 4 && round % 3 == 0 ? null : "r" + id % 3);
+        int replicas = 1 + random.nextInt(3);
+        counts.forEach((topic, count) -> {
+            List<PartitionInfo> infos = new ArrayList<>();
+            for (int index = 0; index < count; index++) {
+                int first = random.nextInt(nodes.length);
+                Node[] held = new Node[replicas];
+                for (int place = 0; place < replicas; place++)
+                    held[place] = nodes[(first + place) % nodes.length];
+                infos.add(new PartitionInfo(topic, index, held[0], held, held));
+            }
+            partitions.put(topic, infos);
+        });
+        String[] names = {"range", "cooperative-sticky", "sticky"};
+        for (String name : names) {
+            List<Member> members = new ArrayList<>();
+            for (int place = 0; place < 1 + random.nextInt(6); place++)
+                members.add(nearMember(place, name, counts, round, random));
+            for (int generation = 1; generation <= (name.equals("range") ? 1 : 4); generation++) {
+                Map<String, List<PartitionInfo>> wanted = new TreeMap<>(partitions);
+                wanted.keySet().retainAll(wanted(counts, members).keySet());
+                Map<String, Subscription> said = said(members);
+                Map<String, List<TopicPartition>> given = switch (name) {
+                    case "range" -> new RangeAssignor().assignPartitions(wanted, said);
+                    case "sticky" -> new StickyAssignor().assignPartitions(wanted, said);
+                    default -> new CooperativeStickyAssignor().assignPartitions(wanted, said);
+                };
+                racks = racks(wanted, members);
+                print(name, wanted(counts, members), members, given);
+                racks = "";
+                for (Member member : members) {
+                    member.owned = new ArrayList<>(given.get(member.id));
+                    member.generation = generation;
+                }
+                if (generation == 2 && members.size() > 1)
+                    members.remove(random.nextInt(members.size()));
+                if (generation == 3)
+                    members.add(nearMember(6 + random.nextInt(3), name, counts, round, random));
+            }
+        }
+    }
+
+    static Member nearMember(int place, String name, Map<String, Integer> counts, int round, Random random) {
+        boolean isMixed = name.equals("range") && round % 2 == 1;
+        Member member = member("m" + place, counts, isMixed, random);
+        member.isEager = name.equals("sticky");
+        int rack = random.nextInt(5);
+        member.rack = rack == 4 ? null : "r" + rack;
+        return member;
+    }
+
+    /** Racks of partitions and of members, as a part of the case that is printed. */
+    static String racks = "";
+
+    static String racks(Map<String, List<PartitionInfo>> partitions, List<Member> members) {
+        StringJoiner topics = new StringJoiner(",", "{", "}");
+        partitions.forEach((topic, infos) -> {
+            StringJoiner places = new StringJoiner(",", "[", "]");
+            for (PartitionInfo info : infos) {
+                StringJoiner held = new StringJoiner(",", "[", "]");
+                Arrays.stream(info.replicas()).map(Node::rack).filter(Objects::nonNull).distinct().sorted()
+                    .forEach(rack -> held.add('"' + rack + '"'));
+                places.add(held.toString());
+            }
+            topics.add('"' + topic + "\":" + places);
+        });
+        StringJoiner told = new StringJoiner(",", "[", "]");
+        for (Member member : members)
+            told.add(member.rack == null ? "null" : '"' + member.rack + '"');
+        return "\"racks\":" + topics + ",\"member_racks\":" + told + ",";
+    }
+
     /** What members of an eager group remember, as they tell the leader. */
     static ByteBuffer remembered(List<TopicPartition> partitions, int generation) {
         StickyAssignor assignor = new StickyAssignor();
@@ -144,7 +230,7 @@ public class Assignors {
             results.add('"' + member.id + "\":" + places(given.get(member.id)));
         StringJoiner sizes = new StringJoiner(",", "{", "}");
         counts.forEach((topic, count) -> sizes.add('"' + topic + "\":" + count));
-        System.out.println("{\"assignor\":\"" + name + "\",\"counts\":" + sizes + ",\"members\":" + heads
+        System.out.println("{" + racks + "\"assignor\":\"" + name + "\",\"counts\":" + sizes + ",\"members\":" + heads
             + ",\"given\":" + results + "}");
     }
 

@@ -53,7 +53,7 @@ class GroupScene:
         self.raised: list[ClientError] = []
         for key, answer in {
             api_keys.FIND_COORDINATOR: self._find,
-            api_keys.JOIN_GROUP: self._join,
+            api_keys.JOIN_GROUP: self.agree_to_join,
             api_keys.SYNC_GROUP: self._sync,
             api_keys.HEARTBEAT: self._heartbeat,
             api_keys.LEAVE_GROUP: self._leave,
@@ -116,7 +116,7 @@ class GroupScene:
             return FindCoordinatorResponse(coordinators=[found])
         return FindCoordinatorResponse(0, code, None, 1, address.host, address.port)
 
-    def _join(self, cluster: ScriptedCluster, seen: Seen) -> JoinGroupResponse:
+    def agree_to_join(self, cluster: ScriptedCluster, seen: Seen) -> JoinGroupResponse:
         code = self._code(api_keys.JOIN_GROUP)
         if code != errors.NONE:
             return JoinGroupResponse(error_code=code, member_id=seen.request.member_id or "given")

@@ -40,7 +40,8 @@ from tarry.wire.writer import Writer
 GOLDEN = Path(__file__).with_name("golden") / "assignors.jsonl"
 CASES = [json.loads(line) for line in GOLDEN.read_text("utf-8").splitlines()]
 BYTES = [case for case in CASES if "bytes" in case]
-GIVEN = [case for case in CASES if "given" in case]
+GIVEN = [case for case in CASES if "given" in case and "racks" not in case]
+NEAR = [case for case in CASES if "racks" in case]
 
 OWNED: list[TopicPartition] = [("b", 1), ("a", 3), ("b", 0)]
 SAID = Subscription(["b", "a"], b"\x00\x00\x00\x07", OWNED, 7, "r1")
@@ -68,6 +69,10 @@ def one_of(case: Any, assignor: str) -> SubscribedMember:
     return SubscribedMember(
         member_id, instance_id, Subscription(topics, None, pairs, generation_id)
     )
+
+
+def with_rack(member: SubscribedMember, rack: str | None) -> SubscribedMember:
+    return member._replace(subscription=member.subscription._replace(rack_id=rack))
 
 
 # --- Bytes
@@ -139,6 +144,25 @@ def test_the_same_group_is_given_what_kafka_gives_it(number: int) -> None:
         # Which partitions each reads is the same; the order in which they are named is not.
         given = {key: sorted(value) for key, value in given.items()}
         expected = {key: sorted(value) for key, value in expected.items()}
+    assert given == expected
+
+
+@pytest.mark.parametrize("number", range(len(NEAR)))
+def test_a_group_with_racks_is_given_what_kafka_gives_it(number: int) -> None:
+    case = NEAR[number]
+    group = [
+        with_rack(one_of(member, case["assignor"]), rack)
+        for member, rack in zip(case["members"], case["member_racks"], strict=True)
+    ]
+    racks = {
+        (topic, index): tuple(held)
+        for topic, partitions in case["racks"].items()
+        for index, held in enumerate(partitions)
+    }
+
+    given = assign(ASSIGNORS[case["assignor"]], group, case["counts"], racks)
+
+    expected = {key: [(str(t), int(i)) for t, i in value] for key, value in case["given"].items()}
     assert given == expected
 
 

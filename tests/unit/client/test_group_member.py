@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 from tests.support.client.group_member import PLACE, GroupScene
 from tests.support.client.hand_face import perform
-from tests.support.client.scripted_cluster import CUT, SILENCE
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
+from tarry.client.core.group.assignment.consumer_protocol import (
+    Subscription,
+    decode_assignment,
+    encode_subscription,
+)
 from tarry.client.core.group.events import ASSIGNED
 from tarry.client.core.group.membership import FINDING, JOINING, STABLE, SYNCING
 from tarry.client.core.group.offsets.commit import Commit
@@ -19,7 +24,9 @@ from tarry.client.core.operation import Done
 from tarry.client.errors import CommitFailed
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import TimedOut, UnsupportedVersion
+from tarry.link.events import Address
 from tarry.protocol import api_keys
+from tarry.protocol.messages.join_group import JoinGroupResponseMember
 
 VERSIONS = [
     (key, version)
@@ -372,6 +379,36 @@ def test_the_leader_waits_for_topics_it_does_not_know() -> None:
 
     assert before in (SYNCING, FINDING)
     assert scene.core.membership.owned == [PLACE]
+
+
+def test_a_leader_gives_partitions_to_the_members_near_their_replicas() -> None:
+    scene = GroupScene(client_rack="far", partition_assignment_strategy="range")
+    scene.cluster.topic("t", partitions=2)
+    scene.cluster.brokers[2] = Address("10.0.0.2", 9092)
+
+    def with_racks(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.metadata(seen)
+        for broker, rack in zip(answer.brokers, ("near", "far"), strict=True):
+            broker.rack = rack
+        for partition in answer.topics[0].partitions:
+            partition.replica_nodes = [1 + partition.partition_index]
+        return answer
+
+    def with_neighbour(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer: Any = scene.agree_to_join(cluster, seen)
+        said = encode_subscription(Subscription(["t"], rack_id="near"))
+        answer.members.append(JoinGroupResponseMember("z", None, said))
+        return answer
+
+    scene.cluster.rule(api_keys.METADATA, with_racks)
+    scene.cluster.rule(api_keys.JOIN_GROUP, with_neighbour)
+    scene.core.subscribe(["t"])
+    scene.poll(1_000)
+
+    # By their order alone the first member would have partition 0.
+    (sync,) = scene.requests(api_keys.SYNC_GROUP)
+    told = {one.member_id: decode_assignment(one.assignment) for one in sync.request.assignments}
+    assert told == {scene.core.membership.member_id: [("t", 1)], "z": [PLACE]}
 
 
 def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 
 from tarry.base.errors import CorruptData
@@ -75,9 +77,43 @@ def test_a_batch_from_which_compaction_took_every_record_is_empty(three_records,
 
 def test_offsets_may_have_gaps_after_compaction(three_records, reseal):
     records = b"\x0c\x00\x00\x04\x01\x01\x00" + b"\x0c\x00\x00\x0a\x01\x01\x00"
-    data = reseal(three_records, {positions.RECORD_COUNT: (2).to_bytes(4, "big")}, records)
+    two, last = (2).to_bytes(4, "big"), (7).to_bytes(4, "big")
+    header = {positions.RECORD_COUNT: two, positions.LAST_OFFSET_DELTA: last}
+    data = reseal(three_records, header, records)
 
     assert [record.offset for record in decode_records(data, size_max=SIZE_MAX)] == [2, 5]
+
+
+@pytest.mark.parametrize("delta", [b"\x04", b"\x02", b"\x01", b"\x06"])
+def test_offsets_that_do_not_ascend_within_the_batch_are_corrupt(three_records, reseal, delta):
+    """Offset 2 again, 1, -1, and 3 in a batch that ends at 2."""
+    records = b"\x0c\x00\x00\x04\x01\x01\x00" + b"\x0c\x00\x00" + delta + b"\x01\x01\x00"
+    data = reseal(three_records, {positions.RECORD_COUNT: (2).to_bytes(4, "big")}, records)
+
+    with pytest.raises(CorruptData, match="offset delta"):
+        decode_records(data, size_max=SIZE_MAX)
+
+
+def test_records_without_headers_have_a_list_of_their_own_each():
+    first, second = decode_records(batch_with_times(0, 50, 60), size_max=SIZE_MAX)
+
+    first.headers.append(("h", b"x"))
+
+    assert (first.headers, second.headers) == ([("h", b"x")], [])
+
+
+def test_a_record_that_is_kept_keeps_nothing_of_what_was_fetched():
+    """The bytes of its value and headers are copies: a frame of megabytes is not held by one."""
+    builder = BatchBuilder()
+    builder.append(1000, b"key", b"value", [("h", b"x")])
+    builder.append(1000, b"key", bytes(100_000))
+    data = builder.build()
+
+    kept = decode_records(data, size_max=SIZE_MAX)[0]
+    before = sys.getrefcount(data)
+    del kept
+
+    assert sys.getrefcount(data) == before
 
 
 def test_a_header_key_that_is_not_utf8_does_not_hide_the_record(three_records, reseal):

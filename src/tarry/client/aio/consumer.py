@@ -44,7 +44,7 @@ from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.driver import Begin
-from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
+from tarry.client.face.iteration import ITERATION_SECONDS, PiecesForATick
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import TimedOut
@@ -381,7 +381,7 @@ class _Iteration(Generic[Piece]):
             handed_out = await self._consumer.hand_out(self._max_records)
             if handed_out is None:
                 raise StopAsyncIteration
-            self._pieces = for_a_tick(self.pieces_of(handed_out))
+            self._pieces = PiecesForATick(self.pieces_of(handed_out))
 
     def pieces_of(self, handed_out: HandedOut) -> Iterator[Piece]:
         raise NotImplementedError

@@ -1,24 +1,101 @@
-"""Iteration over what polls brought, alike in every face."""
+"""Iteration over what polls brought, alike in every face.
+
+Hot: each record of an iteration passes here.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic_ns
-from typing import Final, TypeVar
+from typing import Any, Final, Generic, TypeVar
+
+from mypy_extensions import i64
+
+from tarry.client.core.consumer.handed_out import ConsumerRecord, HandedOut
 
 # An iteration waits without an end, in polls of this length.
 ITERATION_SECONDS: Final = 3_600
 
 # After so long an iteration polls again, though not all of it is yielded: the group goes on.
-TICK_MS: Final = 50
+TICK_NS: Final = 50_000_000
+
+# While pieces are asked for as fast as this all together, the clock is looked at less often.
+_FAST_NS: Final = 1_000_000
+_UNWATCHED_MAX: Final = 8
 
 Piece = TypeVar("Piece")
 
 
-def for_a_tick(pieces: Iterator[Piece]) -> Iterator[Piece]:
-    """Yield pieces until the next poll is due; the core takes back what was not yielded."""
-    until_ns = monotonic_ns() + TICK_MS * 1_000_000
-    for piece in pieces:
-        yield piece
-        if monotonic_ns() >= until_ns:
-            return
+class Tick:
+    """The time for which an iteration yields before it polls again."""
+
+    def __init__(self) -> None:
+        now_ns: i64 = monotonic_ns()
+        self._until_ns: i64 = now_ns + TICK_NS
+        self._looked_ns: i64 = now_ns
+        # Pieces from one look at the clock to the next, and those that are left of them.
+        self._pieces: i64 = 1
+        # The first piece comes whatever the time.
+        self._pieces_left: i64 = 1
+
+    def is_over(self) -> bool:
+        """Return whether the next poll is due; to be asked before each piece."""
+        if self._pieces_left > 0:
+            self._pieces_left -= 1
+            return False
+        now_ns: i64 = monotonic_ns()
+        if now_ns - self._looked_ns > _FAST_NS:
+            self._pieces = 1
+        elif self._pieces < _UNWATCHED_MAX:
+            self._pieces *= 2
+        self._looked_ns = now_ns
+        self._pieces_left = self._pieces - 1
+        return now_ns >= self._until_ns
+
+
+class PiecesForATick(Generic[Piece]):
+    """Iterator over pieces until the next poll is due; the core takes back what was not yielded."""
+
+    __slots__ = ("_pieces", "_tick")
+
+    def __init__(self, pieces: Iterator[Piece]) -> None:
+        self._pieces = pieces
+        self._tick = Tick()
+
+    def __iter__(self) -> PiecesForATick[Piece]:
+        return self
+
+    def __next__(self) -> Piece:
+        if self._tick.is_over():
+            raise StopIteration
+        return next(self._pieces)
+
+
+class PolledRecords:
+    """Iterator over record after record, which polls by `hand_out` when there is none or when the
+    next poll is due; ends when that gives None."""
+
+    __slots__ = ("_hand_out", "_handed_out", "_is_over", "_tick")
+
+    def __init__(self, hand_out: Callable[[], HandedOut | None]) -> None:
+        self._hand_out = hand_out
+        self._handed_out: HandedOut | None = None
+        self._tick = Tick()
+        self._is_over = False
+
+    def __iter__(self) -> PolledRecords:
+        return self
+
+    def __next__(self) -> ConsumerRecord[Any, Any]:
+        while not self._is_over:
+            handed_out = self._handed_out
+            if handed_out is not None and not self._tick.is_over():
+                record = handed_out.next_record()
+                if record is not None:
+                    return record
+            self._handed_out = None
+            handed_out = self._hand_out()
+            self._handed_out = handed_out
+            self._tick = Tick()
+            self._is_over = handed_out is None
+        raise StopIteration

@@ -48,7 +48,7 @@ from tarry.client.errors import ConcurrentUse
 from tarry.client.face.chance import SystemRandom
 from tarry.client.face.consumer import ConsumerFace
 from tarry.client.face.driver import Begin
-from tarry.client.face.iteration import ITERATION_SECONDS, for_a_tick
+from tarry.client.face.iteration import ITERATION_SECONDS, PiecesForATick, PolledRecords
 from tarry.client.setting_arguments import ConsumerArguments
 from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.client.sync.driver import Driver, Tell
@@ -227,16 +227,15 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     def __iter__(self) -> Iterator[ConsumerRecord[Key, Value]]:
         """Yield record after record, without an end until `wakeup`; each is finished when the next
         one is asked for."""
-        while (handed_out := self._hand_out(None)) is not None:
-            yield from for_a_tick(handed_out.records())
+        return PolledRecords(self._hand_out)
 
     def batches(self, max_records: int | None = None) -> Iterator[RecordGroup[Key, Value]]:
         """Yield records of one partition at a time, without an end until `wakeup`; they are
         finished when the next ones are asked for."""
         while (handed_out := self._hand_out(max_records)) is not None:
-            yield from for_a_tick(handed_out.batches())
+            yield from PiecesForATick(handed_out.batches())
 
-    def _hand_out(self, max_records: int | None) -> HandedOut | None:
+    def _hand_out(self, max_records: int | None = None) -> HandedOut | None:
         """Poll, and hand the records out to be yielded one by one; None after a `wakeup`."""
         while True:
             groups = self.poll(ITERATION_SECONDS, max_records)

@@ -75,6 +75,10 @@ class LiveCluster:
             self._consumer_made = Consumer(settings)
         return self._consumer_made
 
+    def cluster_id(self) -> str:
+        """Return the cluster's id."""
+        return self._admin.describe_cluster().cluster_id or ""
+
     def topics(self, choice: TopicChoice) -> dict[str, FoundTopic]:
         if choice.pattern:
             # As Kafka's clients do: the whole name fits, and internal topics are no user's.

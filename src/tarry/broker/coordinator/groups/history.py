@@ -10,6 +10,7 @@ from collections import deque
 from typing import Final
 
 import msgspec
+from mypy_extensions import mypyc_attr
 
 from tarry.base.errors import error_name
 from tarry.base.probe import Probe
@@ -38,6 +39,17 @@ ID_CHARACTERS_MAX: Final = 200
 IDS_MAX: Final = 10
 
 
+@mypyc_attr(allow_interpreted_subclasses=True)
+class GroupListener:
+    """Listener that hears what happens in groups.  Every method may be left as it is."""
+
+    def on_note(self, group_id: str, at_ms: int, note: Note) -> None:
+        """Hear of a note; `at_ms` is the calendar, long texts are shortened."""
+
+    def on_committed(self, group_id: str, topic: str, partition: int, offset: int) -> None:
+        """Hear of a committed offset, which is durable."""
+
+
 class GroupNotes:
     """The last notes of a group; `number` is that of the first of them."""
 
@@ -54,6 +66,7 @@ class History:
     def __init__(self, turn: Turn, probe: Probe) -> None:
         self._turn = turn
         self.probe = probe
+        self.listener = GroupListener()
         # Since when what happened is known: calendar, ms.
         self.since_ms = turn.now_wall_ms
         self._by_group: dict[str, GroupNotes] = {}
@@ -78,7 +91,9 @@ class History:
         self._by_group[group_id] = kept
         for note in notes:
             self._tell(group_id, note)
-            kept.notes.append((now_wall_ms, _shortened(note)))
+            short = _shortened(note)
+            kept.notes.append((now_wall_ms, short))
+            self.listener.on_note(group_id, now_wall_ms, short)
             self._count += 1
             if len(kept.notes) > NOTES_PER_GROUP_MAX:
                 kept.notes.popleft()

@@ -22,7 +22,7 @@ from tarry.group.outcomes import (
     decide_recorded,
     decide_unload,
 )
-from tarry.group.records import GroupRecord, encode_record
+from tarry.group.records import GroupRecord, OffsetCommitted, encode_record
 from tarry.group.requests import JoinAnswer, SyncAnswer
 from tarry.group.state import Groups, GroupState
 from tarry.partition.state import Partition
@@ -91,6 +91,10 @@ class GroupShard(ShardState[GroupRecord, GroupAppend], DecisionCarrier):
 
     def apply(self, record: GroupRecord, offset: int) -> None:
         self.groups.apply(record)
+        if isinstance(record, OffsetCommitted):
+            self.context.history.listener.on_committed(
+                record.group_id, record.topic, record.partition, record.offset
+            )
 
     def on_recorded(self, append: GroupAppend) -> None:
         group = self.groups.group(append.group_id)

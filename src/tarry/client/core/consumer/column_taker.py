@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from tarry.client.core.consumer.fetched import Fetched
 from tarry.records.columns import ColumnBuffers
+from tarry.records.open_batch import OpenBatch
 
 # Arrow counts the bytes of a column in 32 bits.  One batch more, of 256 MiB at most, still fits.
 CONTENT_BYTES_MAX: Final = 256 * 1024 * 1024
@@ -35,19 +35,7 @@ class ColumnTaker:
         buffers = self.buffers
         return buffers.row_count >= self._rows_max or buffers.content_bytes >= CONTENT_BYTES_MAX
 
-    def take(self, fetched: Fetched, offset: int, offset_end: int) -> TakenRows:
-        """Take rows of the next batch that was fetched; raise `CorruptData` if it is damaged."""
-        batch = fetched.open_next(offset)
-        rows_max = self._rows_max - self.buffers.row_count
-        self.buffers.take(batch, offset, offset_end, rows_max)
-        taken = TakenRows(max(int(batch.next_offset), offset), int(batch.leader_epoch))
-        if batch.is_done:
-            fetched.drop_next()
-        return taken
-
-
-class TakenRows(NamedTuple):
-    """Place in a batch up to which rows were taken."""
-
-    next_offset: int
-    leader_epoch: int
+    def take(self, batch: OpenBatch, offset: int, offset_end: int) -> None:
+        """Take rows of a batch from `offset` to before `offset_end`; raise `CorruptData` if it is
+        damaged."""
+        self.buffers.take(batch, offset, offset_end, self._rows_max - self.buffers.row_count)

@@ -10,7 +10,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from tarry.base.doors import Random
-from tarry.base.errors import CorruptData
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
@@ -32,6 +31,8 @@ from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.offset_reset import RESET_BY_DURATION, RESET_EARLIEST, RESET_NONE
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError, timed_out
+from tarry.records.open_batch import OpenBatch
+from tarry.records.record import take_records
 
 
 class ConsumerCore(ClientCore):
@@ -269,23 +270,15 @@ class ConsumerCore(ClientCore):
         if taken:
             position.position = position.left_over_end
         fetcher = self.fetcher
+        count = len(taken)
+
+        def take(batch: OpenBatch) -> None:
+            taken.extend(take_records(batch, position.position))
+
         while position.buffered and len(taken) < records_max:
-            fetched = position.buffered[0]
-            size, ends_at = fetched.size, fetched.next_ends_at()
-            try:
-                batch = fetched.take(position.position)
-            except CorruptData as error:
-                fetcher.on_damaged(position, str(error), ends_at, now_ms)
+            if not fetcher.take_next(position, take, now_ms):
                 break
-            position.buffered_bytes -= size - fetched.size
-            fetcher.buffered_bytes -= size - fetched.size
-            if fetched.is_empty:
-                position.buffered.popleft()
-            taken.extend(batch.records)
-            fetcher.records += len(batch.records)
-            position.position = batch.next_offset
-            position.read_epoch = batch.leader_epoch
-            position.corrupt = 0
+        fetcher.records += len(taken) - count
         if len(taken) > records_max:
             position.left_over = taken[records_max:]
             position.left_over_end = position.position
@@ -316,21 +309,13 @@ class ConsumerCore(ClientCore):
             position.drop_fetched()
         rows_before = taker.buffers.row_count
         first_offset = position.position
+
+        def take(batch: OpenBatch) -> None:
+            taker.take(batch, position.position, position.end_offset)
+
         while position.buffered and not taker.is_full:
-            fetched = position.buffered[0]
-            size, ends_at = fetched.size, fetched.next_ends_at()
-            try:
-                taken = taker.take(fetched, position.position, position.end_offset)
-            except CorruptData as error:
-                fetcher.on_damaged(position, str(error), ends_at, now_ms)
+            if not fetcher.take_next(position, take, now_ms):
                 break
-            position.buffered_bytes -= size - fetched.size
-            fetcher.buffered_bytes -= size - fetched.size
-            if fetched.is_empty:
-                position.buffered.popleft()
-            position.position = taken.next_offset
-            position.read_epoch = taken.leader_epoch
-            position.corrupt = 0
         count = taker.buffers.row_count - rows_before
         fetcher.records += count
         if count > 0:

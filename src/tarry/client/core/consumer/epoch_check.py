@@ -150,11 +150,14 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
             position.checked_epoch = asked.leader_epoch
 
     def _truncated(self, asked: _Asked, end_offset: int) -> None:
+        position = asked.position
         ends = f"ends at {end_offset}" if end_offset >= 0 else "is unknown"
-        asked.position.fail_void(
+        offset = str(end_offset) if end_offset >= 0 else "an offset that you choose"
+        position.fail_void(
             LogTruncated(
-                f"{asked.position} was read up to offset {asked.fetch_offset}, but epoch "
-                f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
+                f"{position} was read up to offset {asked.fetch_offset}, but epoch "
+                f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone; to go "
+                f"on, seek({position.topic!r}, {position.partition}, {offset})"
             )
         )
 

@@ -18,10 +18,8 @@ from tarry.records.batch import (
     LEADER_EPOCH,
     LENGTH,
     LENGTH_OVERHEAD,
-    decode_batch_header,
 )
-from tarry.records.columns import OpenBatch
-from tarry.records.record import Record, decode_records
+from tarry.records.open_batch import OpenBatch
 from tarry.wire.reader import Window
 
 # What one compressed batch may unfold to: as much as a broker takes uncompressed by default, a
@@ -64,7 +62,7 @@ class Fetched:
         self.gap: tuple[int, int] | None = None
         self._batches: list[Window] = []
         self._taken = 0
-        # The next batch, while its records are walked into columns.
+        # The next batch, while its records are taken.
         self._open: OpenBatch | None = None
         self._aborted = AbortedTransactions(aborted)
         self._collect(window, gaps)
@@ -138,13 +136,9 @@ class Fetched:
             return int(read_i64_be(window.data, window.start))
         return self.sound_from if self.flaw else self.next_offset
 
-    def take(self, offset: int) -> FetchedBatch:
-        """Decode the next batch: its records from `offset` on, none of a control batch or of a
-        transaction that was aborted."""
-        return decode_fetched(self._step(), offset, self._aborted)
-
     def open_next(self, offset: int) -> OpenBatch:
-        """Open the next batch, or go on with it where `offset` is where its walk stands."""
+        """Open the next batch, or go on with it where `offset` is where its walk stands.  No record
+        is left of a control batch, nor of one of a transaction that was aborted."""
         batch = self._open
         if batch is None or batch.next_offset != offset:
             window = self._batches[self._taken]
@@ -157,37 +151,10 @@ class Fetched:
             self._open = batch
         return batch
 
-    def drop_next(self) -> None:
-        """Step behind the next batch, which was walked to its end."""
-        self._step()
-
-    def _step(self) -> Window:
+    def drop_next(self) -> int:
+        """Step behind the next batch, which was taken to its end; return its bytes."""
         window = self._batches[self._taken]
         self._taken += 1
         self._open = None
         self.size -= window.size
-        return window
-
-
-class FetchedBatch:
-    """The records of one batch, and where reading goes on behind it."""
-
-    def __init__(self, records: list[Record], next_offset: int, leader_epoch: int) -> None:
-        self.records = records
-        self.next_offset = next_offset
-        self.leader_epoch = leader_epoch
-
-
-def decode_fetched(window: Window, offset: int, aborted: AbortedTransactions) -> FetchedBatch:
-    """Decode the batch of a window, from `offset` on; raise `CorruptData` if it is damaged."""
-    header = decode_batch_header(window.data, window.start)
-    next_offset = int(header.last_offset) + 1
-    leader_epoch = int(header.leader_epoch)
-    records = decode_records(window.data, size_max=BATCH_BYTES_MAX, position=window.start)
-    # Its CRC holds, so what its header says of transactions may be believed.
-    if aborted.leaves_out(window.data, window.start, header):
-        return FetchedBatch([], next_offset, leader_epoch)
-    if header.base_offset < offset:
-        # A fetch from inside a batch brings the whole batch.
-        records = [record for record in records if record.offset >= offset]
-    return FetchedBatch(records, next_offset, leader_epoch)
+        return window.size

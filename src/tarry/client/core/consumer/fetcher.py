@@ -11,7 +11,7 @@ import logging
 from collections.abc import Callable
 from typing import Final
 
-from tarry.base.errors import NONE, error_name
+from tarry.base.errors import NONE, CorruptData, error_name
 from tarry.base.ids import TopicPartition
 from tarry.client.core import reactions
 from tarry.client.core.connections import Connections
@@ -22,12 +22,13 @@ from tarry.client.core.consumer.position import NO_REPLICA, PartitionPosition
 from tarry.client.core.consumer.replicas import PreferredReplicas
 from tarry.client.core.consumer.session import FetchSession
 from tarry.client.core.metadata import BrokerMetadata, LeaderHint, Metadata, leader_hint
-from tarry.client.core.refresh import Refresh
+from tarry.client.core.refresh import HOPS_MAX, Refresh
 from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
 from tarry.client.offset_reset import RESET_NONE
 from tarry.client.settings import READ_COMMITTED, ConsumerSettings
 from tarry.link.tasks import wake_up
 from tarry.protocol.messages.fetch import PartitionData
+from tarry.records.open_batch import OpenBatch
 from tarry.wire.reader import Window
 
 log = logging.getLogger("tarry.client")
@@ -274,6 +275,30 @@ class Fetcher:
         else:
             position.failures = 1
 
+    def take_next(
+        self, position: PartitionPosition, take: Callable[[OpenBatch], object], now_ms: int
+    ) -> bool:
+        """Have `take` take records of the next batch that is kept, and move the position behind
+        them; return False if the batch is damaged."""
+        fetched = position.buffered[0]
+        ends_at = fetched.next_ends_at()
+        try:
+            batch = fetched.open_next(position.position)
+            take(batch)
+        except CorruptData as error:
+            self._on_damaged(position, str(error), ends_at, now_ms)
+            return False
+        position.position = max(batch.next_offset, position.position)
+        position.read_epoch = batch.leader_epoch
+        position.corrupt = 0
+        if batch.is_done:
+            size = fetched.drop_next()
+            position.buffered_bytes -= size
+            self.buffered_bytes -= size
+            if fetched.is_empty:
+                position.buffered.popleft()
+        return True
+
     def forget(self, position: PartitionPosition) -> None:
         """Take what is kept of a partition off the buffer's count of bytes."""
         self.buffered_bytes -= position.buffered_bytes
@@ -300,7 +325,7 @@ class Fetcher:
             )
         )
 
-    def on_damaged(
+    def _on_damaged(
         self, position: PartitionPosition, flaw: str, sound_from: int, now_ms: int
     ) -> None:
         """Fetch a batch that did not decode once more.  The batches kept behind it are dropped, and
@@ -321,6 +346,11 @@ class Fetcher:
             if not self.refresh.follow(hint):
                 self.refresh.want(now_ms)
                 self.pause(position, now_ms)
+            elif position.failures >= HOPS_MAX:
+                self.pause(position, now_ms)
+            else:
+                # Followed at once, unless each leader names the next.
+                position.failures += 1
         elif reaction == reactions.RETRY:
             self.pause(position, now_ms)
         else:

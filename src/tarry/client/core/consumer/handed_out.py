@@ -7,13 +7,18 @@ goes back to it, unless it was yielded, before anything else looks at the positi
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic
+from typing import Any, Generic, cast
+
+from mypy_extensions import mypyc_attr
 
 from tarry.base.ids import TopicPartition
 from tarry.client.codecs import Key, Value
 from tarry.client.core.consumer.position import PartitionPosition
+from tarry.records.record import Record
 
 
+# A loop makes one after the other: the memory of the last one serves again.
+@mypyc_attr(free_list_len=1)
 class ConsumerRecord(Generic[Key, Value]):
     """Record with the `topic` and the `partition` that it came from."""
 
@@ -30,7 +35,11 @@ class ConsumerRecord(Generic[Key, Value]):
     @property
     def offset(self) -> int:
         """Offset in the partition."""
-        offset: int = self._record.offset
+        record = self._record
+        # Compiled, an attribute of a known class is found without a look-up.
+        if isinstance(record, Record):
+            return record.offset
+        offset: int = record.offset
         return offset
 
     @property
@@ -43,13 +52,19 @@ class ConsumerRecord(Generic[Key, Value]):
     @property
     def key(self) -> Key | None:
         """Key; None if the record has none."""
-        key: Key | None = self._record.key
+        record = self._record
+        if isinstance(record, Record):
+            return cast("Key | None", record.key)
+        key: Key | None = record.key
         return key
 
     @property
     def value(self) -> Value | None:
         """Value; None for a tombstone."""
-        value: Value | None = self._record.value
+        record = self._record
+        if isinstance(record, Record):
+            return cast("Value | None", record.value)
+        value: Value | None = record.value
         return value
 
     @property

@@ -140,7 +140,8 @@ class JoinRound:
         self._members = None
         counts = self.topics.take_snapshot()
         try:
-            assignment = assign(self.assignors[self._protocol_name], members, counts)
+            assignor, racks = self.assignors[self._protocol_name], self.topics.partition_racks()
+            assignment = assign(assignor, members, counts, racks)
         except AssignorFailed as error:
             self.owner.on_assignor_failed(error, now_ms)
             return

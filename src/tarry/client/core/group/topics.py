@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from tarry.base.ids import TopicPartition
 from tarry.client.core.metadata import Metadata
 
 
@@ -75,6 +76,19 @@ class TopicSubscription:
         not there is left out."""
         self._snapshot = {name: self._count(name) for name in self._group_topics}
         return {name: count for name, count in self._snapshot.items() if count > 0}
+
+    def partition_racks(self) -> dict[TopicPartition, tuple[str, ...]]:
+        """Return the racks of the replicas of each partition of the snapshot, each once, sorted."""
+        brokers = self.metadata.brokers
+        racks = {broker_id: broker.rack or "" for broker_id, broker in brokers.items()}
+        if not any(racks.values()):
+            return {}
+        found: dict[TopicPartition, tuple[str, ...]] = {}
+        for name, count in self._snapshot.items():
+            for index, partition in self.metadata.topics[name].partitions.items() if count else ():
+                near = dict.fromkeys(racks.get(broker_id, "") for broker_id in partition.replicas)
+                found[name, index] = tuple(sorted(rack for rack in near if rack))
+        return found
 
     def _count(self, name: str) -> int:
         topic = self.metadata.topics.get(name)

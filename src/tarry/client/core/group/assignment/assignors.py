@@ -1,8 +1,9 @@
 """Assignors of Kafka, and the choice among them and a user's own.
 
-Plain functions `(members, partition_counts) -> {member id: partitions}`.  They give what Kafka's
-own give for the same group, since any client may lead it: members are taken in the order of their
-instance ids, then of their member ids, and topics by name.  Racks are not looked at.
+Plain functions `(members, partition_counts) -> {member id: partitions}`; those that look at racks
+take the racks of partitions as well.  They give what Kafka's own give for the same group, since any
+client may lead it: members are taken in the order of their instance ids, then of their member ids,
+and topics by name.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from tarry.client.core.group.assignment.assignor import (
     checked_assignment,
 )
 from tarry.client.core.group.assignment.consumer_protocol import SubscribedMember
+from tarry.client.core.group.assignment.racks import NO_RACKS, PartitionRacks
+from tarry.client.core.group.assignment.ranges import assign_range, member_order
 from tarry.client.core.group.assignment.sticky import (
     assign_cooperatively,
     assign_sticky,
@@ -28,25 +31,6 @@ from tarry.client.core.group.assignment.sticky import (
 from tarry.client.settings import CLIENT_SETTINGS
 
 log = logging.getLogger("tarry.client")
-
-
-def assign_range(
-    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
-) -> Assignment:
-    """Assign each topic by itself in equal ranges; the first members take the surplus."""
-    assignment: Assignment = {member.member_id: [] for member in members}
-    ordered = sorted(members, key=member_order)
-    for topic in sorted(partition_counts):
-        readers = [member for member in ordered if topic in member.subscription.topics]
-        if not readers:
-            continue
-        share, surplus = divmod(partition_counts[topic], len(readers))
-        first = 0
-        for place, member in enumerate(readers):
-            after = first + share + (1 if place < surplus else 0)
-            assignment[member.member_id] += [(topic, index) for index in range(first, after)]
-            first = after
-    return assignment
 
 
 def assign_round_robin(
@@ -68,14 +52,6 @@ def assign_round_robin(
     return assignment
 
 
-def member_order(member: SubscribedMember) -> tuple[bool, str]:
-    """Sort static members first, by their instance ids; the others by the member ids that the
-    broker gave."""
-    if member.instance_id is not None:
-        return False, member.instance_id
-    return True, member.member_id
-
-
 ASSIGNORS: Final[dict[str, Assignor]] = {
     assignor.name: assignor
     for assignor in (
@@ -91,6 +67,13 @@ ASSIGNORS: Final[dict[str, Assignor]] = {
     )
 }
 
+# Those of Kafka's that look at racks.
+RACK_AWARE: Final = {
+    "range": assign_range,
+    "sticky": assign_sticky,
+    "cooperative-sticky": assign_cooperatively,
+}
+
 # Java's settings name classes.
 CLASS_NAMES: Final = {
     "org.apache.kafka.clients.consumer.RangeAssignor": "range",
@@ -101,10 +84,15 @@ CLASS_NAMES: Final = {
 
 
 def assign(
-    assignor: Assignor, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+    assignor: Assignor,
+    members: Sequence[SubscribedMember],
+    partition_counts: Mapping[str, int],
+    partition_racks: PartitionRacks = NO_RACKS,
 ) -> Assignment:
     """Assign partitions for the leader; log the members that get none.  Raises AssignorFailed."""
-    if assignor.name in ASSIGNORS:
+    if assignor.name in RACK_AWARE:
+        assignment = RACK_AWARE[assignor.name](members, partition_counts, partition_racks)
+    elif assignor.name in ASSIGNORS:
         given = assignor.assign(members, partition_counts)
         assignment = {member_id: list(places) for member_id, places in given.items()}
     else:

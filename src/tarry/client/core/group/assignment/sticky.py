@@ -4,7 +4,8 @@ The eager one assigns once: every member gives up everything before it joins, an
 user data what it had.  The cooperative one assigns twice.  What moves from one living member to
 another is taken out of the first answer, so that the old owner gives it up and rejoins; the second
 answer hands it out.  Nothing is owned twice in between.  A claim of an older generation loses; one
-that two members make for the same generation counts for neither.
+that two members make for the same generation counts for neither.  Members that all want the same
+topics keep and get partitions near them first, where racks make a difference.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     read_places,
     write_places,
 )
+from tarry.client.core.group.assignment.racks import NO_RACKS, PartitionRacks, Racks
 from tarry.wire.reader import MalformedData, Reader
 from tarry.wire.writer import Writer
 
@@ -63,16 +65,19 @@ def remembered(user_data: bytes | None) -> PreviousAssignment:
 
 
 def assign_sticky(
-    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember],
+    partition_counts: Mapping[str, int],
+    partition_racks: PartitionRacks = NO_RACKS,
 ) -> dict[str, list[TopicPartition]]:
     """Assign to each member what it remembers, as far as balance allows; members of an eager group
     own nothing while it is rebalanced."""
     claiming: list[SubscribedMember] = []
     for member_id, instance_id, said in members:
         had = remembered(said.user_data)
-        claim = Subscription(said.topics, None, had.places, had.generation_id)
+        claim = Subscription(said.topics, None, had.places, had.generation_id, said.rack_id)
         claiming.append(SubscribedMember(member_id, instance_id, claim))
-    return _assign(_Claims(claiming, partition_counts), claiming, partition_counts)
+    claims = _Claims(claiming, partition_counts)
+    return _assign(claims, claiming, partition_counts, Racks(claiming, partition_racks))
 
 
 def claimed_generation(member: SubscribedMember) -> int:
@@ -87,11 +92,14 @@ def claimed_generation(member: SubscribedMember) -> int:
 
 
 def assign_cooperatively(
-    members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+    members: Sequence[SubscribedMember],
+    partition_counts: Mapping[str, int],
+    partition_racks: PartitionRacks = NO_RACKS,
 ) -> dict[str, list[TopicPartition]]:
     """Assign to each member the partitions that it may read as soon as it gets the assignment."""
     claims = _Claims(members, partition_counts)
-    return claims.hold_back(_assign(claims, members, partition_counts))
+    racks = Racks(members, partition_racks)
+    return claims.hold_back(_assign(claims, members, partition_counts, racks))
 
 
 def hold_back(
@@ -105,11 +113,14 @@ def hold_back(
 
 
 def _assign(
-    claims: _Claims, members: Sequence[SubscribedMember], partition_counts: Mapping[str, int]
+    claims: _Claims,
+    members: Sequence[SubscribedMember],
+    partition_counts: Mapping[str, int],
+    racks: Racks,
 ) -> dict[str, list[TopicPartition]]:
     wanted = [sorted(member.subscription.topics) for member in members]
     if all(topics == wanted[0] for topics in wanted):
-        return _assign_alike(claims, partition_counts)
+        return _assign_alike(claims, partition_counts, racks)
     return _assign_mixed(claims, members, partition_counts)
 
 
@@ -167,52 +178,93 @@ def _all_places(counts: Mapping[str, int]) -> list[TopicPartition]:
     return [(topic, index) for topic in sorted(counts) for index in range(counts[topic])]
 
 
-def _assign_alike(claims: _Claims, counts: Mapping[str, int]) -> dict[str, list[TopicPartition]]:
+def _assign_alike(
+    claims: _Claims, counts: Mapping[str, int], racks: Racks
+) -> dict[str, list[TopicPartition]]:
     """Assign to members that all want the same topics: each gets the smaller share, some one
     more."""
     places = _all_places(counts)
-    share, larger_count = divmod(len(places), len(claims.owned))
-    assignment: dict[str, list[TopicPartition]] = {}
-    below: list[str] = []
-    at_share: list[str] = []
-    larger = 0
+    deal = _Deal(*divmod(len(places), len(claims.owned)))
     for member_id, owned in claims.owned.items():
-        kept = owned[:share]
-        if len(owned) > share and larger < larger_count:
-            kept = owned[: share + 1]
-            larger += 1
-        elif len(owned) < share:
-            below.append(member_id)
-        else:
-            at_share.append(member_id)
-        assignment[member_id] = kept
-    taken = {place for kept in assignment.values() for place in kept}
-    _deal(assignment, [place for place in places if place not in taken], (below, at_share), share)
-    return assignment
+        deal.keep(member_id, [place for place in owned if not racks.is_far(member_id, place)])
+    taken = {place for kept in deal.assignment.values() for place in kept}
+    free = racks.rarest_first([place for place in places if place not in taken])
+    deal.deal(deal.deal_near(free, racks))
+    return deal.assignment
 
 
-def _deal(
-    assignment: dict[str, list[TopicPartition]],
-    free: list[TopicPartition],
-    groups: tuple[list[str], list[str]],
-    share: int,
-) -> None:
-    """Deal partitions in turn to members below the share; when all have it, one more to each in
-    order."""
-    below, at_share = groups
-    turn = 0
-    for place in free:
-        if not below:
-            assignment[at_share.pop(0)].append(place)
-            continue
-        turn %= len(below)
-        member_id = below[turn]
-        assignment[member_id].append(place)
-        if len(assignment[member_id]) == share:
-            del below[turn]
-            at_share.append(member_id)
+class _Deal:
+    """Deal of partitions to members that want the same topics: the share to each, and one more to
+    some."""
+
+    def __init__(self, share: int, larger_count: int) -> None:
+        self.assignment: dict[str, list[TopicPartition]] = {}
+        self._share = share
+        self._larger_left = larger_count
+        self._below: list[str] = []
+        # Who has the share and may get one more.
+        self._at_share: list[str] = []
+
+    def keep(self, member_id: str, owned: list[TopicPartition]) -> None:
+        """Let a member keep what it owned, as far as its share allows."""
+        kept = owned[: self._share]
+        self.assignment[member_id] = kept
+        if len(owned) < self._share:
+            self._below.append(member_id)
+        elif len(owned) > self._share and self._larger_left:
+            kept.append(owned[self._share])
+            self._count_larger()
+        elif self._larger_left:
+            self._at_share.append(member_id)
+
+    def deal_near(self, free: Sequence[TopicPartition], racks: Racks) -> Sequence[TopicPartition]:
+        """Deal partitions to members near them; return those for which there was none."""
+        if not racks.are_known:
+            return free
+        rest: list[TopicPartition] = []
+        turn = 0
+        for place in free:
+            near = racks.next_near(place, self._below, turn)
+            if near >= 0:
+                turn = self._give_below(near, place)
+                continue
+            near = racks.next_near(place, self._at_share, 0)
+            if near >= 0:
+                self._give_at_share(near, place)
+            else:
+                rest.append(place)
+        return rest
+
+    def deal(self, free: Sequence[TopicPartition]) -> None:
+        """Deal partitions in turn to members below the share; when all have it, one more to each in
+        order."""
+        turn = 0
+        for place in free:
+            if self._below:
+                turn = self._give_below(turn, place)
+            else:
+                self._give_at_share(0, place)
+
+    def _give_below(self, index: int, place: TopicPartition) -> int:
+        """Give a partition to a member below the share; return whose turn is next."""
+        member_id = self._below[index]
+        self.assignment[member_id].append(place)
+        if len(self.assignment[member_id]) < self._share:
+            index += 1
         else:
-            turn += 1
+            del self._below[index]
+            if self._larger_left:
+                self._at_share.append(member_id)
+        return index % len(self._below) if self._below else 0
+
+    def _give_at_share(self, index: int, place: TopicPartition) -> None:
+        self.assignment[self._at_share.pop(index)].append(place)
+        self._count_larger()
+
+    def _count_larger(self) -> None:
+        self._larger_left -= 1
+        if self._larger_left == 0:
+            self._at_share.clear()
 
 
 # One move brings two members closer; no group needs more rounds than it has partitions, and this

@@ -1,0 +1,109 @@
+"""Waits of the operations of one purgatory, counted by topic or group between two events.
+
+Hot: with the event log on, every produce that waits passes here twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Final
+
+from mypy_extensions import i64
+
+from tarry.base.turn import Turn
+from tarry.purgatory.operation import DelayedOperation, OperationListener
+
+# Topics and groups told apart in an interval; the others are counted together under "".
+SUBJECTS_MAX: Final = 1_000
+# Expired operations told one by one in an interval, of each purgatory.
+EXPIRED_MAX: Final = 20
+
+SQUARE_ROOT_OF_2: Final = 1.4142135623730951
+
+
+class Waits:
+    """Waits of the operations of one topic or group.
+
+    `buckets` counts them in steps of the square root of 2: number 0 is a wait of 0 ms, number n
+    begins at 2 ** ((n - 1) / 2) ms.
+    """
+
+    def __init__(self) -> None:
+        self.completed: i64 = 0
+        self.expired: i64 = 0
+        self.sum_ms: i64 = 0
+        self.longest_ms: i64 = 0
+        self.longest_key: Hashable = None
+        self.is_longest_expired = False
+        self.buckets: dict[int, int] = {}
+
+    def add(self, waited_ms: i64, key: Hashable, is_expired: bool) -> None:
+        """Count one more operation."""
+        self.completed += 1
+        if is_expired:
+            self.expired += 1
+        self.sum_ms += waited_ms
+        if waited_ms > self.longest_ms or self.completed == 1:
+            self.longest_ms = waited_ms
+            self.longest_key = key
+            self.is_longest_expired = is_expired
+        number = bucket_of(waited_ms)
+        self.buckets[number] = self.buckets.get(number, 0) + 1
+
+
+class OperationWaits(OperationListener):
+    """Listener of one purgatory.  `ignored` is the topic or group whose waits are not counted."""
+
+    def __init__(self, turn: Turn, purgatory: str, ignored: str) -> None:
+        self.turn = turn
+        self.purgatory = purgatory
+        self.ignored = ignored
+        self.by_subject: dict[str, Waits] = {}
+        # Key and wait in ms of the first that expired in the interval.
+        self.expired: list[tuple[Hashable, int]] = []
+
+    def on_waiting(self, operation: DelayedOperation) -> None:
+        operation.since_ms = self.turn.now_ms
+
+    def on_completed(self, operation: DelayedOperation, key: Hashable, is_expired: bool) -> None:
+        subject = subject_of(key)
+        if subject == self.ignored:
+            return
+        waits = self.by_subject.get(subject)
+        if waits is None:
+            if len(self.by_subject) >= SUBJECTS_MAX:
+                subject = ""
+                waits = self.by_subject.get(subject)
+            if waits is None:
+                waits = self.by_subject[subject] = Waits()
+        waited_ms = self.turn.now_ms - operation.since_ms
+        waits.add(waited_ms, key, is_expired)
+        if is_expired and len(self.expired) < EXPIRED_MAX:
+            self.expired.append((key, waited_ms))
+
+    def clear(self) -> None:
+        """Begin the next interval."""
+        self.by_subject = {}
+        self.expired = []
+
+
+def bucket_of(waited_ms: i64) -> int:
+    """Return the number of the bucket that counts a wait of so many ms."""
+    if waited_ms <= 0:
+        return 0
+    number: i64 = 1
+    begin: i64 = 1
+    while begin <= waited_ms // 2:
+        begin *= 2
+        number += 2
+    if float(waited_ms) >= float(begin) * SQUARE_ROOT_OF_2:
+        number += 1
+    return int(number)
+
+
+def subject_of(key: Hashable) -> str:
+    """Return the topic or group that a key of a purgatory names; "" if it names neither."""
+    if isinstance(key, tuple):
+        first = key[0]
+        return first if isinstance(first, str) else ""
+    return key if isinstance(key, str) else ""

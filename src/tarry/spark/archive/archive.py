@@ -1,0 +1,175 @@
+"""Job `archive`: topics to Parquet files, in rounds that count as a whole."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from tarry.spark.archive.directory import ArchiveDirectory
+from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
+from tarry.spark.archive.parquet_files import SLOT_MS, ArchiveTask
+from tarry.spark.archive.round_plan import (
+    check_topics,
+    lost_offsets,
+    next_ranges,
+    within_limit,
+)
+from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.loss import DataLost, LostRange, lost_sentence
+from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
+from tarry.spark.reading.resolve import check_found, places_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+log = logging.getLogger("tarry.spark")
+
+# What a user of the job can do about records that are gone.
+GO_ON: Final = (
+    "Archive more often than that; fail_on_data_loss=False (--skip-lost) goes on with what is there"
+)
+
+COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "lz4", "none")
+# What a round reads at most unless the user says otherwise.
+ROUND_RECORDS_MAX: Final = 50_000_000
+
+
+@dataclass(frozen=True)
+class ArchiveOptions:
+    """Options of an archive.  `settings` are a consumer's, under Kafka's keys."""
+
+    settings: Mapping[str, str]
+    # hour, day or none: how files are laid out by the time of their records.
+    by: str = "hour"
+    compression: str = "zstd"
+    # Records of one round at most.
+    round_records_max: int = ROUND_RECORDS_MAX
+    # False: records that the log has lost before they were archived are counted, not refused.
+    fail_on_data_loss: bool = True
+
+    def reading(self) -> dict[str, str]:
+        """Return the settings of what reads: records of transactions that are open wait."""
+        return {"isolation.level": "read_committed", **self.settings}
+
+    def __post_init__(self) -> None:
+        if self.by not in SLOT_MS:
+            raise ArchiveRefused(f"by={self.by!r} is none of {', '.join(SLOT_MS)}")
+        if self.compression not in COMPRESSIONS:
+            raise ArchiveRefused(
+                f"compression={self.compression!r} is none of {', '.join(COMPRESSIONS)}"
+            )
+        if self.round_records_max < 1:
+            raise ArchiveRefused("a round has one record at the least")
+
+
+@dataclass
+class ArchiveSummary:
+    """Sums of what an archive has taken in."""
+
+    rounds: int = 0
+    records: int = 0
+    files: int = 0
+    bytes: int = 0
+    lost: int = 0
+
+    def add(self, manifest: Manifest) -> None:
+        """Count a round."""
+        self.rounds += 1
+        self.records += sum(file.rows for file in manifest.files)
+        self.files += len(manifest.files)
+        self.bytes += sum(file.bytes for file in manifest.files)
+        self.lost += sum(one.lost for one in manifest.ranges)
+
+
+def archive(
+    spark: SparkSession | None, choice: TopicChoice, path: Path, options: ArchiveOptions
+) -> Iterator[ArchiveSummary]:
+    """Archive what the topics hold now, in rounds; yield the sum after each.
+
+    Spark's workers read and write; without Spark this process does.
+
+    A run that is killed goes on where its last round ended, and leaves nothing that readers see.
+    Of two runs on one archive each round is that of one of them.
+    """
+    with closing(LiveCluster(options.reading())) as cluster:
+        workers = OwnWorker() if spark is None else SparkWorkers(spark)
+        yield from Archiver(workers, cluster, ArchiveDirectory(path), options).run(choice)
+
+
+class Archiver:
+    """Run of the job, in a directory."""
+
+    def __init__(
+        self,
+        workers: Workers,
+        cluster: LiveCluster,
+        directory: ArchiveDirectory,
+        options: ArchiveOptions,
+    ) -> None:
+        self._workers = workers
+        self._cluster = cluster
+        self._directory = directory
+        self._options = options
+        self._topic_ids: dict[str, str] = {}
+
+    def run(self, choice: TopicChoice) -> Iterator[ArchiveSummary]:
+        """Take rounds up to the ends that the topics have at first."""
+        cluster = self._cluster
+        self._directory.bind(cluster.cluster_id(), self._options.by)
+        topics = cluster.topics(choice)
+        check_found(choice, topics)
+        self._topic_ids = {name: topic.topic_id for name, topic in topics.items()}
+        places = places_of(topics)
+        targets = cluster.ends(places)
+        summary = ArchiveSummary()
+        while True:
+            newest = self._directory.newest()
+            check_topics(newest, topics)
+            starts = cluster.starts(places)
+            self._check_lost(lost_offsets(newest, starts))
+            ranges = next_ranges(newest, starts, targets)
+            if not ranges:
+                return
+            manifest = self._round(newest, within_limit(ranges, self._options.round_records_max))
+            if manifest is not None:
+                summary.add(manifest)
+                yield summary
+
+    def _check_lost(self, lost: Sequence[ReadRange]) -> None:
+        if not lost:
+            return
+        told = [
+            LostRange(one.topic, one.partition, one.first, one.end, f"the log starts at {one.end}")
+            for one in lost
+        ]
+        if self._options.fail_on_data_loss:
+            raise DataLost(lost_sentence(told, GO_ON))
+        for each in told:
+            log.warning("not archived: %s", each)
+
+    def _round(self, newest: Manifest | None, ranges: list[ReadRange]) -> Manifest | None:
+        """Read and write one round; None if another run has written it."""
+        directory, options = self._directory, self._options
+        run = directory.new_run()
+        try:
+            task = ArchiveTask(
+                options.reading(), str(directory.path), run, options.by, options.compression
+            )
+            tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
+            files = self._workers.run(task, tasks)
+            now_ms = int(time.time() * 1000)
+            manifest = make_manifest(newest, self._topic_ids, ranges, files, now_ms)
+            if not directory.commit(manifest):
+                log.warning("round %d was written by another run", manifest.number)
+                return None
+            directory.publish(manifest)
+            return manifest
+        finally:
+            directory.drop(run)

@@ -1,0 +1,140 @@
+"""Directory of an archive: manifests, files on their way, and the visible files."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tarry.spark.archive.manifest import (
+    Archived,
+    ArchivedFile,
+    ArchiveRefused,
+    Manifest,
+    decode_manifest,
+    encode,
+)
+from tarry.spark.durable_files import create_if_absent, flush_directory, make_directories
+
+OWN: Final = "_tarry"
+BINDING: Final = f"{OWN}/archive.json"
+MANIFESTS: Final = f"{OWN}/manifests"
+STAGED: Final = f"{OWN}/staged"
+
+# What a driver left behind that was killed; no round takes a day.
+LEFT_OVER_SECONDS: Final = 24 * 3600
+
+
+class ArchiveDirectory:
+    """Directory at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def bind(self, cluster_id: str, by: str) -> None:
+        """Make the directory for a cluster and a layout; ArchiveRefused if it has others."""
+        make_directories(self.path / MANIFESTS)
+        create_if_absent(self.path / BINDING, encode(Archived(cluster_id, by)))
+        bound = self.bound()
+        if bound.cluster_id != cluster_id:
+            raise ArchiveRefused(
+                f"{self.path} archives the cluster {bound.cluster_id}, and this is the cluster "
+                f"{cluster_id}: give another path"
+            )
+        if bound.by != by:
+            raise ArchiveRefused(
+                f"{self.path} is laid out by {bound.by}, not by {by}: go on with that, or give "
+                "another path"
+            )
+
+    def bound(self) -> Archived:
+        """Return the cluster and layout.  Raises ArchiveRefused where no archive is."""
+        try:
+            text = (self.path / BINDING).read_bytes()
+        except FileNotFoundError:
+            raise ArchiveRefused(f"{self.path} is no archive: there is no {BINDING}") from None
+        try:
+            return msgspec.json.decode(text, type=Archived)
+        except msgspec.MsgspecError as error:
+            raise ArchiveRefused(f"{self.path / BINDING} cannot be read: {error}") from None
+
+    # --- Manifests
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the rounds that count, in order."""
+        with suppress(FileNotFoundError):
+            names = os.listdir(self.path / MANIFESTS)
+            return sorted(int(name[:-5]) for name in names if name[:-5].isdigit())
+        return []
+
+    def manifest(self, number: int) -> Manifest:
+        """Read the manifest of a round."""
+        path = self.path / MANIFESTS / _name(number)
+        return decode_manifest(path.read_bytes(), str(path))
+
+    def newest(self) -> Manifest | None:
+        """Return the newest manifest, its files in their place; None before the first round."""
+        numbers = self.numbers()
+        if not numbers:
+            return None
+        manifest = self.manifest(numbers[-1])
+        # Whoever wrote it may have been killed before it moved the files.
+        self.publish(manifest)
+        return manifest
+
+    def commit(self, manifest: Manifest) -> bool:
+        """Make a round count; False if somebody else has written this round."""
+        return create_if_absent(self.path / MANIFESTS / _name(manifest.number), encode(manifest))
+
+    def publish(self, manifest: Manifest) -> None:
+        """Move the files of a round to where readers see them; those that are there stay."""
+        directories: dict[Path, None] = {}
+        for file in manifest.files:
+            path = self.path / file.path
+            if not path.exists():
+                make_directories(path.parent)
+                with suppress(FileNotFoundError):
+                    os.rename(self.path / file.staged, path)
+                    directories[path.parent] = None
+            if not path.exists():
+                raise ArchiveRefused(
+                    f"{path} is missing, which round {manifest.number} of the archive has written: "
+                    "bring it back from a backup"
+                )
+        for directory in directories:
+            flush_directory(directory)
+
+    # --- Files on their way
+
+    def new_run(self) -> str:
+        """Make a directory for the files of a round, and return its path below the archive's."""
+        self._remove_left_over()
+        name = f"{STAGED}/{uuid.uuid4().hex}"
+        make_directories(self.path / name)
+        return name
+
+    def drop(self, run: str) -> None:
+        """Remove what is left of a round's directory."""
+        shutil.rmtree(self.path / run, ignore_errors=True)
+
+    def _remove_left_over(self) -> None:
+        with suppress(FileNotFoundError):
+            for each in (self.path / STAGED).iterdir():
+                with suppress(OSError):
+                    if time.time() - each.stat().st_mtime > LEFT_OVER_SECONDS:
+                        shutil.rmtree(each, ignore_errors=True)
+
+    def visible(self, files: Iterable[ArchivedFile]) -> list[Path]:
+        """Return the paths of files that readers see."""
+        return [self.path / file.path for file in files]
+
+
+def _name(number: int) -> str:
+    return f"{number:012}.json"

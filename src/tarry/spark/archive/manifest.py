@@ -1,0 +1,111 @@
+"""Manifest: what one round of an archive has read, and the files that hold it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+import msgspec
+
+from tarry.base.errors import TarryError
+from tarry.base.ids import TopicPartition
+from tarry.spark.reading.plan import ReadRange
+
+VERSION: Final = 1
+
+
+class ArchiveRefused(TarryError):
+    """Archive that cannot be used, or cannot go on."""
+
+
+class ArchivedFile(msgspec.Struct, frozen=True):
+    """File of rows of one partition.  Paths count from the archive's."""
+
+    path: str
+    # Where the file lies until its round counts.
+    staged: str
+    topic: str
+    partition: int
+    # Offset of the first row, and the one behind the last.
+    first: int
+    end: int
+    rows: int
+    bytes: int
+    sha256: str
+
+
+class ArchivedRange(msgspec.Struct, frozen=True):
+    """Offsets of one partition that a round has read, from `first` to before `end`."""
+
+    topic: str
+    partition: int
+    first: int
+    end: int
+    # Fewer than offsets where the log has none: transactions, compaction.
+    rows: int
+    # Offsets before `first` that the log did not have any more.
+    lost: int = 0
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """Round of an archive.  `ends`: by topic and partition, where the next round begins."""
+
+    number: int
+    made_ms: int
+    topic_ids: dict[str, str]
+    ranges: list[ArchivedRange]
+    files: list[ArchivedFile]
+    ends: dict[str, dict[int, int]]
+    version: int = VERSION
+
+
+class Archived(msgspec.Struct, frozen=True):
+    """Contents of `archive.json`."""
+
+    cluster_id: str
+    by: str
+    version: int = VERSION
+
+
+def encode(made: Manifest | Archived) -> bytes:
+    """Return the JSON text."""
+    return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
+
+
+def decode_manifest(text: bytes, name: str) -> Manifest:
+    """Read a manifest.  Raises ArchiveRefused if it is damaged or of a newer Tarry."""
+    try:
+        return msgspec.json.decode(text, type=Manifest)
+    except msgspec.MsgspecError as error:
+        raise ArchiveRefused(
+            f"{name} cannot be read: {error}. Bring it back from a backup; without it nobody knows "
+            "what the archive holds"
+        ) from None
+
+
+def make_manifest(
+    previous: Manifest | None,
+    topic_ids: Mapping[str, str],
+    ranges: Iterable[ReadRange],
+    files: Iterable[ArchivedFile],
+    now_ms: int,
+) -> Manifest:
+    """Return the manifest of the round behind `previous`."""
+    kept = sorted(files, key=lambda file: (file.topic, file.partition, file.first))
+    rows: dict[TopicPartition, int] = {}
+    for file in kept:
+        place = file.topic, file.partition
+        rows[place] = rows.get(place, 0) + file.rows
+    ends = {} if previous is None else {topic: dict(one) for topic, one in previous.ends.items()}
+    told: list[ArchivedRange] = []
+    for one in sorted(ranges, key=lambda one: (one.topic, one.partition)):
+        place = one.topic, one.partition
+        before = ends.setdefault(one.topic, {})
+        begin = before.get(one.partition, one.first)
+        told.append(
+            ArchivedRange(*place, one.first, one.end, rows.get(place, 0), one.first - begin)
+        )
+        before[one.partition] = one.end
+    ids = {**({} if previous is None else previous.topic_ids), **topic_ids}
+    number = 1 if previous is None else previous.number + 1
+    return Manifest(number, now_ms, ids, told, kept, ends)

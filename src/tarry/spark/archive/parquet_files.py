@@ -1,0 +1,241 @@
+"""Parquet files of an archive, written by a worker from the ranges of its task."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Final
+
+from tarry.client.arrow import scan
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.spark.archive.manifest import ArchivedFile
+from tarry.spark.durable_files import flush_directory
+from tarry.spark.reading.plan import ReadRange
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+# Columns of a file; the topic is in its path.
+COLUMNS: Final = ("key", "value", "partition", "offset", "timestamp", "timestamp_type", "headers")
+
+HOUR_MS: Final = 3_600_000
+SLOT_MS: Final = {"hour": HOUR_MS, "day": 24 * HOUR_MS, "none": 0}
+
+ROWS_MAX: Final = 65_536
+# A row group is written when a file has so much waiting, in bytes of Arrow's buffers.
+GROUP_BYTES: Final = 32 * 1024 * 1024
+# What all files of a task may have waiting, and how many are open at a time.
+WAITING_BYTES_MAX: Final = 256 * 1024 * 1024
+OPEN_FILES_MAX: Final = 64
+FILE_BYTES_MAX: Final = 512 * 1024 * 1024
+
+# Topic, partition, begin of the hour or day in ms.
+Slot = tuple[str, int, int]
+
+
+@dataclass(frozen=True)
+class ArchiveTask:
+    """Task of a worker: what it reads, and how and where it writes; Spark pickles it."""
+
+    settings: Mapping[str, str]
+    path: str
+    run: str
+    by: str
+    compression: str
+
+
+class HashedFile:
+    """File that pyarrow writes to, with the SHA-256 of what was written."""
+
+    def __init__(self, path: Path) -> None:
+        self._file: BinaryIO = path.open("xb")
+        self._digest = hashlib.sha256()
+        self.size = 0
+        self.closed = False
+
+    def write(self, data: Any) -> int:
+        """Append bytes."""
+        view = memoryview(data)
+        self._file.write(view)
+        self._digest.update(view)
+        self.size += view.nbytes
+        return view.nbytes
+
+    def tell(self) -> int:
+        """Return the size so far."""
+        return self.size
+
+    def flush(self) -> None:
+        """Hand over to the operating system."""
+        self._file.flush()
+
+    def close(self) -> None:
+        """Make the content durable."""
+        if self.closed:
+            return
+        self.closed = True
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+
+    def hexdigest(self) -> str:
+        """Return the digest of everything that was written."""
+        return self._digest.hexdigest()
+
+
+class SlotFile:
+    """File of one slot that is being written."""
+
+    def __init__(self, path: Path, schema: pa.Schema, compression: str) -> None:
+        import pyarrow.parquet as pq
+
+        self.path = path
+        self._file = HashedFile(path)
+        self._writer: Any = pq.ParquetWriter(self._file, schema, compression=compression)
+        self._waiting: list[pa.RecordBatch] = []
+        self.waiting_bytes = 0
+        self.first = -1
+        self.end = -1
+        self.rows = 0
+
+    @property
+    def size(self) -> int:
+        return self._file.size
+
+    def add(self, rows: pa.RecordBatch) -> None:
+        """Take rows, in the order of their offsets."""
+        offsets = rows.column("offset")
+        if self.first < 0:
+            self.first = offsets[0].as_py()
+        self.end = offsets[-1].as_py() + 1
+        self.rows += rows.num_rows
+        self._waiting.append(rows)
+        self.waiting_bytes += rows.get_total_buffer_size()
+        if self.waiting_bytes >= GROUP_BYTES:
+            self.write()
+
+    def write(self) -> None:
+        """Write what waits, as one row group."""
+        if self._waiting:
+            table = load_pyarrow().Table.from_batches(self._waiting)
+            self._writer.write_table(table, row_group_size=table.num_rows)
+        self._waiting = []
+        self.waiting_bytes = 0
+
+    def finish(self, slot: Slot, task: ArchiveTask) -> ArchivedFile:
+        """Make the file durable, and tell what it holds."""
+        self.write()
+        self._writer.close()
+        self._file.close()
+        topic, partition, _ = slot
+        return ArchivedFile(
+            path=visible_path(slot, task.by, self.first, self.end),
+            staged=f"{task.run}/{self.path.name}",
+            topic=topic,
+            partition=partition,
+            first=self.first,
+            end=self.end,
+            rows=self.rows,
+            bytes=self._file.size,
+            sha256=self._file.hexdigest(),
+        )
+
+
+def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> list[ArchivedFile]:
+    """Read the ranges of a task, write their rows to files, and tell what the files hold.
+
+    `number` is that of the task: names of its files are its own.
+    """
+    directory = Path(task.path) / task.run
+    files: list[ArchivedFile] = []
+    opened: dict[Slot, SlotFile] = {}
+    for slot, rows in _rows_by_slot(task, ranges):
+        file = opened.pop(slot, None)
+        if file is None:
+            if len(opened) >= OPEN_FILES_MAX:
+                oldest = next(iter(opened))
+                files.append(opened.pop(oldest).finish(oldest, task))
+            name = f"{number:06}-{uuid_of(files, opened)}.parquet"
+            file = SlotFile(directory / name, rows.schema, task.compression)
+        # The file that was written to last stands at the end.
+        opened[slot] = file
+        file.add(rows)
+        if file.size >= FILE_BYTES_MAX:
+            files.append(opened.pop(slot).finish(slot, task))
+        elif sum(one.waiting_bytes for one in opened.values()) > WAITING_BYTES_MAX:
+            for one in opened.values():
+                one.write()
+    files += [file.finish(slot, task) for slot, file in opened.items()]
+    flush_directory(directory)
+    return files
+
+
+def uuid_of(files: list[ArchivedFile], opened: Mapping[Slot, SlotFile]) -> str:
+    """Return a name's part that no other file of the task has."""
+    return f"{len(files) + len(opened):06}-{os.urandom(4).hex()}"
+
+
+def _rows_by_slot(
+    task: ArchiveTask, ranges: Iterable[ReadRange]
+) -> Iterator[tuple[Slot, pa.RecordBatch]]:
+    """Yield rows of one partition and one hour or day each."""
+    places = {(one.topic, one.partition): (one.first, one.end) for one in ranges}
+    columns = ("topic", *COLUMNS)
+    for batch in scan(places, task.settings, columns=columns, max_rows=ROWS_MAX):
+        for topic, partition, rows in _runs(batch):
+            for begin_ms, slotted in _slots(rows, SLOT_MS[task.by]):
+                yield (topic, partition, begin_ms), slotted
+
+
+def _runs(batch: pa.RecordBatch) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+    """Yield the rows of one partition each; those of one are together in a batch."""
+    import pyarrow.compute as pc
+
+    names = batch.column("topic")
+    partitions = batch.column("partition")
+    rows = batch.drop_columns(["topic"]).replace_schema_metadata(None)
+    ends = {
+        *pc.run_end_encode(names).run_ends.to_pylist(),
+        *pc.run_end_encode(partitions).run_ends.to_pylist(),
+    }
+    begin = 0
+    for end in sorted(ends):
+        yield names[begin].as_py(), partitions[begin].as_py(), rows.slice(begin, end - begin)
+        begin = end
+
+
+def _slots(rows: pa.RecordBatch, slot_ms: int) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield the rows of one hour or day each, with its begin in ms."""
+    import pyarrow.compute as pc
+
+    if slot_ms == 0:
+        yield 0, rows
+        return
+    pa = load_pyarrow()
+    times = rows.column("timestamp").cast(pa.int64())
+    # Rounded down, before 1970 too.
+    slots = pc.floor(pc.divide(times.cast(pa.float64()), float(slot_ms))).cast(pa.int64())
+    lowest_highest = pc.min_max(slots).as_py()
+    if lowest_highest["min"] == lowest_highest["max"]:
+        yield lowest_highest["min"] * slot_ms, rows
+        return
+    for slot in pc.unique(slots).to_pylist():
+        yield slot * slot_ms, rows.filter(pc.equal(slots, slot))
+
+
+def visible_path(slot: Slot, by: str, first: int, end: int) -> str:
+    """Return where readers find a file, counted from the archive's path."""
+    from datetime import UTC, datetime, timedelta
+
+    topic, partition, begin_ms = slot
+    parts = [f"topic={topic}"]
+    if by != "none":
+        # Not by `fromtimestamp`, which refuses times before 1970 on some systems.
+        begin = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=begin_ms)
+        parts.append(f"date={begin:%Y-%m-%d}")
+        if by == "hour":
+            parts.append(f"hour={begin:%H}")
+    return "/".join([*parts, f"{topic}-{partition}-{first:020}-{end:020}.parquet"])

@@ -1,0 +1,71 @@
+"""Plan of a round: which offsets are to be archived next, as a pure function."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tarry.base.ids import TopicPartition
+from tarry.spark.archive.manifest import ArchiveRefused, Manifest
+from tarry.spark.reading.cluster import FoundTopic
+from tarry.spark.reading.plan import ReadRange
+
+
+def check_topics(previous: Manifest | None, topics: Mapping[str, FoundTopic]) -> None:
+    """Refuse a topic that is not the one that was archived under its name."""
+    known = {} if previous is None else previous.topic_ids
+    for name, topic in topics.items():
+        archived = known.get(name, topic.topic_id)
+        if archived != topic.topic_id:
+            raise ArchiveRefused(
+                f"the topic {name} was deleted and made anew: the archive holds the one with id "
+                f"{archived}, the broker has {topic.topic_id}. Archive the new one to another path"
+            )
+
+
+def next_ranges(
+    previous: Manifest | None,
+    starts: Mapping[TopicPartition, int],
+    ends: Mapping[TopicPartition, int],
+) -> list[ReadRange]:
+    """Return what the next round reads: from where the last one ended to these ends.
+
+    What the log does not have any more is left out; `lost_offsets` tells it.
+    """
+    known = {} if previous is None else previous.ends
+    ranges: list[ReadRange] = []
+    for place in sorted(ends):
+        topic, partition = place
+        begin = known.get(topic, {}).get(partition, starts[place])
+        if begin > ends[place]:
+            raise ArchiveRefused(
+                f"the archive holds {topic} [{partition}] up to offset {begin}, and the log ends "
+                f"at {ends[place]}: it was truncated, or this is another cluster"
+            )
+        first = max(begin, starts[place])
+        if first < ends[place]:
+            ranges.append(ReadRange(topic, partition, first, ends[place]))
+    return ranges
+
+
+def lost_offsets(
+    previous: Manifest | None, starts: Mapping[TopicPartition, int]
+) -> list[ReadRange]:
+    """Return what should have been archived and is not in the log any more."""
+    known = {} if previous is None else previous.ends
+    return [
+        ReadRange(topic, partition, known[topic][partition], start)
+        for (topic, partition), start in sorted(starts.items())
+        if known.get(topic, {}).get(partition, start) < start
+    ]
+
+
+def within_limit(ranges: list[ReadRange], records_max: int | None) -> list[ReadRange]:
+    """Shorten ranges to so many records in all, shared by what each has left."""
+    total = sum(one.size for one in ranges)
+    if records_max is None or total <= records_max:
+        return ranges
+    shortened: list[ReadRange] = []
+    for one in ranges:
+        size = min(one.size, max(1, one.size * records_max // total))
+        shortened.append(ReadRange(one.topic, one.partition, one.first, one.first + size))
+    return shortened

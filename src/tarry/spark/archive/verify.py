@@ -1,0 +1,226 @@
+"""Job `verify`: an archive is recounted, against itself and against the broker.
+
+It shares nothing with what wrote the archive but the manifests: rows are counted from the files and
+read anew from the broker.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tarry.base.ids import TopicPartition
+from tarry.client.arrow import scan
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.spark.archive.directory import ArchiveDirectory
+from tarry.spark.archive.manifest import ArchivedFile, ArchivedRange, Manifest
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+BLOCK_BYTES = 1024 * 1024
+
+
+@dataclass
+class VerifiedArchive:
+    """Result of a recount.  `faults` has a sentence for each thing that is wrong."""
+
+    rounds: int = 0
+    files: int = 0
+    rows: int = 0
+    bytes: int = 0
+    offsets: int = 0
+    # Offsets of ranges without a row: markers of transactions, compacted records.
+    gaps: int = 0
+    # Offsets that the log had lost before they were archived.
+    lost: int = 0
+    # Rows that the broker still has and that were compared.
+    compared: int = 0
+    faults: list[str] = field(default_factory=list)
+
+
+def verify(
+    path: Path, settings: Mapping[str, str] | None = None, *, checksums: bool = True
+) -> VerifiedArchive:
+    """Recount an archive; with a consumer's settings, beside what the broker still has.
+
+    Raises ArchiveRefused where there is no archive, or a manifest that cannot be read.
+    """
+    directory = ArchiveDirectory(path)
+    directory.bound()
+    found = VerifiedArchive()
+    ends: dict[TopicPartition, int] = {}
+    if settings is None:
+        for manifest in _manifests(directory, found):
+            _verify_round(directory, manifest, ends, found, checksums)
+        return found
+    with closing(LiveCluster(settings)) as cluster:
+        broker = BrokerRows(cluster, settings)
+        for manifest in _manifests(directory, found):
+            offsets = _verify_round(directory, manifest, ends, found, checksums)
+            broker.compare(manifest, offsets, found)
+    return found
+
+
+def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[Manifest]:
+    """Yield the manifests in order."""
+    expected = 1
+    for number in directory.numbers():
+        if number != expected:
+            found.faults.append(f"the manifests of rounds {expected} to {number - 1} are missing")
+        expected = number + 1
+        found.rounds += 1
+        yield directory.manifest(number)
+
+
+def _verify_round(
+    directory: ArchiveDirectory,
+    manifest: Manifest,
+    ends: dict[TopicPartition, int],
+    found: VerifiedArchive,
+    checksums: bool,
+) -> dict[TopicPartition, pa.Array]:
+    """Check ranges and files of one round; return the offsets of its rows, sorted."""
+    arrow = load_pyarrow()
+    parts: dict[TopicPartition, list[pa.Array]] = {}
+    for file in manifest.files:
+        offsets = _verify_file(directory.path / file.path, file, found, checksums)
+        if offsets is not None:
+            parts.setdefault((file.topic, file.partition), []).append(offsets)
+    sorted_offsets: dict[TopicPartition, pa.Array] = {}
+    for one in manifest.ranges:
+        place = one.topic, one.partition
+        _verify_range(manifest, one, ends.get(place), found)
+        ends[place] = one.end
+        joined = arrow.chunked_array(parts.pop(place, []), arrow.int64())
+        offsets = joined.combine_chunks().sort()
+        _verify_rows(manifest, one, offsets, found)
+        sorted_offsets[place] = offsets
+    for topic, partition in parts:
+        found.faults.append(
+            f"round {manifest.number} has files of {topic} [{partition}] and no range for them"
+        )
+    return sorted_offsets
+
+
+def _verify_range(
+    manifest: Manifest, one: ArchivedRange, end_before: int | None, found: VerifiedArchive
+) -> None:
+    found.lost += one.lost
+    found.offsets += one.end - one.first
+    found.gaps += one.end - one.first - one.rows
+    if end_before is not None and one.first - one.lost != end_before:
+        what = "overlap" if one.first - one.lost < end_before else "gap"
+        found.faults.append(
+            f"{what} in {one.topic} [{one.partition}]: round {manifest.number} begins at "
+            f"{one.first}, the round before ended at {end_before}"
+        )
+
+
+def _verify_rows(
+    manifest: Manifest, one: ArchivedRange, offsets: pa.Array, found: VerifiedArchive
+) -> None:
+    import pyarrow.compute as pc
+
+    where = f"round {manifest.number}, {one.topic} [{one.partition}]"
+    if len(offsets) != one.rows:
+        found.faults.append(f"{where}: the files have {len(offsets)} rows, not {one.rows}")
+    if len(offsets) == 0:
+        return
+    if offsets[0].as_py() < one.first or offsets[-1].as_py() >= one.end:
+        found.faults.append(f"{where}: rows lie outside of {one.first} to {one.end}")
+    doubled = len(offsets) - len(pc.unique(offsets))
+    if doubled:
+        found.faults.append(f"{where}: {doubled} offsets are there more than once")
+
+
+def _verify_file(
+    path: Path, file: ArchivedFile, found: VerifiedArchive, checksums: bool
+) -> pa.Array | None:
+    """Check one file; return the offsets of its rows."""
+    import pyarrow.parquet as pq
+
+    found.files += 1
+    if not path.is_file():
+        found.faults.append(f"{path} is missing")
+        return None
+    size = path.stat().st_size
+    found.bytes += size
+    if size != file.bytes:
+        found.faults.append(f"{path} has {size} bytes, not {file.bytes}")
+        return None
+    if checksums and _sha256(path) != file.sha256:
+        found.faults.append(f"{path} is damaged: its SHA-256 is not {file.sha256}")
+        return None
+    table: Any = pq.read_table(path, columns=["offset"], partitioning=None)
+    if table.num_rows != file.rows:
+        found.faults.append(f"{path} has {table.num_rows} rows, not {file.rows}")
+    found.rows += table.num_rows
+    return table.column("offset").combine_chunks()
+
+
+def _sha256(path: Path) -> str:
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(BLOCK_BYTES):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+class BrokerRows:
+    """Rows that a broker still has, beside those of an archive."""
+
+    def __init__(self, cluster: LiveCluster, settings: Mapping[str, str]) -> None:
+        self._cluster = cluster
+        self._settings = {"isolation.level": "read_committed", **settings}
+
+    def compare(
+        self,
+        manifest: Manifest,
+        archived: Mapping[TopicPartition, pa.Array],
+        found: VerifiedArchive,
+    ) -> None:
+        """Compare a round, as far as the logs still reach back."""
+        topics = self._cluster.topics(TopicChoice(names=tuple(manifest.topic_ids)))
+        there = [
+            one
+            for one in manifest.ranges
+            if one.topic in topics
+            and topics[one.topic].topic_id == manifest.topic_ids[one.topic]
+            and one.partition in topics[one.topic].partitions
+        ]
+        starts = self._cluster.starts([(one.topic, one.partition) for one in there])
+        for one in there:
+            place = one.topic, one.partition
+            first = max(one.first, starts[place])
+            if first < one.end:
+                self._compare_range(manifest, (*place, first, one.end), archived[place], found)
+
+    def _compare_range(
+        self,
+        manifest: Manifest,
+        place: tuple[str, int, int, int],
+        archived: pa.Array,
+        found: VerifiedArchive,
+    ) -> None:
+        import pyarrow.compute as pc
+
+        arrow = load_pyarrow()
+        topic, partition, first, end = place
+        batches = scan({(topic, partition): (first, end)}, self._settings, columns=["offset"])
+        columns = [batch.column("offset") for batch in batches]
+        there = arrow.chunked_array(columns, arrow.int64()).combine_chunks()
+        kept = archived.filter(pc.greater_equal(archived, first))
+        found.compared += len(there)
+        missing = len(there) - pc.sum(pc.is_in(there, value_set=kept)).as_py() if len(there) else 0
+        if missing:
+            found.faults.append(
+                f"round {manifest.number}, {topic} [{partition}]: the broker has {missing} records "
+                f"from {first} to {end} that the archive does not have"
+            )

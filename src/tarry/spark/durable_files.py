@@ -1,0 +1,51 @@
+"""Durable files: made whole or not at all, by one of several, on a file system that they share."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import suppress
+from pathlib import Path
+
+
+def create_if_absent(path: Path, content: bytes) -> bool:
+    """Create a file with its content, durable; False if one of this name is there already.
+
+    The directory is there.  Of two that create at once one does, on NFS too.  Raises OSError; then
+    the file may be there, or not, but never in part.
+    """
+    temporary = path.with_name(f".{uuid.uuid4().hex}")
+    try:
+        with open(temporary, "xb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        # A second name is given by one of two only.
+        os.link(temporary, path)
+    except FileExistsError:
+        return False
+    finally:
+        with suppress(OSError):
+            temporary.unlink()
+        flush_directory(path.parent)
+    return True
+
+
+def flush_directory(path: Path) -> None:
+    """Make the names in a directory durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directories(path: Path) -> None:
+    """Make a directory and those above it, with durable names."""
+    missing: list[Path] = []
+    while not path.is_dir():
+        missing.append(path)
+        path = path.parent
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        flush_directory(each.parent)

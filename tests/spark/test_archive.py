@@ -1,0 +1,46 @@
+"""An archive that a real Spark writes, read by pyarrow and by Spark without our code."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow.dataset as ds
+
+from tarry.spark.archive.archive import ArchiveOptions, archive
+from tarry.spark.archive.verify import verify
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.testing import Tarry
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+COUNT = 30_000
+
+
+def test_workers_archive_and_any_reader_reads(
+    spark: SparkSession, broker: Tarry, tmp_path: Path
+) -> None:
+    broker.topic("archived", partitions=3)
+    for partition in range(3):
+        broker.send(
+            "archived", *(b"%d" % number for number in range(COUNT // 3)), partition=partition
+        )
+    settings = {"bootstrap.servers": broker.bootstrap}
+
+    (summary,) = list(
+        archive(spark, TopicChoice(names=("archived",)), tmp_path, ArchiveOptions(settings))
+    )
+
+    assert (summary.rounds, summary.records) == (1, COUNT)
+    recounted = verify(tmp_path, settings)
+    assert (recounted.faults, recounted.compared) == ([], COUNT)
+    table = ds.dataset(tmp_path, format="parquet", partitioning="hive").to_table()
+    places = set(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+    assert len(places) == table.num_rows == COUNT
+    assert set(table["topic"].to_pylist()) == {"archived"}
+    frame = spark.read.parquet(str(tmp_path))
+    assert frame.select("topic", "partition", "offset").distinct().count() == COUNT
+    assert frame.selectExpr("sum(cast(cast(value as string) as long)) as total").collect()[
+        0
+    ].total == 3 * sum(range(COUNT // 3))

@@ -1,0 +1,70 @@
+"""`tarry spark`: an archive by the command line, in this process."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tarry.cli.spark import spark
+from tarry.testing import Tarry
+
+pytest.importorskip("pyarrow")
+
+
+@pytest.fixture(scope="module")
+def broker() -> Iterator[Tarry]:
+    with Tarry() as tarry:
+        tarry.topic("orders")
+        tarry.send("orders", b"a", b"b", b"c")
+        yield tarry
+
+
+def run(broker: Tarry, *words: str) -> Result:
+    return CliRunner().invoke(spark, [*words, "-b", broker.bootstrap])
+
+
+def archive(broker: Tarry, path: Path, *words: str) -> Result:
+    return run(broker, "archive", "orders", "--to", str(path), "--local", *words)
+
+
+def test_an_archive_is_made_and_recounted(broker: Tarry, tmp_path: Path) -> None:
+    made = archive(broker, tmp_path)
+    again = archive(broker, tmp_path)
+    verified = run(broker, "verify", str(tmp_path))
+    told = json.loads(run(broker, "verify", str(tmp_path), "--json").stdout)
+
+    assert (made.exit_code, again.exit_code, verified.exit_code) == (0, 0, 0)
+    assert made.stdout.startswith("3 records in 1 file")
+    assert again.stdout == "nothing new to archive\n"
+    assert verified.stdout.startswith("whole  1 round, 1 file")
+    assert (told["is_whole"], told["rows"], told["compared"]) == (True, 3, 3)
+
+
+def test_what_is_not_whole_fails_with_a_sentence(broker: Tarry, tmp_path: Path) -> None:
+    archive(broker, tmp_path)
+    for file in tmp_path.glob("topic=*/**/*.parquet"):
+        file.unlink()
+
+    verified = run(broker, "verify", str(tmp_path), "--offline")
+
+    assert verified.exit_code == 1
+    assert "is missing" in verified.stderr
+    assert "not whole" in verified.stdout
+
+
+def test_a_topic_that_is_not_there_is_told(broker: Tarry, tmp_path: Path) -> None:
+    result = run(broker, "archive", "nowhere", "--to", str(tmp_path), "--local")
+
+    assert result.exit_code == 1
+    assert "the broker has no topic nowhere" in result.stderr
+
+
+def test_no_topic_is_wrong_usage(broker: Tarry, tmp_path: Path) -> None:
+    result = run(broker, "archive", "--to", str(tmp_path), "--local")
+
+    assert result.exit_code == 2
+    assert "name topics, or give a --pattern" in result.stderr

@@ -1,0 +1,437 @@
+"""An archive without Spark: what counts, what readers see, what a recount finds."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from tarry.client import Admin, Producer
+from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
+from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, Manifest, make_manifest
+from tarry.spark.archive.parquet_files import ArchiveTask, visible_path
+from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
+from tarry.spark.archive.verify import VerifiedArchive, verify
+from tarry.spark.archive.workers import OwnWorker
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.loss import DataLost
+from tarry.spark.reading.plan import ReadRange
+from tarry.testing import Tarry
+
+pytest.importorskip("pyarrow")
+import pyarrow.parquet as pq
+
+HOUR_MS = 3_600_000
+NOON_MS = 1_760_000_000_000 // HOUR_MS * HOUR_MS
+ORDERS = TopicChoice(names=("orders",))
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Tarry]:
+    with Tarry() as tarry:
+        yield tarry
+
+
+@pytest.fixture
+def broker(shared: Tarry) -> Iterator[Tarry]:
+    """The broker, with an empty topic `orders` of two partitions."""
+    shared.topic("orders", partitions=2, retention_ms=-1)
+    yield shared
+    with Admin(bootstrap_servers=shared.bootstrap) as admin:
+        admin.delete_topics(["orders"])
+
+
+def options(broker: Tarry, **changed: object) -> ArchiveOptions:
+    return ArchiveOptions({"bootstrap.servers": broker.bootstrap}, **changed)  # type: ignore[arg-type]
+
+
+def run(broker: Tarry, path: Path, **changed: object) -> ArchiveSummary:
+    summary = ArchiveSummary()
+    for summary in archive(None, ORDERS, path, options(broker, **changed)):  # noqa: B007
+        pass
+    return summary
+
+
+def recount(broker: Tarry, path: Path) -> VerifiedArchive:
+    return verify(path, {"bootstrap.servers": broker.bootstrap})
+
+
+def rows(path: Path) -> list[tuple[int, int, bytes | None]]:
+    """Partition, offset and value of every row that a reader of Parquet files sees."""
+    found = [
+        (row["partition"], row["offset"], row["value"])
+        for file in sorted(path.glob("topic=*/**/*.parquet"))
+        for row in pq.read_table(file, partitioning=None).to_pylist()
+    ]
+    return sorted(found, key=lambda row: row[:2])
+
+
+def fill(broker: Tarry, count: int, *, times_ms: tuple[int, ...] = (NOON_MS,)) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(count):
+            producer.send(
+                "orders",
+                b"%d" % number,
+                partition=number % 2,
+                timestamp=times_ms[number % len(times_ms)],
+            )
+
+
+def expected(count: int) -> list[tuple[int, int, bytes]]:
+    return sorted((number % 2, number // 2, b"%d" % number) for number in range(count))
+
+
+def test_each_record_is_in_one_file_and_the_next_run_begins_behind_it(
+    broker: Tarry, tmp_path: Path
+) -> None:
+    fill(broker, 10)
+    first = run(broker, tmp_path)
+    again = run(broker, tmp_path)
+    fill(broker, 4)
+    second = run(broker, tmp_path)
+
+    assert (first.rounds, first.records, first.files) == (1, 10, 2)
+    assert again.rounds == 0
+    assert second.records == 4
+    assert [row[:2] for row in rows(tmp_path)] == sorted(
+        (partition, offset) for partition in range(2) for offset in range(7)
+    )
+    recounted = recount(broker, tmp_path)
+    assert recounted.faults == []
+    assert (recounted.rounds, recounted.rows, recounted.compared) == (2, 14, 14)
+
+
+def test_files_lie_by_date_and_hour_of_their_records(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 12, times_ms=(NOON_MS, NOON_MS, NOON_MS + HOUR_MS))
+
+    run(broker, tmp_path)
+
+    names = sorted(
+        str(each.relative_to(tmp_path)) for each in tmp_path.glob("topic=*/**/*.parquet")
+    )
+    assert [name.rsplit("/", 1)[0] for name in names] == [
+        "topic=orders/date=2025-10-09/hour=08",
+        "topic=orders/date=2025-10-09/hour=08",
+        "topic=orders/date=2025-10-09/hour=09",
+        "topic=orders/date=2025-10-09/hour=09",
+    ]
+    assert names[0].endswith(f"/orders-0-{0:020}-{6:020}.parquet")
+    assert rows(tmp_path) == expected(12)
+    assert recount(broker, tmp_path).faults == []
+
+
+def test_rounds_have_a_largest_size(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 20)
+
+    summary = run(broker, tmp_path, round_records_max=7)
+
+    assert summary.rounds >= 3
+    assert rows(tmp_path) == expected(20)
+    assert recount(broker, tmp_path).faults == []
+
+
+def test_every_column_is_kept(broker: Tarry, tmp_path: Path) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        producer.send(
+            "orders",
+            None,
+            key=b"k",
+            partition=0,
+            timestamp=NOON_MS,
+            headers=[("h", b"1"), ("h", None)],
+        )
+
+    run(broker, tmp_path)
+
+    (file,) = tmp_path.glob("topic=*/**/*.parquet")
+    (row,) = pq.read_table(file, partitioning=None).to_pylist()
+    assert int(row.pop("timestamp").timestamp() * 1000) == NOON_MS
+    assert row == {
+        "key": b"k",
+        "value": None,
+        "partition": 0,
+        "offset": 0,
+        "timestamp_type": 0,
+        "headers": [{"key": "h", "value": b"1"}, {"key": "h", "value": None}],
+    }
+
+
+# --- Ends of a run at every step.
+
+
+class Killed(Exception):
+    """The end of a process, as a test has it."""
+
+
+class KilledDirectory(ArchiveDirectory):
+    """A directory whose run ends before or after a step."""
+
+    def __init__(self, path: Path, step: str) -> None:
+        super().__init__(path)
+        self.step = step
+
+    def commit(self, manifest: Manifest) -> bool:
+        if self.step == "before the manifest":
+            raise Killed
+        done = super().commit(manifest)
+        if self.step == "after the manifest":
+            raise Killed
+        return done
+
+    def publish(self, manifest: Manifest) -> None:
+        if self.step == "between files":
+            for file in manifest.files[:1]:
+                path = self.path / file.path
+                path.parent.mkdir(parents=True)
+                os.rename(self.path / file.staged, path)
+            raise Killed
+        super().publish(manifest)
+
+    def drop(self, run: str) -> None:
+        """Leave everything as it is: the process is gone."""
+
+
+@pytest.mark.parametrize("step", ["before the manifest", "after the manifest", "between files"])
+def test_a_killed_run_is_finished_by_the_next_one(broker: Tarry, tmp_path: Path, step: str) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    cluster = LiveCluster(made.reading())
+    killed = Archiver(OwnWorker(), cluster, KilledDirectory(tmp_path, step), made)
+    with pytest.raises(Killed):
+        list(killed.run(ORDERS))
+    cluster.close()
+    seen = rows(tmp_path)
+    fill(broker, 2)
+
+    run(broker, tmp_path)
+
+    assert len(seen) == (5 if step == "between files" else 0)
+    assert len(rows(tmp_path)) == 12
+    assert recount(broker, tmp_path).faults == []
+
+
+class SlowWorker(OwnWorker):
+    """A worker while which another run takes the same round."""
+
+    def __init__(self, broker: Tarry, path: Path) -> None:
+        self.broker = broker
+        self.path = path
+
+    def run(self, task: ArchiveTask, tasks: list[list[ReadRange]]) -> list[ArchivedFile]:
+        files = super().run(task, tasks)
+        run(self.broker, self.path)
+        return files
+
+
+def test_a_round_is_that_of_one_of_two_runs(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 10)
+    made = options(broker)
+    cluster = LiveCluster(made.reading())
+    slow = Archiver(SlowWorker(broker, tmp_path), cluster, ArchiveDirectory(tmp_path), made)
+
+    taken = list(slow.run(ORDERS))
+    cluster.close()
+
+    assert taken == []
+    assert rows(tmp_path) == expected(10)
+    assert recount(broker, tmp_path).faults == []
+    assert list((tmp_path / STAGED).iterdir()) == []
+
+
+# --- What a recount finds.
+
+
+def one_file(path: Path) -> Path:
+    return sorted(path.glob("topic=*/**/*.parquet"))[0]
+
+
+def lose_file(path: Path) -> None:
+    one_file(path).unlink()
+
+
+def damage_file(path: Path) -> None:
+    file = one_file(path)
+    content = bytearray(file.read_bytes())
+    content[len(content) // 2] ^= 1
+    file.write_bytes(content)
+
+
+def cut_file(path: Path) -> None:
+    file = one_file(path)
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def lose_manifest(path: Path) -> None:
+    (path / MANIFESTS / f"{1:012}.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("harm", "sentence"),
+    [
+        (lose_file, "is missing"),
+        (damage_file, "is damaged"),
+        (cut_file, "bytes, not"),
+        (lose_manifest, "manifests of rounds 1 to 1 are missing"),
+    ],
+)
+def test_a_recount_finds_what_is_wrong(
+    broker: Tarry, tmp_path: Path, harm: object, sentence: str
+) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    fill(broker, 2)
+    run(broker, tmp_path)
+    assert callable(harm)
+    harm(tmp_path)
+
+    assert any(sentence in fault for fault in verify(tmp_path).faults)
+
+
+def test_a_record_that_was_left_out_is_found(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 10)
+    directory = ArchiveDirectory(tmp_path)
+    with closing(LiveCluster(options(broker).reading())) as cluster:
+        directory.bind(cluster.cluster_id(), "none")
+        topic_id = cluster.topics(ORDERS)["orders"].topic_id
+    staged = directory.new_run()
+    task = ArchiveTask(options(broker).reading(), str(tmp_path), staged, "none", "zstd")
+    files = OwnWorker().run(task, [[ReadRange("orders", 0, 0, 4), ReadRange("orders", 1, 0, 5)]])
+    ranges = [ReadRange("orders", 0, 0, 5), ReadRange("orders", 1, 0, 5)]
+    manifest = make_manifest(None, {"orders": topic_id}, ranges, files, 0)
+    assert directory.commit(manifest)
+    directory.publish(manifest)
+
+    (fault,) = recount(broker, tmp_path).faults
+
+    assert "the broker has 1 records from 0 to 5 that the archive does not have" in fault
+
+
+# --- Refusals.
+
+
+def test_a_topic_that_was_made_anew_is_refused(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 4)
+    run(broker, tmp_path)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_topics(["orders"])
+    broker.topic("orders", partitions=2)
+    fill(broker, 10)
+
+    with pytest.raises(ArchiveRefused, match="orders was deleted and made anew"):
+        run(broker, tmp_path)
+
+
+def test_another_layout_is_refused(broker: Tarry, tmp_path: Path) -> None:
+    run(broker, tmp_path)
+
+    with pytest.raises(ArchiveRefused, match="laid out by hour, not by day"):
+        run(broker, tmp_path, by="day")
+
+
+def test_another_cluster_is_refused(broker: Tarry, tmp_path: Path) -> None:
+    run(broker, tmp_path)
+    with Tarry() as other:
+        other.topic("orders", partitions=2)
+        with pytest.raises(ArchiveRefused, match="archives the cluster"):
+            run(other, tmp_path)
+
+
+def test_records_that_retention_took_are_refused_or_counted(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 10)
+    run(broker, tmp_path)
+    fill(broker, 10)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        admin.delete_records({("orders", 0): 8})
+
+    with pytest.raises(DataLost, match=r"orders \[0\] from offset 5 to 8"):
+        run(broker, tmp_path)
+    summary = run(broker, tmp_path, fail_on_data_loss=False)
+
+    assert (summary.records, summary.lost) == (7, 3)
+    recounted = recount(broker, tmp_path)
+    assert (recounted.faults, recounted.lost) == ([], 3)
+
+
+def test_an_unreadable_manifest_is_refused(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 2)
+    run(broker, tmp_path)
+    (tmp_path / MANIFESTS / f"{1:012}.json").write_text("{}")
+
+    with pytest.raises(ArchiveRefused, match="cannot be read"):
+        run(broker, tmp_path)
+
+
+def test_no_archive_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ArchiveRefused, match="is no archive"):
+        verify(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"by": "minute"}, {"compression": "rar"}, {"round_records_max": 0}]
+)
+def test_wrong_options_are_refused(broker: Tarry, wrong: dict[str, object]) -> None:
+    with pytest.raises(ArchiveRefused):
+        options(broker, **wrong)
+
+
+def test_an_archive_can_be_moved(broker: Tarry, tmp_path: Path) -> None:
+    fill(broker, 4)
+    run(broker, tmp_path / "here")
+    shutil.move(tmp_path / "here", tmp_path / "there")
+
+    assert recount(broker, tmp_path / "there").faults == []
+
+
+# --- Plans, as pure functions.
+
+PLACES = [("a", 0), ("a", 1), ("b", 0)]
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 50), st.integers(0, 50), st.integers(1, 40)),
+        min_size=1,
+        max_size=8,
+    )
+)
+def test_rounds_follow_one_another_without_gap_or_overlap(
+    steps: list[tuple[int, int, int]],
+) -> None:
+    manifest: Manifest | None = None
+    ends = dict.fromkeys(PLACES, 0)
+    starts = dict.fromkeys(PLACES, 0)
+    taken: dict[tuple[str, int], list[tuple[int, int]]] = {place: [] for place in PLACES}
+    for grown, deleted, limit in steps:
+        for number, place in enumerate(PLACES):
+            ends[place] += grown * (number + 1)
+            starts[place] = max(starts[place], min(ends[place], ends[place] - 50 + deleted))
+        lost = {(one.topic, one.partition): one for one in lost_offsets(manifest, starts)}
+        ranges = within_limit(next_ranges(manifest, starts, ends), limit)
+        if not ranges:
+            continue
+        manifest = make_manifest(manifest, {"a": "1", "b": "2"}, ranges, [], 0)
+        for one in manifest.ranges:
+            place = one.topic, one.partition
+            assert one.first >= starts[place]
+            gone = lost.get(place)
+            assert one.lost == (0 if gone is None else gone.size)
+            taken[place].append((one.first - one.lost, one.end))
+    for place in PLACES:
+        parts = taken[place]
+        assert all(before[1] == after[0] for before, after in pairwise(parts))
+
+
+def test_the_path_of_a_file_tells_what_it_holds() -> None:
+    slot = ("orders", 3, NOON_MS)
+
+    assert visible_path(slot, "none", 7, 9) == f"topic=orders/orders-3-{7:020}-{9:020}.parquet"
+    assert visible_path(slot, "day", 7, 9).startswith("topic=orders/date=2025-10-09/orders-3-")
+    assert "date=1969-12-31/hour=23" in visible_path(("orders", 3, -1), "hour", 7, 9)
