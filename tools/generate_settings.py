@@ -140,8 +140,9 @@ def client_settings() -> list[str]:
         "",
         "## Clients",
         "",
-        "Of `tarry.client`. A duration is a number of milliseconds or a text such as `30s`. A "
-        "client keeps the settings that it was made with.",
+        'Of `tarry.client`, as a mapping or by name: `Producer({"linger.ms": 20})` and '
+        "`Producer(linger_ms=20)` are the same. A duration is a number of milliseconds or a text "
+        "such as `30s`. A client keeps the settings that it was made with.",
     ]
     for owner, title, _ in CLIENT_GROUPS:
         lines += ["", f"### {title}", ""]

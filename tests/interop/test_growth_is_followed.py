@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Protocol
@@ -9,6 +10,7 @@ from typing import Protocol
 import pytest
 from tests.support.interop.confluent_face import confluent_kafka, missing
 from tests.support.interop.group_broker import GroupBroker
+from tests.support.patience import PATIENCE_S
 
 from tarry.client.core.admin.calls import NewTopic
 from tarry.client.sync.admin import Admin
@@ -22,9 +24,8 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
 
-# A poll waits this long at most; so many of them are enough on a busy machine.
+# A poll waits this long at most.
 POLL_MS = 100
-POLLS_MAX = 600
 REFRESH_MS = 300
 
 
@@ -121,9 +122,8 @@ def admin(group_broker: GroupBroker) -> Iterator[Admin]:
 
 def read_until(member: Member, is_so: Callable[[list[bytes]], bool]) -> list[bytes]:
     values: list[bytes] = []
-    for _ in range(POLLS_MAX):
-        if is_so(values):
-            break
+    end = time.monotonic() + PATIENCE_S
+    while not is_so(values) and time.monotonic() < end:
         values += member.poll()
     return values
 

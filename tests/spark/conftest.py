@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.interop.kafka_server import POM, KafkaUnavailable, class_path
 
 from tarry.testing import Tarry
 
@@ -24,15 +25,20 @@ SETTINGS = {
     "spark.ui.enabled": "false",
     "spark.driver.memory": "768m",
     "spark.sql.shuffle.partitions": "2",
+    # On a busy machine a worker needs longer than 15 s to come up.
+    "spark.python.authenticate.socketTimeout": "120s",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",
     "spark.sql.streaming.metricsEnabled": "false",
     # What runs for seconds gains nothing from the slow compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.session.timeZone": "UTC",
-    # Workers are forked by a daemon, and a test of one Python needs no second one.
-    "spark.python.worker.reuse": "true",
 }
+
+# Spark tells nothing of its own; what fails comes as an exception.
+LOGGING = """\
+rootLogger.level = off
+"""
 
 
 def what_is_missing() -> str | None:
@@ -52,7 +58,16 @@ def what_is_missing() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def connector_jars() -> str:
+    """Class path of Spark's own Kafka connector, or why it is not there."""
+    try:
+        return class_path(POM.with_name("spark-pom.xml"))
+    except KafkaUnavailable as reason:
+        return f"missing: {reason}"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, connector_jars: str) -> Iterator[SparkSession]:
     missing = what_is_missing()
     if missing is not None:
         pytest.skip(missing)
@@ -69,16 +84,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+    if not connector_jars.startswith("missing: "):
+        builder = builder.config("spark.driver.extraClassPath", connector_jars)
     options = f"{SETTINGS['spark.driver.extraJavaOptions']} -Dlog4j.configurationFile={quiet}"
     session: SparkSession = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
     yield session
     session.stop()
-
-
-# Spark tells nothing of its own; what fails comes as an exception.
-LOGGING = """\
-rootLogger.level = off
-"""
 
 
 @pytest.fixture(scope="session")

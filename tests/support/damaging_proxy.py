@@ -1,4 +1,4 @@
-"""A proxy between clients and a broker that damages one byte of one answer, once."""
+"""A proxy between clients and a broker that damages or cuts one answer, once."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from collections.abc import Callable
 
 
 class DamagingProxy:
-    """Listens at once; `forward_to` says where.  The first answer that holds `mark` arrives with
-    another byte in the mark's place; nothing else is touched."""
+    """Listens at once; `forward_to` says where.  After `arm` the first answer that holds `mark`
+    arrives with another byte in the mark's place, or ends there with its connection; nothing else
+    is touched."""
 
     def __init__(self, mark: bytes) -> None:
         self.mark = mark
         self.damaged = 0
+        self._is_armed = False
+        self._is_cutting = False
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.address = f"127.0.0.1:{self._listener.getsockname()[1]}"
         self._broker = ("", 0)
@@ -25,6 +28,12 @@ class DamagingProxy:
         host, _, port = address.rpartition(":")
         self._broker = (host, int(port))
         threading.Thread(target=self._accept, daemon=True).start()
+
+    def arm(self, *, cuts: bool) -> None:
+        """Damage the next answer that holds the mark, or cut it."""
+        self.damaged = 0
+        self._is_cutting = cuts
+        self._is_armed = True
 
     def close(self) -> None:
         for one in [self._listener, *self._sockets]:
@@ -47,13 +56,20 @@ class DamagingProxy:
     ) -> None:
         with contextlib.suppress(OSError):
             while data := source.recv(1 << 20):
-                target.sendall(change(data))
+                changed = change(data)
+                target.sendall(changed)
+                if len(changed) < len(data):
+                    source.shutdown(socket.SHUT_RDWR)
+                    break
             target.shutdown(socket.SHUT_WR)
 
     def _damage(self, data: bytes) -> bytes:
         with self._lock:
-            place = data.find(self.mark) if not self.damaged else -1
+            place = data.find(self.mark) if self._is_armed else -1
             if place < 0:
                 return data
+            self._is_armed = False
             self.damaged += 1
+            if self._is_cutting:
+                return data[:place]
             return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]

@@ -118,7 +118,7 @@ def _begin_event_log(broker: Broker) -> None:
     turn, parts = broker.this_turn, broker.parts
     events = EventLog(broker.broker_id, turn, broker.topics, broker.flushes, broker.changes)
     events.listen(parts.purgatories(), broker.groups.history)
-    parts.add(events)
+    parts.add_listening(events)
     Duty(turn, broker.timer, broker.settings.events_interval_ms, events.append)
 
 

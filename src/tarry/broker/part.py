@@ -98,11 +98,16 @@ class Parts:
 
     def __init__(self) -> None:
         self._parts: list[Part] = []
+        self._listening: list[Part] = []
 
     def add(self, part: P) -> P:
         """Put a part behind the others, and return it."""
         self._parts.append(part)
         return part
+
+    def add_listening(self, part: Part) -> None:
+        """Have a part hear of stalls and of the stop alone, so that no turn is dearer for it."""
+        self._listening.append(part)
 
     def step(self) -> None:
         """Let every part do a share of its longer work."""
@@ -136,8 +141,12 @@ class Parts:
         """Tell every part that the process did not run for a while."""
         for part in self._parts:
             part.on_stall()
+        for part in self._listening:
+            part.on_stall()
 
     def stop(self) -> None:
         """Let every part answer what would hold up a stop."""
         for part in self._parts:
+            part.stop()
+        for part in self._listening:
             part.stop()

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
+from functools import partial
 from types import TracebackType
 from typing import Final, Self, Unpack
 
@@ -19,6 +20,7 @@ from tarry.client import (
     Admin,
     Consumer,
     ConsumerRecord,
+    Listener,
     NewTopic,
     Producer,
     Receipt,
@@ -91,6 +93,7 @@ class BrokerAccess:
     def consumer(
         self,
         *what: str | re.Pattern[str] | Mapping[str, SettingValue] | None,
+        listener: Listener | None = None,
         **arguments: Unpack[ConsumerArguments],
     ) -> Consumer:
         """Make a consumer of `tarry.client`, which reads from the first record unless
@@ -101,7 +104,7 @@ class BrokerAccess:
         if "auto.offset.reset" not in (given or {}):
             arguments.setdefault("auto_offset_reset", "earliest")
         names = [self.topic_name(one) if isinstance(one, str) else one for one in what]
-        consumer = Consumer(*names, **arguments)
+        consumer = Consumer(*names, listener=listener, **arguments)
         self._consumers.append(consumer)
         return consumer
 
@@ -250,19 +253,15 @@ class BrokerAccess:
 
     def close_clients(self, timeout: float = CLOSE_S) -> None:
         """Close every client that was made here, whatever the broker does; a consumer has so many
-        seconds to leave its group."""
-        for consumer in self._consumers:
-            with suppress(ClientError):
-                consumer.close(timeout)
-        for producer in self._producers:
-            with suppress(ClientError):
-                producer.abort()
-        for admin in (self._admin, self._asker):
-            if admin is not None:
-                with suppress(ClientError):
-                    admin.close()
+        seconds to leave its group.  What a callback raises is raised when all are closed."""
+        closes: list[Callable[[], None]] = [partial(one.close, timeout) for one in self._consumers]
+        closes += [one.abort for one in self._producers]
+        closes += [one.close for one in (self._admin, self._asker) if one is not None]
         self._consumers, self._producers = [], []
         self._admin = self._asker = self._sender = None
+        with ExitStack() as stack:
+            for close in reversed(closes):
+                stack.callback(_close_quietly, close)
 
     def close(self) -> None:
         """Close the clients, and the broker if it belongs to this access."""
@@ -278,6 +277,11 @@ class BrokerAccess:
         traceback: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _close_quietly(close: Callable[[], None]) -> None:
+    with suppress(ClientError):
+        close()
 
 
 def _names_servers(

@@ -122,8 +122,10 @@ class TarryProcess(BrokerAccess):
             if self._process is not None:
                 # Consumers leave their groups; a paused broker would keep them.
                 self.resume()
-                self.close_clients()
-                self.kill()
+                try:
+                    self.close_clients()
+                finally:
+                    self.kill()
             else:
                 self.close_clients(0)
         finally:

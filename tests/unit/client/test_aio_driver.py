@@ -195,6 +195,22 @@ def test_whoever_listens_to_its_warnings_may_use_the_client() -> None:
     scene.end()
 
 
+def test_a_poll_under_way_ends_when_another_task_closes_the_consumer() -> None:
+    member = MemberScene()
+    member.cluster.topics["t"].logs[0].add(b"0")
+
+    async def use() -> None:
+        await member.consumer.poll(5)
+        poll = asyncio.ensure_future(member.consumer.poll(600))
+        await asyncio.sleep(1)
+        member.cluster.topics["t"].logs[0].add(b"1")
+        await member.consumer.close()
+        with pytest.raises(ClientClosed):
+            await poll
+
+    member.run(use())
+
+
 def test_heartbeats_go_on_while_the_body_awaits() -> None:
     member = MemberScene(session_timeout_ms=10_000, heartbeat_interval_ms=3_000)
     member.cluster.topics["t"].logs[0].add(b"0", b"1")

@@ -20,6 +20,7 @@ from tests.support.client.scripted_cluster import CUT, WALL_MS, Log, ScriptedClu
 
 from tarry.base import errors
 from tarry.client.core.consumer.lookup import EARLIEST, LATEST, FoundOffset
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.metadata import LeaderHint
 from tarry.client.errors import (
     BrokerError,
@@ -570,10 +571,40 @@ def test_a_new_leader_that_lost_what_was_read_is_told() -> None:
 
     cluster.run_until(lambda: core.has_records(cluster.now_ms))
 
-    with pytest.raises(LogTruncated, match="read up to offset 3, but epoch 0 ends at 1"):
+    with pytest.raises(
+        LogTruncated, match="read up to offset 3, but epoch 0 ends at 1"
+    ) as truncated:
         core.take(1, cluster.now_ms)
+    assert str(truncated.value).endswith("to go on, seek('t', 0, 1)")
     core.seek(T0, 1)
     assert poll(cluster) == [b"other 1", b"other 2", b"other 3"]
+
+
+def test_a_truncation_below_what_was_fetched_ahead_is_told_before_it_is_passed() -> None:
+    cluster = ScriptedCluster()
+    log = cluster.topic("t").logs[0]
+    for value in (b"0", b"1", b"2"):
+        log.add(value)
+    core = reading(cluster, metadata_max_age_ms=500)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
+
+    # Fetched, and not yet handed out: a new leader has only the first.
+    del log.batches[1:]
+    log.end_offset = 1
+    log.leader_epoch += 1
+    cluster.run_for(3_000)
+
+    assert isinstance(core.position(T0).error, LogTruncated)
+
+
+def test_what_was_read_ahead_and_dropped_leaves_the_epoch_of_what_was_taken() -> None:
+    position = PartitionPosition("t", 0)
+    position.seek(5, 3)
+    position.fetch_epoch, position.fetch_offset = 4, 9
+
+    position.drop_fetched()
+
+    assert (position.fetch_offset, position.fetch_epoch) == (5, 3)
 
 
 def test_records_that_come_while_a_new_leader_is_checked_are_no_truncation() -> None:

@@ -236,7 +236,8 @@ def test_a_batch_larger_than_the_limit_of_its_partition_comes_in_a_session() -> 
     assert core.fetcher.buffered_bytes == 0
 
 
-def test_a_topic_that_was_made_anew_ends_the_session() -> None:
+@pytest.mark.parametrize("is_kept", [False, True])
+def test_a_topic_that_was_made_anew_ends_the_session(*, is_kept: bool) -> None:
     cluster = FetchCluster(gives_sessions=True)
     topic = cluster.topic("t")
     topic.logs[0].add(b"old")
@@ -245,7 +246,8 @@ def test_a_topic_that_was_made_anew_ends_the_session() -> None:
     topic.topic_id = b"\xff" * 16
     topic.logs[0] = Log(1)
     topic.logs[0].add(b"new")
-    cluster.sessions.clear()
+    if not is_kept:
+        cluster.sessions.clear()
 
     cluster.run_until(lambda: core.position(T0).error is not None)
     core.seek(T0, 0)

@@ -8,6 +8,7 @@ import pytest
 from tests.support.client.consumer_scene import (
     T0,
     answer_with,
+    answer_with_bytes,
     by_default,
     fetched,
     poll,
@@ -20,6 +21,7 @@ from tests.support.client.scripted_cluster import Log, ScriptedCluster, Seen
 from tarry.base import errors
 from tarry.client.errors import LogTruncated, TopicRecreated
 from tarry.protocol import api_keys
+from tarry.records.batch import LAST_OFFSET_DELTA
 
 
 def filled(cluster: ScriptedCluster, count: int = 10) -> Log:
@@ -99,6 +101,25 @@ def test_what_a_new_leader_may_not_have_is_not_taken_from_the_old_one() -> None:
 
     assert poll_all(cluster, 1) == [b"of the new leader"]
     assert core.position(T0).position == 3
+
+
+def test_how_far_a_damaged_answer_claims_to_go_is_no_truncation() -> None:
+    cluster = ScriptedCluster()
+    log = filled(cluster, 2)
+    core = reading(cluster, metadata_max_age_ms=500)
+    assert poll(cluster) == values(0, 2)
+    log.add(b"2")
+    damaged = bytearray(log.batches[-1])
+    damaged[LAST_OFFSET_DELTA + 3] ^= 16
+    cluster.script(api_keys.FETCH, answer_with_bytes(bytes(damaged)), by_default)
+    cluster.run_until(lambda: core.has_records(cluster.now_ms))
+    assert core.position(T0).fetch_offset == 19
+
+    # Before a poll has found out, somebody else leads.
+    log.leader_epoch = 1
+    cluster.run_for(3_000)
+
+    assert poll_all(cluster, 1) == [b"2"]
 
 
 def test_a_reset_waits_until_what_was_fetched_before_is_finished() -> None:

@@ -10,6 +10,7 @@ import pytest
 from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
+from tarry.client.core.metadata import LeaderHint
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import (
@@ -672,6 +673,31 @@ def test_a_moved_leader_is_found_by_a_refresh() -> None:
 
     assert receipt.offset == 1
     assert [seen.broker_id for seen in cluster.requests(api_keys.PRODUCE)] == [1, 1, 2]
+
+
+def test_nothing_goes_to_a_new_leader_while_the_old_one_may_still_take_a_batch() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    topic = cluster.topic("t")
+    core = producer(cluster, enable_idempotence=False)
+    send(cluster, b"0")
+    flush(cluster)
+
+    def slow(cluster: ScriptedCluster, seen: Seen) -> Any:
+        return 2_000, cluster.default(seen)
+
+    cluster.script(api_keys.PRODUCE, slow)
+    first = send(cluster, b"1")
+    cluster.run_until(lambda: len(cluster.requests(api_keys.PRODUCE)) == 2)
+    topic.logs[0].leader_id = 2
+    topic.logs[0].leader_epoch = 1
+    assert core.metadata.set_leader(LeaderHint("t", 0, 2, 1, None))
+    send(cluster, b"2")
+    cluster.run_for(500)
+
+    assert not first.is_done
+    assert len(cluster.requests(api_keys.PRODUCE)) == 2
+    flush(cluster)
+    assert topic.logs[0].values() == [b"0", b"1", b"2"]
 
 
 def test_a_leader_named_in_the_answer_is_followed_at_once() -> None:

@@ -8,6 +8,7 @@ import pytest
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
+from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.core import ProducerCore
 from tarry.client.core.producer.row_intake import RowIntake, SentRows
 from tarry.client.errors import BrokerError, ClientClosed
@@ -192,6 +193,36 @@ def test_failed_rows_that_nobody_asked_for_are_counted():
     failure = core.take_failure()
     assert failure is not None
     assert failure.count == 3
+
+
+def test_rows_that_failed_count_as_seen_once_though_others_are_still_under_way():
+    batch = ProducerBatch("t", 0, (0,), 1_000)
+    for _ in range(10):
+        batch.append(0, None, b"x", None)
+    first, second = SentRows(batch, 0, 7), SentRows(batch, 8, 9)
+    _, half = batch.split()
+    half.fail(BrokerError(errors.TOPIC_AUTHORIZATION_FAILED, "refused"))
+
+    for _ in range(3):
+        assert first.error is half.error
+
+    assert not first.is_done
+    # Those of the other receipt, which nobody asked.
+    assert half.unseen_failures == second.row_count
+
+
+def test_rows_on_both_sides_of_a_refused_one_count_as_seen_together():
+    batch = ProducerBatch("t", 0, (0,), 1_000)
+    for _ in range(10):
+        batch.append(0, None, b"x", None)
+    sent = SentRows(batch, 0, 9)
+    rest = batch.without({4: BrokerError(errors.INVALID_RECORD, "refused")})
+    assert rest is not None
+    rest.fail(BrokerError(errors.TOPIC_AUTHORIZATION_FAILED, "refused"))
+
+    assert sent.error is not None
+
+    assert rest.unseen_failures == 0
 
 
 def test_a_producer_that_failed_takes_no_rows():

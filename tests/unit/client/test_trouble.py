@@ -149,3 +149,16 @@ def test_a_call_to_nobody_says_where_why_and_how_long() -> None:
         "cannot connect to 10.0.0.1:9092: connection refused (tried for 10 s); "
         "is a broker running there?"
     )
+
+
+def test_a_call_whose_time_is_up_before_anything_happened_names_the_servers() -> None:
+    cluster = ScriptedCluster()
+    settings = ClientSettings(bootstrap_servers="10.0.0.1:9092")
+    core = cluster.attach(AdminCore(settings, seeded_random(), cluster.now_ms))
+    call = TopicList(None)
+
+    core.begin_call(call, 200, cluster.now_ms)
+    # A busy machine: the first turn comes after the deadline.
+    core.turn([], cluster.now_ms + 350, cluster.now_ms + 350)
+
+    assert str(call.error) == "Metadata was not answered by 10.0.0.1:9092 within 0.35 s"

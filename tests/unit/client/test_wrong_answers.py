@@ -12,16 +12,19 @@ from tests.support.client.group_member import PLACE, GroupScene
 from tests.support.client.hand_face import perform
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
 
+from tarry.base import errors
 from tarry.client.core.consumer.column_taker import ColumnTaker
 from tarry.client.core.consumer.lookup import LATEST
 from tarry.client.core.consumer.scan import ScanCore, scan_settings
 from tarry.client.core.producer.core import ProducerCore
-from tarry.client.errors import DeliveryFailed
+from tarry.client.errors import CommitFailed, DeliveryFailed
 from tarry.client.settings import ConsumerSettings, ProducerSettings
 from tarry.link.errors import ClientError
 from tarry.protocol import api_keys
-from tarry.protocol.messages.fetch import FetchResponse
+from tarry.protocol.messages import fetch
+from tarry.protocol.messages.fetch import FetchableTopicResponse, FetchResponse, PartitionData
 from tarry.protocol.messages.offset_commit import OffsetCommitResponse
+from tarry.protocol.messages.produce import LeaderIdAndEpoch, NodeEndpoint
 from tarry.records.columns import OFFSETS
 
 SERVERS = "10.0.0.1:9092"
@@ -150,6 +153,28 @@ def test_a_commit_that_the_answer_leaves_out_is_not_taken_for_done() -> None:
     assert len(scene.requests(api_keys.OFFSET_COMMIT)) == 3
 
 
+def test_an_offset_that_was_given_up_is_not_sent_when_its_commit_is_repeated() -> None:
+    scene = GroupScene()
+    scene.join()
+    other = ("t", 1)
+    scene.core.membership.ownership.owned.append(other)
+    scene.codes[api_keys.OFFSET_COMMIT] = [errors.COORDINATOR_LOAD_IN_PROGRESS]
+    pending = scene.core.begin_commit({PLACE: 5, other: 7}, 10_000, scene.cluster.now_ms)
+    scene.cluster.run_until(lambda: bool(scene.requests(api_keys.OFFSET_COMMIT)))
+
+    # It goes to another member and comes back: who had it in between has read on.
+    scene.core.committer.give_up([PLACE])
+    with pytest.raises(CommitFailed, match=r"t \[0\] was given up"):
+        perform(scene.cluster, pending)
+    scene.cluster.run_for(1_000)
+
+    first, *again = scene.requests(api_keys.OFFSET_COMMIT)
+    assert [one.partition_index for one in first.request.topics[0].partitions] == [0, 1]
+    assert again
+    for seen in again:
+        assert [one.partition_index for one in seen.request.topics[0].partitions] == [1]
+
+
 def test_a_negative_committed_offset_is_none() -> None:
     scene = GroupScene(auto_offset_reset="earliest")
     scene.cluster.topics["t"].logs[0].add(b"0")
@@ -172,6 +197,58 @@ def test_a_coordinator_that_always_wants_another_member_id_is_asked_with_pauses(
     scene.poll(5_000)
 
     assert len(scene.requests(api_keys.JOIN_GROUP)) < 40
+
+
+# --- Leaders
+
+
+def leader_elsewhere(cluster: ScriptedCluster, seen: Seen, answer: Any, epoch: int) -> None:
+    """Have an answer name the other broker as the leader, of a newer epoch."""
+    other = 3 - seen.broker_id
+    answer.responses[0].partition_responses[0].error_code = errors.NOT_LEADER_OR_FOLLOWER
+    answer.responses[0].partition_responses[0].current_leader = LeaderIdAndEpoch(other, epoch)
+    address = cluster.brokers[other]
+    answer.node_endpoints = [NodeEndpoint(other, address.host, address.port, None)]
+
+
+def test_a_leader_that_is_always_the_other_broker_is_followed_with_pauses() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    cluster.topic("t")
+    settings = ProducerSettings(bootstrap_servers=SERVERS, delivery_timeout_ms=60_000)
+    core: ProducerCore = cluster.attach(ProducerCore(settings, seeded_random(), cluster.now_ms))
+    perform(cluster, core.begin_topic_query("t", 5_000, cluster.now_ms))
+    epochs = iter(range(1, 100_000))
+
+    def elsewhere(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.produce(seen)
+        leader_elsewhere(cluster, seen, answer, next(epochs))
+        return answer
+
+    cluster.rule(api_keys.PRODUCE, elsewhere)
+    core.append("t", 0, 0, None, b"x", None, now_ms=cluster.now_ms)
+
+    assert requests_in(cluster, api_keys.PRODUCE, 5_000) < 60
+
+
+def test_a_leader_that_is_always_the_other_broker_is_read_from_with_pauses() -> None:
+    cluster = ScriptedCluster(brokers=2)
+    cluster.topic("t").logs[0].add(b"0")
+    reading(cluster)
+    epochs = iter(range(1, 100_000))
+
+    def elsewhere(cluster: ScriptedCluster, seen: Seen) -> Any:
+        other = 3 - seen.broker_id
+        told = PartitionData(0, errors.NOT_LEADER_OR_FOLLOWER)
+        told.current_leader = fetch.LeaderIdAndEpoch(other, next(epochs))
+        topic = seen.request.topics[0]
+        answer = FetchableTopicResponse(topic.topic, topic.topic_id, [told])
+        address = cluster.brokers[other]
+        node = fetch.NodeEndpoint(other, address.host, address.port, None)
+        return FetchResponse(responses=[answer], node_endpoints=[node])
+
+    cluster.rule(api_keys.FETCH, elsewhere)
+
+    assert requests_in(cluster, api_keys.FETCH, 5_000) < 60
 
 
 # --- Writing

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tarry.client import Consumer, Listener
 from tarry.runtime.thread import BrokerStopped
 from tarry.testing import Tarry
 
@@ -130,3 +131,20 @@ def test_a_broker_that_has_ended_says_so() -> None:
         broker.heal()
     broker.close()
     assert repr(broker).endswith(", closed>")
+
+
+def test_a_callback_that_raises_in_a_close_leaves_no_client_open() -> None:
+    class Failing(Listener):
+        def on_revoked(self, consumer: Consumer, places: list[tuple[str, int]]) -> None:
+            raise LookupError("a mistake of the test")
+
+    with pytest.raises(LookupError, match="a mistake of the test"), Tarry() as broker:
+        topic = broker.topic("closed")
+        producer = broker.producer()
+        member = broker.consumer(topic, group_id="g", listener=Failing())
+        other = broker.consumer()
+        broker.send(topic, b"one")
+        assert member.poll(10)
+
+    for client in (producer, member, other):
+        assert "closed" in repr(client)

@@ -81,6 +81,11 @@ class Connections(Links):
     # --- What stands in the way
 
     @property
+    def bootstrap_addresses(self) -> str:
+        """The addresses that the user gave, for a sentence."""
+        return ", ".join(f"{link.address}" for link in self._bootstrap)
+
+    @property
     def last_failure(self) -> ClientError | None:
         """Error that made every bootstrap server unreachable; None if that is not known."""
         for link in self._bootstrap:

@@ -27,6 +27,9 @@ from tarry.protocol.messages.metadata import (
 # From this version on a request can say that a topic must not be made.
 VERSION_NO_CREATE: Final = 4
 
+# Leaders named by answers that are followed one after the other without a pause.
+HOPS_MAX: Final = 3
+
 
 def metadata_request(
     names: Sequence[str] | None, version: int, *, may_create: bool = False

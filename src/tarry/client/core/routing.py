@@ -49,6 +49,9 @@ class Routing:
             or self.connections.last_failure
         )
         what = f"{api_keys.APIS[call.api_key].name} was not answered"
+        if reason is None:
+            # Time was up before anything could fail.
+            what += f" by {self.connections.bootstrap_addresses}"
         return timed_out(what + self._stranger(call.target), waited_ms, reason)
 
     def _stranger(self, target: int) -> str:

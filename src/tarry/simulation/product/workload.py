@@ -64,6 +64,7 @@ class ProductWorkload(Workload):
         self._names: dict[str, int] = {}
         # Clients whose start is planned.
         self._coming = 0
+        self._has_begun = False
         self._is_ending = False
 
     def prepare(self, context: RunContext, node: BrokerNode) -> None:
@@ -83,6 +84,7 @@ class ProductWorkload(Workload):
         if len(self._context.topics) < len(self._scenario.topics):
             self._context.clock.after(_LOOK_MS, self._begin_when_topics_are_made)
             return
+        self._has_begun = True
         for number in range(len(self._scenario.producers)):
             self._plan(partial(self._add_producer, number))
         self.begin_readers()
@@ -178,7 +180,7 @@ class ProductWorkload(Workload):
 
     def _unsettled(self, broker: Broker) -> list[str]:
         """Return a sentence for each thing that is still to be done."""
-        if not self._admin.is_done:
+        if not self._admin.is_done or not self._has_begun:
             return ["the topics are not made"]
         if self._coming:
             return [f"{self._coming} clients are still to come"]
@@ -297,7 +299,8 @@ class MembersWorkload(ProductWorkload):
             super()._replace(node)
 
     def _change_members(self, kind: str, node: ClientNode) -> None:
-        members = self._members()
+        # Whoever is told to leave may still be there; one stays.
+        members = [member for member in self._members() if not member.is_to_end]
         if kind == kinds.COME:
             self._add_member()
         elif len(members) > 1:

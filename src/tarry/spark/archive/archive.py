@@ -31,6 +31,11 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("tarry.spark")
 
+# What a user of the job can do about records that are gone.
+GO_ON: Final = (
+    "Archive more often than that; fail_on_data_loss=False (--skip-lost) goes on with what is there"
+)
+
 COMPRESSIONS: Final = ("zstd", "snappy", "gzip", "lz4", "none")
 # What a round reads at most unless the user says otherwise.
 ROUND_RECORDS_MAX: Final = 50_000_000
@@ -145,7 +150,7 @@ class Archiver:
             for one in lost
         ]
         if self._options.fail_on_data_loss:
-            raise DataLost(lost_sentence(told))
+            raise DataLost(lost_sentence(told, GO_ON))
         for each in told:
             log.warning("not archived: %s", each)
 

@@ -60,13 +60,17 @@ def within_logs(
     return readable, lost
 
 
-def lost_sentence(lost: list[LostRange]) -> str:
+# What a user of the data source can do.
+GO_ON: Final = "Set failOnDataLoss=false to go on with what is there"
+
+
+def lost_sentence(lost: list[LostRange], advice: str = GO_ON) -> str:
     """Tell what is lost, and what a user can do."""
     told = "; ".join(str(one) for one in lost[:TOLD_MAX])
     more = f"; and {len(lost) - TOLD_MAX} more" if len(lost) > TOLD_MAX else ""
     return (
         f"these records cannot be read: {told}{more}. They may have been deleted by retention, or "
-        "the topic was made anew. Set failOnDataLoss=false to go on with what is there"
+        f"the topic was made anew. {advice}"
     )
 
 

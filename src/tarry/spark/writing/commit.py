@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Final
 
 import msgspec
 
 from tarry.client.sync.publisher import Publisher
+from tarry.link.errors import ClientError
 from tarry.spark.writing.directory import SinkDirectory, local_path
 from tarry.spark.writing.plan import Plan, SinkRefused, TaskOutput
 from tarry.spark.writing.publishing import Publishing, expiration_ms_of
@@ -42,13 +42,23 @@ def commit(
     """Bring a micro-batch into the topics, once; return the plan that counted."""
     assert options.location is not None
     directory = SinkDirectory(local_path(options.location))
-    directory.bind(query_id)
     limit_ms = options.producer_settings.delivery_timeout_ms
-    with Publisher(options.client_settings) as publisher:
-        steps = SinkSteps(query_id, expiration_ms_of(publisher))
-        plan = Publishing(directory, publisher, limit_ms).run(
-            steps.commit(batch_id, tuple(outputs))
-        )
+    try:
+        directory.bind(query_id)
+        with Publisher(options.client_settings) as publisher:
+            steps = SinkSteps(query_id, expiration_ms_of(publisher))
+            plan = Publishing(directory, publisher, limit_ms).run(
+                steps.commit(batch_id, tuple(outputs))
+            )
+    except Exception as error:
+        # What is frozen waits for the next start; the rest is written anew.
+        drop(options, batch_id, outputs)
+        if not isinstance(error, ClientError):
+            raise
+        raise SinkRefused(
+            f"micro-batch {batch_id} was not written to its end: {error}. Start the query again "
+            "when that is mended; it goes on where it stopped"
+        ) from error
     log.info(
         "micro-batch %d of query %s: %d records in %d partitions",
         batch_id,
@@ -74,8 +84,11 @@ def commit_batch(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
         )
 
 
-def drop(options: WriteOptions, outputs: Sequence[TaskOutput]) -> None:
-    """Remove the files of tasks whose micro-batch failed."""
+def drop(options: WriteOptions, batch_id: int, outputs: Sequence[TaskOutput]) -> None:
+    """Remove the files of tasks, unless a plan names them; no commit of theirs is under way."""
     assert options.location is not None
+    directory = SinkDirectory(local_path(options.location))
+    stored = directory.read_plan(batch_id)
+    kept = {file.name for file in stored.plan.files} if stored is not None else set()
     names = [one.file.name for one in outputs if one.file is not None]
-    SinkDirectory(Path(local_path(options.location))).remove(names)
+    directory.remove([name for name in names if name not in kept])

@@ -65,8 +65,9 @@ def local_path(location: str) -> Path:
 class SinkDirectory:
     """Directory at `path`, made when something is written."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, plans_kept: int = PLANS_KEPT) -> None:
         self.path = path
+        self._plans_kept = plans_kept
 
     # --- The query
 
@@ -133,7 +134,7 @@ class SinkDirectory:
         newest = self.read_newest()
         if newest is None:
             return
-        oldest = newest.plan.batch_id - PLANS_KEPT
+        oldest = newest.plan.batch_id - self._plans_kept
         kept = {file.name for file in newest.plan.files}
         for batch, amendment in self._plans():
             if batch < oldest:

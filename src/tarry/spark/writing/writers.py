@@ -44,6 +44,17 @@ def _write_file(
     return TaskMessage(TaskWriter(options, columns, first).write(batches))
 
 
+def _drop(
+    options: WriteOptions, batch_id: int, messages: Sequence[WriterCommitMessage | None]
+) -> None:
+    """Remove the files of tasks if one of them failed.  If none did, a commit was begun, and may
+    have frozen them, or still do so: its process may live on."""
+    from tarry.spark.writing.commit import drop
+
+    if any(message is None for message in messages):
+        drop(options, batch_id, _outputs_of(messages))
+
+
 class StreamWriter(DataSourceStreamArrowWriter):
     """Writer of a stream."""
 
@@ -65,9 +76,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         """Remove the files of tasks of a micro-batch that failed."""
-        from tarry.spark.writing.commit import drop
-
-        drop(self.options, _outputs_of(messages))
+        _drop(self.options, batchId, messages)
 
 
 class ExactBatchWriter(DataSourceArrowWriter):
@@ -89,9 +98,9 @@ class ExactBatchWriter(DataSourceArrowWriter):
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
         """Remove the files of tasks of a write that failed."""
-        from tarry.spark.writing.commit import drop
+        from tarry.spark.writing.commit import BATCH_ID
 
-        drop(self.options, _outputs_of(messages))
+        _drop(self.options, BATCH_ID, messages)
 
 
 class BatchWriter(DataSourceArrowWriter):

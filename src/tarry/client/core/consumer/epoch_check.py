@@ -3,11 +3,13 @@
 
 When the leader epoch grows, the new leader is asked where the epoch of the last batch that was
 fetched ends in its log (OffsetForLeaderEpoch).  If that is before the position, records that were
-read are gone: `LogTruncated`, and the user decides where to go on.  Nothing is fetched meanwhile.
+read are gone: `LogTruncated`, and the user decides where to go on.  What was only fetched is
+dropped, and fetched again.  Nothing is fetched meanwhile.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE
@@ -37,7 +39,15 @@ OFFSET_UNDEFINED: Final = -1
 class EpochCheck:
     """Check that collects positions in `is_needed` and asks the leaders in `work`."""
 
-    def __init__(self, connections: Connections, metadata: Metadata, refresh: Refresh) -> None:
+    def __init__(
+        self,
+        connections: Connections,
+        metadata: Metadata,
+        refresh: Refresh,
+        forget: Callable[[PartitionPosition], None],
+    ) -> None:
+        """`forget` takes what is kept of a partition off the count of bytes."""
+        self._forget = forget
         self.connections = connections
         self.metadata = metadata
         self.refresh = refresh
@@ -56,6 +66,11 @@ class EpochCheck:
             position.era += 1
             self._wanted.setdefault(leader_id, []).append(position)
         return True
+
+    def drop_fetched(self, position: PartitionPosition) -> None:
+        """Drop what was fetched and not taken; the next turn asks about the position."""
+        self._forget(position)
+        position.drop_fetched()
 
     def work(self, now_ms: int) -> None:
         wanted = self._wanted
@@ -124,16 +139,25 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
         if answer.error_code != NONE:
             self._refused(position, answer.error_code, now_ms)
         elif answer.end_offset == OFFSET_UNDEFINED or answer.end_offset < asked.fetch_offset:
+            if asked.fetch_offset > position.position:
+                # Nobody has seen what was fetched behind the position, and it may be damaged: how
+                # far it claims to go is no measure of what is gone.  The position is asked about
+                # next.
+                self.check.drop_fetched(position)
+                return
             self._truncated(asked, answer.end_offset)
         else:
             position.checked_epoch = asked.leader_epoch
 
     def _truncated(self, asked: _Asked, end_offset: int) -> None:
+        position = asked.position
         ends = f"ends at {end_offset}" if end_offset >= 0 else "is unknown"
-        asked.position.fail_void(
+        offset = str(end_offset) if end_offset >= 0 else "an offset that you choose"
+        position.fail_void(
             LogTruncated(
-                f"{asked.position} was read up to offset {asked.fetch_offset}, but epoch "
-                f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone"
+                f"{position} was read up to offset {asked.fetch_offset}, but epoch "
+                f"{asked.fetch_epoch} {ends} in the log of its new leader: records are gone; to go "
+                f"on, seek({position.topic!r}, {position.partition}, {offset})"
             )
         )
 

@@ -56,6 +56,10 @@ class FetchExchange(Exchange[FetchResponse]):
         if now_ms < position.leader_only_until_ms:
             self._is_for_leader = True
 
+    def is_answered_at_once(self) -> bool:
+        """Return true if a partition is known to have more, so that the broker does not wait."""
+        return any(one.readable_end > one.fetch_offset for one in self._positions.values())
+
     def begin(self) -> None:
         for place, position in self._positions.items():
             self._eras[place] = position.era

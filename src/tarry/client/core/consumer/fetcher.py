@@ -22,7 +22,7 @@ from tarry.client.core.consumer.position import NO_REPLICA, PartitionPosition
 from tarry.client.core.consumer.replicas import PreferredReplicas
 from tarry.client.core.consumer.session import FetchSession
 from tarry.client.core.metadata import BrokerMetadata, LeaderHint, Metadata, leader_hint
-from tarry.client.core.refresh import Refresh
+from tarry.client.core.refresh import HOPS_MAX, Refresh
 from tarry.client.errors import BrokerError, CorruptRecords, OffsetOutOfRange
 from tarry.client.offset_reset import RESET_NONE
 from tarry.client.settings import READ_COMMITTED, ConsumerSettings
@@ -52,7 +52,7 @@ class Fetcher:
         self.refresh = refresh
         self.positions: dict[TopicPartition, PartitionPosition] = {}
         self.buffered_bytes = 0
-        self.epoch_check = EpochCheck(connections, metadata, refresh)
+        self.epoch_check = EpochCheck(connections, metadata, refresh, self.forget)
         self.replicas = PreferredReplicas(metadata, settings.metadata_age_ms_max)
         # Called with a partition whose offset is gone.
         self.when_reset: Callable[[PartitionPosition], None] | None = None
@@ -72,7 +72,12 @@ class Fetcher:
         if self.buffered_bytes >= self.settings.fetch_bytes_max:
             return
         requests: dict[int, FetchExchange] = {}
+        # Brokers with a partition of which enough is kept.
+        held: dict[int, None] = {}
         for position in self.positions.values():
+            if self._is_full(position):
+                held[self._source_of(position)] = None
+                continue
             broker_id = self._broker_for(position, now_ms)
             if broker_id < 0 or broker_id in self._busy:
                 continue
@@ -83,6 +88,10 @@ class Fetcher:
             exchange.add(position, now_ms)
         self.epoch_check.work(now_ms)
         for broker_id, exchange in requests.items():
+            if broker_id in held and not exchange.is_answered_at_once():
+                # The broker would wait for what is not there yet, and could not be asked for more
+                # of the full partition once the user has taken what is kept.
+                continue
             connection = self.connections.for_broker(broker_id)
             if connection is None:
                 continue
@@ -97,6 +106,23 @@ class Fetcher:
             session = FetchSession()
             self._sessions[broker_id] = session
         return session
+
+    def _is_full(self, position: PartitionPosition) -> bool:
+        """Return true if so much of a partition is kept, and about to be handed out, that no more
+        is fetched for now."""
+        return (
+            position.buffered_bytes >= self.settings.partition_bytes_max
+            and position.has_records
+            and position.error is None
+            and position.fetch_offset < position.end_offset
+        )
+
+    def _source_of(self, position: PartitionPosition) -> int:
+        """Return the broker that a partition is read from; -1: not known."""
+        if position.replica_id != NO_REPLICA:
+            return position.replica_id
+        partition = self.metadata.leader_of(position.topic, position.partition)
+        return -1 if partition is None else partition.leader_id
 
     def _broker_for(self, position: PartitionPosition, now_ms: int) -> int:
         """Return the broker to ask for a partition now; -1: do not ask."""
@@ -320,6 +346,11 @@ class Fetcher:
             if not self.refresh.follow(hint):
                 self.refresh.want(now_ms)
                 self.pause(position, now_ms)
+            elif position.failures >= HOPS_MAX:
+                self.pause(position, now_ms)
+            else:
+                # Followed at once, unless each leader names the next.
+                position.failures += 1
         elif reaction == reactions.RETRY:
             self.pause(position, now_ms)
         else:

@@ -25,7 +25,8 @@ class SentRows:
         self.batch = batch
         self.first = first
         self.last = last
-        self._was_asked = False
+        # Failed batches whose rows count as seen.
+        self._asked: dict[ProducerBatch, None] = {}
 
     @property
     def row_count(self) -> int:
@@ -52,12 +53,15 @@ class SentRows:
     def error(self) -> ClientError | None:
         """First reason why rows failed, None if none did; asking counts as having seen it."""
         found: ClientError | None = None
+        # A batch may hold several runs of the rows.
+        failed: dict[ProducerBatch, None] = {}
         for batch, _, count in self.parts():
             if batch.error is not None:
                 found = found or batch.error
-                if not self._was_asked:
+                failed[batch] = None
+                if batch not in self._asked:
                     batch.unseen_failures -= count
-        self._was_asked = self._was_asked or self.is_done
+        self._asked.update(failed)
         return found
 
     @property

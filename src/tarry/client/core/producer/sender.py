@@ -16,7 +16,7 @@ from tarry.client.core.producer.identity import ProducerIdentity
 from tarry.client.core.producer.latencies import Latencies
 from tarry.client.core.producer.produce import BatchAnswer, ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
-from tarry.client.core.refresh import Refresh
+from tarry.client.core.refresh import HOPS_MAX, Refresh
 from tarry.client.errors import BrokerError, ProducerFailed, RecordTooLarge
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError
@@ -161,9 +161,7 @@ class Sender:
         if reaction == reactions.RETRY:
             self._repeat(queue, batch, now_ms)
         elif reaction == reactions.REFRESH:
-            if not self.refresh.follow(answer.hint):
-                self.refresh.want(now_ms)
-                self._pause(queue, now_ms)
+            self._go_to_leader(queue, answer, now_ms)
             self._repeat_at_once(queue, batch, now_ms)
         elif reaction == reactions.ALREADY_THERE:
             self.settled += 1
@@ -221,6 +219,17 @@ class Sender:
         self.accumulator.put_back(queue, batch)
         if batch.deadline_ms <= now_ms:
             self.accumulator.expire(queue, now_ms)
+
+    def _go_to_leader(self, queue: PartitionQueue, answer: BatchAnswer, now_ms: int) -> None:
+        """Follow the leader that an answer names at once, and after a pause if each names the
+        next."""
+        if not self.refresh.follow(answer.hint):
+            self.refresh.want(now_ms)
+            self._pause(queue, now_ms)
+        elif queue.failures >= HOPS_MAX:
+            self._pause(queue, now_ms)
+        else:
+            queue.failures += 1
 
     def _pause(self, queue: PartitionQueue, now_ms: int) -> None:
         """Hold the queue back; batches that failed together count as one failure."""

@@ -1,0 +1,311 @@
+"""The sink's way without a Spark: tasks and driver by hand, against a broker."""
+
+import datetime
+import errno
+import os
+
+import msgspec
+import pyarrow
+import pytest
+
+from tarry.base.errors import NOT_ENOUGH_REPLICAS
+from tarry.client import NewTopic
+from tarry.spark.options import OptionRefused
+from tarry.spark.writing.batch_files import TaskWriter
+from tarry.spark.writing.commit import commit, commit_batch, drop, query_id_of
+from tarry.spark.writing.directory import SinkDirectory, local_path, refusal
+from tarry.spark.writing.plan import SinkRefused
+from tarry.spark.writing.write_options import parse_write_options
+
+COLUMNS = ["value", "key", "topic", "partition", "headers", "timestamp"]
+IMPATIENT = {
+    "kafka.request.timeout.ms": "200",
+    "kafka.delivery.timeout.ms": "300",
+    "kafka.default.api.timeout.ms": "2000",
+}
+
+
+@pytest.fixture
+def options(tarry, tmp_path):
+    tarry.topic("a", partitions=2)
+
+    def make(**more):
+        given = {
+            "kafka.bootstrap.servers": tarry.bootstrap,
+            "checkpointLocation": str(tmp_path / "checkpoint"),
+            "sinkLocation": str(tmp_path / "sink"),
+            "topic": "a",
+        }
+        return parse_write_options({**given, **more}, is_stream=True)
+
+    return make
+
+
+def written(options, *values, **columns):
+    """The output of a task with these values."""
+    rows = pyarrow.record_batch({"value": list(values), **columns})
+    names = [name for name in COLUMNS if name in rows.schema.names]
+    return TaskWriter(options, names, 0).write([rows])
+
+
+def values_of(tarry, topic="a"):
+    return sorted(record.value for record in tarry.records(topic))
+
+
+def left(tmp_path, kind="task-"):
+    return [path.name for path in (tmp_path / "sink").iterdir() if path.name.startswith(kind)]
+
+
+def test_micro_batches_are_in_the_topic_once(tarry, options, tmp_path):
+    for batch_id in range(3):
+        made = options()
+        outputs = [written(made, b"%d-%d" % (batch_id, task)) for task in range(2)]
+        commit(made, "q", batch_id, outputs)
+        # Spark asks again if the driver died before it noted the commit.
+        commit(made, "q", batch_id, [written(made, b"%d-0" % batch_id, b"%d-1" % batch_id)])
+
+    expected = [b"%d-%d" % (batch_id, task) for batch_id in range(3) for task in range(2)]
+    assert values_of(tarry) == expected
+    assert left(tmp_path) == []
+    assert len(left(tmp_path, "done-")) == 3
+
+
+def test_columns_become_records(tarry, options):
+    tarry.topic("b", partitions=3)
+    made = options(topic="")._replace(topic=None)
+    when = datetime.datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=datetime.UTC)
+    pair = pyarrow.list_(pyarrow.struct([("key", pyarrow.string()), ("value", pyarrow.binary())]))
+    columns = {
+        "key": ["k", None],
+        "topic": ["b", "a"],
+        "partition": pyarrow.array([2, None], pyarrow.int32()),
+        "headers": pyarrow.array([[("h", b"x"), ("h", None)], None], pair),
+        "timestamp": pyarrow.array([when, when], pyarrow.timestamp("us", "UTC")),
+    }
+
+    commit(made, "q", 0, [written(made, "one", None, **columns)])
+
+    one = tarry.records("b")[0]
+    assert (one.partition, one.key, one.value) == (2, b"k", b"one")
+    assert list(one.headers) == [("h", b"x"), ("h", None)]
+    assert one.timestamp == int(when.timestamp() * 1000)
+    assert [record.value for record in tarry.records("a")] == [None]
+
+
+def test_a_micro_batch_without_rows_is_done_at_once(tarry, options, tmp_path):
+    made = options()
+
+    plan = commit(made, "q", 0, [written(made)])
+
+    assert plan.shares == ()
+    assert len(left(tmp_path, "done-")) == 1
+
+
+def test_a_directory_of_another_query_is_refused(options, tmp_path):
+    made = options()
+    commit(made, "q", 0, [written(made, b"x")])
+
+    with pytest.raises(SinkRefused, match="belongs to query q, and this is query r"):
+        commit(made, "r", 0, [written(made, b"x")])
+    assert left(tmp_path) == []
+
+
+def test_a_broker_that_takes_nothing_is_waited_for_and_then_told(tarry, options, tmp_path):
+    made = options(**IMPATIENT)
+    tarry.fail("Produce", code=NOT_ENOUGH_REPLICAS, times=1_000)
+
+    with pytest.raises(SinkRefused, match=r"came no further for .* It is frozen"):
+        commit(made, "q", 0, [written(made, b"x")])
+    assert len(left(tmp_path)) == 1
+    tarry.heal()
+    commit(made, "q", 0, [written(made, b"another run of the task")])
+
+    assert values_of(tarry) == [b"x"]
+    assert left(tmp_path) == []
+
+
+def test_a_cluster_that_is_away_is_told_and_nothing_stays_behind(tarry, options, tmp_path):
+    made = options(**IMPATIENT)
+    output = written(made, b"x")
+    tarry.fail("InitProducerId", code=NOT_ENOUGH_REPLICAS, times=1_000)
+
+    with pytest.raises(SinkRefused, match=r"micro-batch 0 was not written to its end: .* Start"):
+        commit(made, "q", 0, [output])
+
+    assert left(tmp_path) == left(tmp_path, "plan-") == []
+
+
+def frozen(tarry, options):
+    """Options of a query whose first micro-batch is frozen, and not in the log."""
+    made = options(**IMPATIENT, **{"kafka.batch.size": "100"})
+    output = written(made, b"1" * 80, b"2" * 80, partition=pyarrow.array([0, 0], pyarrow.int32()))
+    tarry.fail("Produce", code=NOT_ENOUGH_REPLICAS, times=1_000)
+    with pytest.raises(SinkRefused, match="came no further"):
+        commit(made, "q", 0, [output])
+    tarry.heal()
+    return made
+
+
+def test_a_lost_answer_is_looked_up_in_the_log(tarry, options):
+    made = options(**{"kafka.batch.size": "100"})
+    for _ in range(3):
+        tarry.cut("Produce")
+    count = 20
+
+    commit(made, "q", 0, [written(made, *[b"%02d" % n + b"x" * 80 for n in range(count)])])
+
+    assert [value[:2] for value in values_of(tarry)] == [b"%02d" % n for n in range(count)]
+
+
+def test_a_log_that_begins_behind_the_plan_is_refused(tarry, options):
+    made = frozen(tarry, options)
+    tarry.send("a", b"other", partition=0)
+    tarry.admin.delete_records({("a", 0): -1})
+
+    with pytest.raises(SinkRefused, match=r"a \[0\] was to be written from offset 0 on, .* at 1 "):
+        commit(made, "q", 0, [])
+
+
+def test_a_topic_that_was_made_anew_is_refused(tarry, options):
+    made = frozen(tarry, options)
+    tarry.admin.delete_topics(["a"])
+    tarry.admin.create_topics([NewTopic("a", 2)])
+
+    with pytest.raises(SinkRefused, match="'a' was deleted and made anew"):
+        commit(made, "q", 0, [])
+
+
+def test_a_file_that_is_gone_or_damaged_is_told(tarry, options, tmp_path):
+    made = frozen(tarry, options)
+    file = tmp_path / "sink" / left(tmp_path)[0]
+    content = file.read_bytes()
+
+    file.write_bytes(content[:-1] + b"?")
+    with pytest.raises(SinkRefused, match="the file is damaged"):
+        commit(made, "q", 0, [])
+    file.unlink()
+    with pytest.raises(SinkRefused, match="are missing or damaged"):
+        commit(made, "q", 0, [])
+    file.write_bytes(content)
+    commit(made, "q", 0, [])
+
+    assert len(values_of(tarry)) == 2
+
+
+def test_a_late_micro_batch_is_refused(options, tmp_path):
+    made = options()
+    for batch_id in range(3):
+        commit(made, "q", batch_id, [])
+    # As plans of long ago go.
+    for name in left(tmp_path, f"plan-{1:020d}"):
+        (tmp_path / "sink" / name).unlink()
+
+    with pytest.raises(SinkRefused, match="micro-batch 1 comes late: the sink is at micro-batch 2"):
+        commit(made, "q", 1, [written(made, b"late")])
+    assert left(tmp_path) == []
+
+
+def test_files_of_a_frozen_micro_batch_are_not_dropped(tarry, options, tmp_path):
+    made = options(**IMPATIENT)
+    output = written(made, b"x")
+    tarry.fail("Produce", code=NOT_ENOUGH_REPLICAS, times=1_000)
+    with pytest.raises(SinkRefused):
+        commit(made, "q", 0, [output])
+
+    drop(made, 0, [output, other := written(made, b"y")])
+
+    assert left(tmp_path) == [output.file.name]
+    assert other.file.name != output.file.name
+
+
+@pytest.mark.parametrize(
+    ("configs", "columns", "sentence"),
+    [
+        ({"cleanup_policy": "compact"}, {}, "has no key, and the topic is compacted"),
+        ({"max_message_bytes": 100}, {}, "max.message.bytes is 100: raise that"),
+        (
+            {"message_timestamp_after_max_ms": 60_000},
+            {"timestamp": pyarrow.array([2**42], pyarrow.timestamp("ms", "UTC"))},
+            "has a time that lies .* ms ahead",
+        ),
+    ],
+)
+def test_what_no_broker_takes_fails_its_task(tarry, options, tmp_path, configs, columns, sentence):
+    tarry.topic("strict", **configs)
+    made = options(topic="strict")
+
+    with pytest.raises(SinkRefused, match=sentence):
+        written(made, b"x" * 200, **columns)
+
+    assert not (tmp_path / "sink").exists() or left(tmp_path) == []
+
+
+def test_a_topic_that_is_not_there_is_told(options):
+    with pytest.raises(SinkRefused, match="topic 'nowhere' does not exist: make it before"):
+        written(options(topic="nowhere"), b"x")
+
+
+def test_a_row_without_a_topic_is_told(options):
+    made = options()._replace(topic=None)
+
+    with pytest.raises(OptionRefused, match="a row has no topic"):
+        written(made, b"x", topic=pyarrow.array([None], pyarrow.string()))
+
+
+def test_a_batch_write_is_done_once_for_its_directory(tarry, options):
+    made = options()
+    commit_batch(made, [written(made, b"x", b"y")])
+    commit_batch(made, [written(made, b"x", b"y")])
+
+    with pytest.raises(
+        SinkRefused, match="a write of 2 records, which is done, and this one has 1"
+    ):
+        commit_batch(made, [written(made, b"z")])
+
+    assert values_of(tarry) == [b"x", b"y"]
+
+
+def test_old_plans_and_files_of_nobody_go(options, tmp_path):
+    plan = commit(options(), "q", 0, [])
+    directory = SinkDirectory(tmp_path / "sink", plans_kept=2)
+    orphan, young = (tmp_path / "sink" / directory.new_task_file() for _ in range(2))
+    for file in (orphan, young):
+        file.write_bytes(b"")
+    os.utime(orphan, (1, 1))
+
+    for batch_id in range(1, 6):
+        later = msgspec.structs.replace(plan, batch_id=batch_id)
+        assert directory.create_plan(later)
+        assert not directory.create_plan(later)
+        directory.mark_done(later)
+
+    assert len(left(tmp_path, "plan-")) == len(left(tmp_path, "done-")) == 3
+    assert left(tmp_path) == [young.name]
+    assert left(tmp_path, "tmp-") == []
+
+
+def test_the_query_is_read_from_its_checkpoint(tmp_path):
+    (tmp_path / "metadata").write_text('{"id": "abc"}')
+
+    assert query_id_of(f"file://{tmp_path}") == query_id_of(str(tmp_path)) == "abc"
+    with pytest.raises(SinkRefused, match="does not tell which query"):
+        query_id_of(str(tmp_path / "nowhere"))
+
+
+def test_a_location_that_is_no_directory_is_refused():
+    assert str(local_path("file:///a%20b/c")) == "/a b/c"
+    with pytest.raises(SinkRefused, match="needs a directory of a file system"):
+        local_path("s3a://bucket/sink")
+
+
+def test_a_full_disk_and_one_without_links_are_told(tmp_path):
+    full = refusal(tmp_path, "cannot be written", OSError(errno.ENOSPC, "No space left on device"))
+    linkless = refusal(
+        tmp_path, "cannot be written", OSError(errno.EPERM, "Operation not permitted")
+    )
+
+    assert "No space left on device. Advice: make room and start the query again" in str(full)
+    assert "hard link" in str(linkless)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(SinkRefused, match=r"cannot be made: (File exists|Not a directory)"):
+        SinkDirectory(tmp_path / "file").bind("q")
