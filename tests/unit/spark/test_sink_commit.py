@@ -101,12 +101,13 @@ def test_a_micro_batch_without_rows_is_done_at_once(tarry, options, tmp_path):
     assert len(left(tmp_path, "done-")) == 1
 
 
-def test_a_directory_of_another_query_is_refused(options):
+def test_a_directory_of_another_query_is_refused(options, tmp_path):
     made = options()
     commit(made, "q", 0, [written(made, b"x")])
 
     with pytest.raises(SinkRefused, match="belongs to query q, and this is query r"):
         commit(made, "r", 0, [written(made, b"x")])
+    assert left(tmp_path) == []
 
 
 def test_a_broker_that_takes_nothing_is_waited_for_and_then_told(tarry, options, tmp_path):
@@ -121,6 +122,17 @@ def test_a_broker_that_takes_nothing_is_waited_for_and_then_told(tarry, options,
 
     assert values_of(tarry) == [b"x"]
     assert left(tmp_path) == []
+
+
+def test_a_cluster_that_is_away_is_told_and_nothing_stays_behind(tarry, options, tmp_path):
+    made = options(**IMPATIENT)
+    output = written(made, b"x")
+    tarry.fail("InitProducerId", code=NOT_ENOUGH_REPLICAS, times=1_000)
+
+    with pytest.raises(SinkRefused, match=r"micro-batch 0 was not written to its end: .* Start"):
+        commit(made, "q", 0, [output])
+
+    assert left(tmp_path) == left(tmp_path, "plan-") == []
 
 
 def frozen(tarry, options):

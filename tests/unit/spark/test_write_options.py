@@ -1,5 +1,7 @@
 """What a write takes, and the sentences for what it refuses."""
 
+from pathlib import Path
+
 import pytest
 from pyspark.sql.types import (
     ArrayType,
@@ -16,6 +18,7 @@ from pyspark.sql.types import (
 from tarry.client.errors import InvalidSetting
 from tarry.spark.options import OptionRefused
 from tarry.spark.writing.columns import check_columns
+from tarry.spark.writing.plan import SinkRefused
 from tarry.spark.writing.write_options import BATCH_BYTES, parse_write_options
 from tarry.spark.writing.writers import (
     BatchWriter,
@@ -64,6 +67,11 @@ def test_options_of_a_stream_that_are_refused(options, sentence):
         parse_write_options(options, is_stream=True)
 
 
+def test_a_checkpoint_in_an_object_store_is_refused_before_the_query_starts():
+    with pytest.raises(SinkRefused, match="give such a directory as the option sinkLocation"):
+        parse_write_options({**SERVERS, "checkpointlocation": "s3a://b/c"}, is_stream=True)
+
+
 def test_a_setting_of_no_producer_is_refused():
     with pytest.raises(InvalidSetting, match="a setting of a consumer; this is a producer"):
         parse_write_options({**SERVERS, "kafka.fetch.min.bytes": "1"}, is_stream=False)
@@ -79,6 +87,8 @@ def test_defaults_and_the_settings_of_every_client():
     assert options.batch_bytes == BATCH_BYTES
     assert options.client_settings == {"bootstrap.servers": "h:1", "request.timeout.ms": "9"}
     assert options.producer_settings.linger_ms == 7
+    relative = parse_write_options({**STREAM, "sinklocation": "sink"}, is_stream=True)
+    assert relative.location == str(Path("sink").absolute())
     small = parse_write_options({**STREAM, "kafka.batch.size": "10"}, is_stream=True)
     assert small.batch_bytes == 10
 

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from tarry.client.sync.publisher import Publisher
+from tarry.link.errors import ClientError
 from tarry.spark.writing.directory import SinkDirectory, local_path
 from tarry.spark.writing.plan import Plan, SinkRefused, TaskOutput
 from tarry.spark.writing.publishing import Publishing, expiration_ms_of
@@ -41,18 +42,23 @@ def commit(
     """Bring a micro-batch into the topics, once; return the plan that counted."""
     assert options.location is not None
     directory = SinkDirectory(local_path(options.location))
-    directory.bind(query_id)
     limit_ms = options.producer_settings.delivery_timeout_ms
     try:
+        directory.bind(query_id)
         with Publisher(options.client_settings) as publisher:
             steps = SinkSteps(query_id, expiration_ms_of(publisher))
             plan = Publishing(directory, publisher, limit_ms).run(
                 steps.commit(batch_id, tuple(outputs))
             )
-    except Exception:
+    except Exception as error:
         # What is frozen waits for the next start; the rest is written anew.
         drop(options, batch_id, outputs)
-        raise
+        if not isinstance(error, ClientError):
+            raise
+        raise SinkRefused(
+            f"micro-batch {batch_id} was not written to its end: {error}. Start the query again "
+            "when that is mended; it goes on where it stopped"
+        ) from error
     log.info(
         "micro-batch %d of query %s: %d records in %d partitions",
         batch_id,

@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 
 from tarry.client.settings import CLIENT_SETTINGS, COMMON, ProducerSettings
 from tarry.spark.options import KAFKA_PREFIX, OptionRefused, OptionTexts
+from tarry.spark.writing.directory import local_path
 
 TOPIC: Final = "topic"
 SINK_LOCATION: Final = "sinkLocation"
@@ -96,4 +97,7 @@ def parse_write_options(options: Mapping[str, str], *, is_stream: bool) -> Write
             f"{DELIVERY}={EXACTLY_ONCE} needs the option {SINK_LOCATION}: a directory of this "
             "write that driver and workers share. The same directory means the same write"
         )
+    if is_exactly_once and location is not None:
+        # Workers may have another working directory than the driver.
+        location = str(local_path(location).absolute())
     return WriteOptions(texts.text(TOPIC), is_exactly_once, location, checkpoint, settings)
