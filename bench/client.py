@@ -284,28 +284,31 @@ def row(name: str, figure: Figure, columns: list[Subject], found: dict[str, Roun
     return f"| {name}, {figure.unit} | {' | '.join(cells)} |"
 
 
-def measure_works(
-    broker: Broker, columns: list[Subject], works: list[Work], rounds: int, share: int
-) -> list[str]:
-    lines = head(f"against {broker.name}", columns)
-    for work in works:
-        count = max(work.count // share, 1)
-        found: dict[str, Rounds] = {}
-        with topic_for(work, broker, count) as topic:
-            for number in range(rounds):
-                # Nobody is always the first.
-                turned = columns[number % len(columns) :] + columns[: number % len(columns)]
-                for subject in turned:
-                    if does(subject, work):
-                        part = count // subject.share if work.is_by_record else count
-                        figures = run_worker(subject, work, broker, topic, max(part, 1))
-                        found.setdefault(subject.name, []).append(figures)
-                        tell_progress()
-        lines += [row(work.name, figure, columns, found) for figure in work.figures]
-    return lines
+def tell(lines: list[str]) -> None:
+    """Print lines at once: a run that is broken off has told what it found."""
+    print("\n".join(lines), flush=True)
 
 
-def measure_imports(columns: list[Subject], rounds: int) -> list[str]:
+def measure_work(
+    broker: Broker, work: Work, columns: list[Subject], rounds: int, share: int
+) -> None:
+    count = max(work.count // share, 1)
+    found: dict[str, Rounds] = {}
+    with topic_for(work, broker, count) as topic:
+        for number in range(rounds):
+            # Nobody is always the first.
+            turned = columns[number % len(columns) :] + columns[: number % len(columns)]
+            for subject in turned:
+                if does(subject, work):
+                    part = count // subject.share if work.is_by_record else count
+                    figures = run_worker(subject, work, broker, topic, max(part, 1))
+                    found.setdefault(subject.name, []).append(figures)
+                    tell_progress()
+    name = f"{work.name}, {broker.name}"
+    tell([row(name, figure, columns, found) for figure in work.figures])
+
+
+def measure_imports(columns: list[Subject], rounds: int) -> None:
     found: dict[str, Rounds] = {}
     for subject in columns:
         # What is compiled to bytecode first is cached.
@@ -314,8 +317,7 @@ def measure_imports(columns: list[Subject], rounds: int) -> list[str]:
         for subject in columns:
             found.setdefault(subject.name, []).append(measure_import(subject))
         tell_progress()
-    lines = head("import of a producer", columns)
-    return lines + [row("import", figure, columns, found) for figure in IMPORT_FIGURES]
+    tell([row("import of a producer", figure, columns, found) for figure in IMPORT_FIGURES])
 
 
 def main() -> None:
@@ -326,28 +328,35 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=0, help="how often each figure is taken")
     parser.add_argument("--share", type=int, default=0, help="do one part in so many of the work")
     parser.add_argument("--without-kafka", action="store_true", help="only against our broker")
+    parser.add_argument("--without-tarry", action="store_true", help="only against Apache Kafka")
+    parser.add_argument("--clients", default="", help="only these columns, joined with commas")
     parser.add_argument("--only", default="", help="only works whose names have this text")
     arguments = parser.parse_args()
     rounds = arguments.rounds or (1 if arguments.quick else 5)
     works = [work for work in WORKS if arguments.only in work.name]
     form = peers.form()
-    columns = subjects(form)
-    lines, started = [peers.machine()], time.monotonic()
-    if arguments.only in "import":
-        lines += measure_imports(columns, max(rounds, 3))
+    chosen = arguments.clients.split(",") if arguments.clients else []
+    columns = [one for one in subjects(form) if not chosen or one.name in chosen]
+    started = time.monotonic()
+    share = arguments.share or (10 if arguments.quick else 1)
+    tell([peers.machine()])
     with contextlib.ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        brokers = [stack.enter_context(peers.tarry(directory / "tarry", SETTINGS))]
+        brokers = []
+        if not arguments.without_tarry:
+            brokers.append(stack.enter_context(peers.tarry(directory / "tarry", SETTINGS)))
         if not arguments.without_kafka:
             others, reasons = peers.started(stack, directory / "kafka", SETTINGS)
             brokers += others
-            lines += reasons
-        for broker in brokers:
-            share = arguments.share or (10 if arguments.quick else 1)
-            lines += measure_works(broker, columns, works, rounds, share)
+            tell(reasons)
+        tell(head("work", columns))
+        if arguments.only in "import":
+            measure_imports(columns, max(rounds, 3))
+        for work in works:
+            for broker in brokers:
+                measure_work(broker, work, columns, rounds, share)
     print(file=sys.stderr)
-    lines += ["", f"median of {rounds} (least..most), {time.monotonic() - started:.0f} s"]
-    print("\n".join(lines))
+    tell(["", f"median of {rounds} (least..most), {time.monotonic() - started:.0f} s"])
 
 
 if __name__ == "__main__":

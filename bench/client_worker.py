@@ -32,8 +32,8 @@ PORTION: Final = 10_000
 # Rows of a batch of columns.
 ROWS_MAX: Final = 20_000
 
-# Before anything is counted.
-WARM_RECORDS: Final = 20_000
+# Before anything is counted; no more than is counted then.
+WARM_RECORDS = 20_000
 WARM_ROUND_TRIPS: Final = 100
 
 GROUP_SIZE: Final = 20
@@ -626,10 +626,12 @@ CLIENTS: Final[dict[str, Callable[[str, str], Any]]] = {
 
 
 def main() -> None:
+    global WARM_RECORDS
     client_name, work, address, topic, count_text = sys.argv[1:]
     warnings.simplefilter("ignore")
     logging.disable(logging.ERROR)
     client, count = CLIENTS[client_name](address, topic), int(count_text)
+    WARM_RECORDS = min(WARM_RECORDS, count)
     if work.startswith("produce"):
         figures = client.produce(b"x" * int(work.removeprefix("produce-")), count)
     else:

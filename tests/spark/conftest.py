@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from tests.support.interop.kafka_server import POM, KafkaUnavailable, class_path
 
 from tarry.testing import Tarry
 
@@ -32,9 +33,12 @@ SETTINGS = {
     # What runs for seconds gains nothing from the slow compiler.
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     "spark.sql.session.timeZone": "UTC",
-    # Workers are forked by a daemon, and a test of one Python needs no second one.
-    "spark.python.worker.reuse": "true",
 }
+
+# Spark tells nothing of its own; what fails comes as an exception.
+LOGGING = """\
+rootLogger.level = off
+"""
 
 
 def what_is_missing() -> str | None:
@@ -54,7 +58,16 @@ def what_is_missing() -> str | None:
 
 
 @pytest.fixture(scope="session")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+def connector_jars() -> str:
+    """Class path of Spark's own Kafka connector, or why it is not there."""
+    try:
+        return class_path(POM.with_name("spark-pom.xml"))
+    except KafkaUnavailable as reason:
+        return f"missing: {reason}"
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory, connector_jars: str) -> Iterator[SparkSession]:
     missing = what_is_missing()
     if missing is not None:
         pytest.skip(missing)
@@ -71,16 +84,12 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     for key, value in SETTINGS.items():
         builder = builder.config(key, value)
     builder = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+    if not connector_jars.startswith("missing: "):
+        builder = builder.config("spark.driver.extraClassPath", connector_jars)
     options = f"{SETTINGS['spark.driver.extraJavaOptions']} -Dlog4j.configurationFile={quiet}"
     session: SparkSession = builder.config("spark.driver.extraJavaOptions", options).getOrCreate()
     yield session
     session.stop()
-
-
-# Spark tells nothing of its own; what fails comes as an exception.
-LOGGING = """\
-rootLogger.level = off
-"""
 
 
 @pytest.fixture(scope="session")

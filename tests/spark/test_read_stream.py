@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from tests.support.patience import PATIENCE_S
@@ -12,6 +12,10 @@ from tarry.testing import Tarry
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import DataStreamReader
+
+StreamingQueryException = pytest.importorskip(
+    "pyspark.errors", reason="pyspark is not installed"
+).StreamingQueryException
 
 
 @pytest.fixture
@@ -27,23 +31,23 @@ class Run:
     def __init__(self, checkpoint: str) -> None:
         self.checkpoint = checkpoint
         self.batches: list[list[bytes]] = []
-        self.progress: list[Any] = []
+
+    def keep(self, frame: DataFrame, number: int) -> None:
+        self.batches.append([bytes(row[0]) for row in frame.select("value").collect()])
+
+    def fail(self, frame: DataFrame, number: int) -> None:
+        raise ValueError("the micro-batch fails")
 
     def available_now(self, reader: DataStreamReader) -> None:
         """Read what is there, and end."""
-
-        def keep(frame: DataFrame, number: int) -> None:
-            self.batches.append([bytes(row[0]) for row in frame.select("value").collect()])
-
         query = (
             reader.load()
-            .writeStream.foreachBatch(keep)
+            .writeStream.foreachBatch(self.keep)
             .option("checkpointLocation", self.checkpoint)
             .trigger(availableNow=True)
             .start()
         )
         assert query.awaitTermination(PATIENCE_S)
-        self.progress = query.recentProgress
 
     @property
     def values(self) -> list[bytes]:
@@ -105,3 +109,82 @@ def test_partitions_and_topics_that_are_added_are_read_from_their_start(
     run.available_now(reader)
 
     assert run.values == [b"1", b"2", b"3"]
+
+
+def failure(run: Run, reader: DataStreamReader) -> str:
+    with pytest.raises(StreamingQueryException) as caught:
+        run.available_now(reader)
+    return str(caught.value)
+
+
+def test_records_that_retention_took_fail_a_query_that_may_go_on_without_them(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("taken")
+    broker.send("taken", b"1")
+    reader = stream.option("subscribe", "taken")
+    run.available_now(reader)
+    broker.send("taken", b"2", b"3", b"4")
+    broker.admin.delete_records({("taken", 0): 3})
+
+    told = failure(run, reader)
+    run.available_now(reader.option("failOnDataLoss", "false"))
+
+    assert "taken [0] from offset 1 to 3 (the log starts at 3)" in told
+    assert run.values == [b"1", b"4"]
+
+
+def test_a_topic_that_was_made_anew_is_known_by_its_id(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("anew")
+    broker.send("anew", b"1", b"2")
+    reader = stream.option("subscribe", "anew")
+    run.available_now(reader)
+    broker.admin.delete_topics(["anew"])
+    broker.topic("anew")
+    with broker.producer() as producer:
+        for value in (b"3", b"4", b"5"):
+            producer.send("anew", value)
+
+    told = failure(run, reader)
+    run.available_now(reader.option("failOnDataLoss", "false"))
+
+    assert "anew [0] from offset 2 on (the topic was deleted and made anew)" in told
+    assert run.values == [b"1", b"2", b"3", b"4", b"5"]
+
+
+def test_a_topic_that_is_gone_fails_a_query_that_may_go_on_without_it(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("gone-1")
+    broker.topic("gone-2")
+    broker.send("gone-1", b"1")
+    broker.send("gone-2", b"2")
+    reader = stream.option("subscribePattern", "gone-.*")
+    run.available_now(reader)
+    broker.admin.delete_topics(["gone-1"])
+    broker.send("gone-2", b"3")
+
+    told = failure(run, reader)
+    run.available_now(reader.option("failOnDataLoss", "false"))
+
+    assert "gone-1 [0] from offset 1 on (the topic was deleted)" in told
+    assert run.values == [b"1", b"2", b"3"]
+
+
+def test_a_micro_batch_that_failed_is_read_again(
+    stream: DataStreamReader, broker: Tarry, run: Run
+) -> None:
+    broker.topic("again")
+    broker.send("again", b"1", b"2")
+    reader = stream.option("subscribe", "again").option("maxOffsetsPerTrigger", "1")
+    kept = run.keep
+    run.keep = run.fail  # type: ignore[method-assign]
+    failure(run, reader)
+    broker.send("again", b"3")
+    run.keep = kept  # type: ignore[method-assign]
+
+    run.available_now(reader)
+
+    assert run.batches == [[b"1"], [b"2"], [b"3"]]

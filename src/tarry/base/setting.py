@@ -43,7 +43,7 @@ _BEHIND: Final = "behind="
 _TYPES: Final = (*_INTEGER_BOUNDS, "double", "boolean", "string", "list")
 
 # Not float() alone: it takes "nan", "1_0" and digits of other scripts.
-_DOUBLE: Final = re.compile(r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d{1,3})?", re.ASCII)
+_DOUBLE: Final = r"[+-]?(\d{1,20}(\.\d{0,20})?|\.\d{1,20})([eE][+-]?\d{1,3})?"
 
 
 class Setting:
@@ -155,7 +155,7 @@ def _parse_type(key: str, type_: str, text: str) -> Value:
             raise InvalidSetting(f"{key}={shown(text)}: it must be true or false")
         return lower == "true"
     if type_ == "double":
-        if _DOUBLE.fullmatch(text) is None:
+        if re.fullmatch(_DOUBLE, text, re.ASCII) is None:
             raise InvalidSetting(f"{key}={shown(text)}: it must be a number such as 0.5")
         return float(text)
     if type_ == "list":

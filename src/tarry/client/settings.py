@@ -12,8 +12,6 @@ from typing import Final, cast
 from tarry.base.errors import InvalidSetting
 from tarry.base.setting import Setting, Value, read_table, shown
 from tarry.base.spelling import Spelling
-from tarry.client.offset_reset import parse_offset_reset
-from tarry.client.settings_foreign import foreign_hint
 from tarry.client.settings_table import COMMON_TABLE, CONSUMER_TABLE, PRODUCER_TABLE
 from tarry.link.events import Address
 from tarry.link.links import LinkSettings
@@ -75,6 +73,9 @@ def _known(name: object, owner: str) -> Setting:
     if row is not None:
         me = "an admin client" if owner == COMMON else f"a {owner}"
         raise InvalidSetting(f"{name} is a setting of a {row.scope}; this is {me}")
+    # A mistake pays for the table of other clients' keys, a start does not.
+    from tarry.client.settings_foreign import foreign_hint
+
     foreign = foreign_hint(name)
     if foreign:
         raise InvalidSetting(f"{name} is not a setting of this client: {foreign}")
@@ -278,6 +279,9 @@ class ConsumerSettings(ClientSettings):
     def __init__(
         self, given: Mapping[str, SettingValue] | None = None, **arguments: SettingValue
     ) -> None:
+        # Producers have no use for it.
+        from tarry.client.offset_reset import parse_offset_reset
+
         super().__init__(given, **arguments)
         self.fetch_bytes_min = self.number("fetch.min.bytes")
         self.fetch_wait_ms_max = self.number("fetch.max.wait.ms")

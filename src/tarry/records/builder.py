@@ -33,6 +33,9 @@ from tarry.wire.varint import varint_size, write_varint, write_varlong
 Headers = list[tuple[str, bytes | None]]
 
 NO_PRODUCER_EPOCH: Final = -1
+# Below it, and not negative, times are as far from each other as 64 bits hold: almost all are.
+NEAR_TIMESTAMP_MAX: Final = 0x4000_0000_0000_0000
+
 # A count of none.
 NO_HEADERS: Final = b"\x00"
 
@@ -84,6 +87,8 @@ class BatchBuilder:
         """Return the time after the batch's first.  It may have 64 bits, so that none is told
         wrongly."""
         base: i64 = timestamp if self.count == 0 else self.base_timestamp
+        if 0 <= base <= timestamp < NEAR_TIMESTAMP_MAX:
+            return timestamp - base
         if base < 0 and timestamp > TIMESTAMP_MAX + base:
             raise ValueError(f"the time {timestamp} is too far from the batch's first, {base}")
         if base > 0 and timestamp < TIMESTAMP_MIN + base:

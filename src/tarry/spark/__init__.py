@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 
 def register(spark: SparkSession) -> None:
-    """Register the format `tarry` with a session."""
+    """Register the format `tarry` with a session whose workers can run it."""
+    from tarry.spark.installed import check_pyspark, check_workers
     from tarry.spark.source import TarrySource
 
+    check_pyspark()
+    check_workers(spark)
     spark.dataSource.register(TarrySource)

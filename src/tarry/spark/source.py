@@ -30,10 +30,12 @@ class TarrySource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns that the options choose."""
+        from tarry.spark.installed import check_pyspark
         from tarry.spark.options import OptionTexts
         from tarry.spark.reading.read_options import columns_of
         from tarry.spark.reading.schema import spark_schema
 
+        check_pyspark()
         return spark_schema(columns_of(OptionTexts(self.options)))
 
     def reader(self, schema: StructType) -> DataSourceReader:
@@ -44,6 +46,10 @@ class TarrySource(DataSource):
 
         options = parse_read_options(self.options, is_stream=False)
         check_schema(schema, options.columns)
+        if options.has_filters:
+            from tarry.spark.reading.filters import FilteringBatchReader
+
+            return FilteringBatchReader(options)
         return BatchReader(options)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

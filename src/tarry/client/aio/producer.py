@@ -24,12 +24,15 @@ from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
 from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
 from tarry.client.core.producer.accumulator import record_size
-from tarry.client.core.producer.core import Appended, ProducerCore
+from tarry.client.core.producer.batch import RecordReceipt
+from tarry.client.core.producer.core import ProducerCore
+from tarry.client.core.producer.intake import Appended
 from tarry.client.core.producer.partitioner import partition_of_function
 from tarry.client.core.producer.room import no_room_error
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.producer import ProducerFace, codecs_of, record_of
+from tarry.client.face.producer import ProducerFace
+from tarry.client.face.record import codecs_of, record_of
 from tarry.client.setting_arguments import ProducerArguments
 from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.link.errors import ClientError
@@ -221,7 +224,12 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         core = driver.core
         accumulator = core.accumulator
         closed_before = accumulator.batches_closed
-        receipt = core.append(*record, now_ms=driver.now_ms())
+        batch, place = core.intake.join(record)
+        receipt: RecordReceipt | None
+        if batch is not None:
+            receipt = Receipt(batch, place, record[2])
+        else:
+            receipt = core.append(*record, now_ms=driver.now_ms())
         if receipt is not None and on_delivery is not None:
             accumulator.deliveries.expect(on_delivery, receipt)
         if accumulator.batches_closed != closed_before:

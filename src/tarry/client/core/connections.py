@@ -5,14 +5,18 @@ Bootstrap addresses have negative ids.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tarry.base.doors import Random
-from tarry.client.metrics import ConnectionMetrics
 from tarry.client.settings import ClientSettings
 from tarry.link.errors import ClientError
 from tarry.link.events import Address
 from tarry.link.link import READY, Link
 from tarry.link.links import Links
 from tarry.link.tasks import Tasks
+
+if TYPE_CHECKING:
+    from tarry.client.metrics import ConnectionMetrics
 
 
 class Connections(Links):
@@ -103,6 +107,9 @@ class Connections(Links):
 
     def metrics(self, now_ms: int) -> ConnectionMetrics:
         """Return a snapshot of the counts of connections."""
+        # Few programs ask, and none asks at its start.
+        from tarry.client.metrics import ConnectionMetrics
+
         return ConnectionMetrics(self.made, self.lost, self.failed, self.in_backoff(now_ms))
 
     def close(self, error: ClientError, now_ms: int) -> None:

@@ -19,28 +19,18 @@ from typing import Any, Generic, Self, Unpack, overload
 
 from tarry.client.codecs import Codec, KeyIn_contra, ValueIn_contra
 from tarry.client.core.arguments import check_settings, timeout_ms_of
-from tarry.client.core.outgoing import (
-    Content,
-    HeadersGiven,
-    check_on_delivery,
-    check_partition,
-    check_timestamp,
-    check_topic,
-    content_of,
-    pairs_of,
-)
-from tarry.client.core.producer.batch import RecordReceipt
-from tarry.client.core.producer.core import Appended, ProducerCore
-from tarry.client.core.producer.partitioner import ANY_PARTITION, partition_of_function
+from tarry.client.core.outgoing import Content, HeadersGiven, check_on_delivery, check_topic
+from tarry.client.core.producer.core import ProducerCore
 from tarry.client.errors import ClientForked
 from tarry.client.face.chance import SystemRandom
-from tarry.client.face.clock import monotonic_ms, wall_ms
-from tarry.client.face.producer import ProducerFace, codecs_of, encoded_pair
+from tarry.client.face.producer import ProducerFace
+from tarry.client.face.record import codecs_of
 from tarry.client.setting_arguments import ProducerArguments
-from tarry.client.settings import PartitionFunction, ProducerSettings, ProducerValue
+from tarry.client.settings import ProducerSettings, ProducerValue
 from tarry.client.sync.at_exit import at_exit
 from tarry.client.sync.driver import Driver, Tell
 from tarry.client.sync.receipt import Receipt
+from tarry.client.sync.record_path import RecordPath
 from tarry.link.errors import ClientError
 
 __all__ = ["HeadersGiven", "Producer", "Receipt"]
@@ -118,7 +108,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
         """
         check_settings("Producer", settings)
         check_on_delivery(on_delivery)
-        self._codecs = codecs_of(key, value)
+        codecs = codecs_of(key, value)
         self.settings = made = ProducerSettings(settings, **arguments)
         self._driver = Driver(
             made,
@@ -126,7 +116,7 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
             "tarry-sender",
             max(made.linger_ms, 1),
         )
-        self._on_delivery = on_delivery
+        self._path = RecordPath(self._driver, made, codecs, on_delivery)
         self._driver.tell_users = partial(_call_back, self._driver)
         self._driver.close_when_forgotten(self, "a Producer")
         # Told again and again while `partition_count` waits.
@@ -153,67 +143,9 @@ class Producer(ProducerFace, Generic[KeyIn_contra, ValueIn_contra]):
 
         Raises TypeError or ValueError for an argument that no record can have, and what a codec
         raises; nothing has changed then, and the records around it are sent."""
-        driver = self._driver
-        if driver.is_closed:
-            driver.check_usable()
-        core = driver.core
-        check_topic(topic)
-        if timestamp is None:
-            timestamp = wall_ms()
-        else:
-            check_timestamp(timestamp)
-        place = ANY_PARTITION
-        if partition is not None:
-            check_partition(partition)
-            place = partition
-        given: tuple[object, object] = (key, value)
-        if self._codecs is not None:
-            given = encoded_pair(self._codecs, key, value)
-        key_bytes = content_of("key", given[0])
-        value_bytes = content_of("value", given[1])
-        pairs = None if headers is None else pairs_of(headers) or None
-        if on_delivery is None:
-            on_delivery = self._on_delivery
-        else:
-            check_on_delivery(on_delivery)
-        if partition is None and self.settings.partition_function is not None:
-            place = self._partition_of(self.settings.partition_function, topic, key_bytes)
-        with driver.lock:
-            closed_before = core.accumulator.batches_closed
-            receipt = core.intake.append(
-                topic, place, timestamp, key_bytes, value_bytes, pairs, now_ms=monotonic_ms()
-            )
-            if on_delivery is not None and receipt is not None:
-                core.accumulator.deliveries.expect(on_delivery, receipt)
-            # A batch is full: one turn sends it.
-            is_due = core.accumulator.batches_closed != closed_before
-            if not driver.background.is_awake:
-                driver.background.look()
-        if receipt is None:
-            record = (topic, place, timestamp, key_bytes, value_bytes, pairs)
-            receipt = self._wait_to_send(record, on_delivery)
-        elif is_due:
-            driver.nudge()
-        assert isinstance(receipt, Receipt)
-        return receipt
-
-    def _wait_to_send(self, record: Appended, on_delivery: OnDelivery | None) -> RecordReceipt:
-        """Wait until the topic of a record is known and there is room, then append it."""
-        driver = self._driver
-        begin = partial(self._core.begin_send, record)
-        receipt = driver.perform(begin, None, self.settings.block_ms_max)
-        if on_delivery is not None:
-            with driver.lock:
-                self._core.accumulator.deliveries.expect(on_delivery, receipt)
-                driver.background.look()
-        return receipt
-
-    def _partition_of(self, function: PartitionFunction, topic: str, key: bytes | None) -> int:
-        """Ask the user's own partitioner; without the lock, since it may do as it likes."""
-        count = self._core.partition_count(topic)
-        if count == 0:
-            count = self.partition_count(topic)
-        return partition_of_function(function, topic, key, count)
+        return self._path.send(
+            topic, value, key, headers, partition, timestamp, on_delivery=on_delivery
+        )
 
     def partition_count(self, topic: str, timeout: float | None = None) -> int:
         """Return the number of partitions of a topic; waits for metadata.  Raises UnknownTopic."""

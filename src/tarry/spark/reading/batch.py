@@ -26,15 +26,19 @@ class BatchReader(DataSourceReader):
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.tasks = TaskReader(options.settings, options.columns)
+        self.tasks = TaskReader(options)
 
     def partitions(self) -> list[InputPartition]:
         """Plan the tasks."""
         with closing(LiveCluster(self.options.settings)) as cluster:
-            ranges = batch_ranges(self.options, cluster)
+            ranges = self.narrowed(batch_ranges(self.options, cluster), cluster)
         tasks = plan_tasks(ranges, task_limits(self.options))
         # Spark makes a partition of its own where there is none.
         return [TaskPartition(task) for task in tasks or [[]]]
+
+    def narrowed(self, ranges: list[ReadRange], logs: TopicLogs) -> list[ReadRange]:
+        """Return what is read of these ranges: all of it."""
+        return ranges
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""

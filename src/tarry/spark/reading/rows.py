@@ -3,40 +3,110 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import closing
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql.pandas.types import to_arrow_schema
 
 from tarry.base.ids import TopicPartition
+from tarry.client import ClientError, LogTruncated, OffsetOutOfRange, TopicRecreated, UnknownTopic
 from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
+from tarry.client.arrow.tables import positions_behind
 from tarry.client.core.consumer.scan import OffsetRange
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
+from tarry.spark.reading.loss import LostRange, raise_or_tell, within_logs
+from tarry.spark.reading.plan import ReadRange
 from tarry.spark.reading.schema import spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+Ranges = dict[TopicPartition, OffsetRange]
+
 # Columns that the client calls otherwise.
 CLIENT_NAMES: Final = {"timestampType": "timestamp_type"}
 
-
-def read_rows(
-    ranges: Mapping[TopicPartition, OffsetRange],
-    settings: Mapping[str, str],
-    columns: tuple[str, ...],
-) -> Iterator[pa.RecordBatch]:
-    """Yield the records of these ranges as batches that Spark takes as they are."""
-    schema = to_arrow_schema(spark_schema(columns), timezone="UTC")
-    names = [CLIENT_NAMES.get(name, name) for name in columns]
-    for batch in scan(ranges, settings, columns=names):
-        yield as_spark_has_it(batch, schema)
+# What a log says that is no longer what it was when the task was planned.
+LOSSES: Final = (OffsetOutOfRange, LogTruncated, TopicRecreated, UnknownTopic)
 
 
-def as_spark_has_it(batch: pa.RecordBatch, schema: pa.Schema) -> pa.RecordBatch:
-    """Return a batch with Spark's names and types: a timestamp is in microseconds there."""
-    pa = load_pyarrow()
-    arrays: list[Any] = [
-        column if column.type.equals(field.type) else column.cast(field.type)
-        for column, field in zip(batch.columns, schema, strict=True)
-    ]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+class RowReader:
+    """Reader of ranges into batches that Spark takes as they are."""
+
+    def __init__(
+        self, settings: Mapping[str, str], columns: tuple[str, ...], *, fails_on_loss: bool
+    ) -> None:
+        self._settings = settings
+        self._names = [CLIENT_NAMES.get(name, name) for name in columns]
+        self._schema: Any = to_arrow_schema(spark_schema(columns), timezone="UTC")
+        self._fails_on_loss = fails_on_loss
+
+    def batches(self, ranges: Ranges) -> Iterator[pa.RecordBatch]:
+        """Yield the records of these ranges.
+
+        What is lost while a task waits or reads fails it, or is left out: then reading goes on
+        behind it.
+        """
+        left = dict(ranges)
+        while left:
+            try:
+                yield from self._scanned(left)
+            except LOSSES as error:
+                if self._fails_on_loss:
+                    raise
+                left = self._still_there(left, error)
+            else:
+                return
+
+    def _scanned(self, left: Ranges) -> Iterator[pa.RecordBatch]:
+        """Yield what is left, and note how far that is."""
+        for batch in scan(left, self._settings, columns=self._names):
+            for place, offset in positions_behind(batch).items():
+                left[place] = (offset, max(offset, left[place][1]))
+            yield self._as_spark_has_it(batch)
+
+    def _still_there(self, left: Ranges, error: ClientError) -> Ranges:
+        """Return what the logs have of these ranges now; the error where nothing else is left."""
+        wanted = [ReadRange(*place, first, end) for place, (first, end) in left.items()]
+        with closing(LiveCluster(self._settings)) as cluster:
+            names = tuple(dict.fromkeys(one.topic for one in wanted))
+            topics = cluster.topics(TopicChoice(names=names))
+            there = [
+                one
+                for one in wanted
+                if one.topic in topics and one.partition in topics[one.topic].partitions
+            ]
+            places = [(one.topic, one.partition) for one in there]
+            readable, lost = within_logs(there, cluster.starts(places), cluster.ends(places))
+        gone = [
+            LostRange(one.topic, one.partition, one.first, one.end, "the topic was deleted")
+            for one in wanted
+            if one not in there
+        ]
+        if not lost and not gone:
+            # The logs have it all, so going on would fail in the same way.
+            raise error
+        raise_or_tell([*gone, *lost], is_failure=False)
+        return {(one.topic, one.partition): (one.first, one.end) for one in readable if one.size}
+
+    def _as_spark_has_it(self, batch: pa.RecordBatch) -> pa.RecordBatch:
+        """Return a batch with Spark's names and types."""
+        arrays: list[Any] = []
+        for column, field in zip(batch.columns, self._schema, strict=True):
+            if field.name == "headers":
+                arrays.append(_null_where_empty(column).cast(field.type))
+            else:
+                # A timestamp is in microseconds there.
+                is_equal = column.type.equals(field.type)
+                arrays.append(column if is_equal else column.cast(field.type))
+        return load_pyarrow().RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _null_where_empty(headers: Any) -> Any:
+    """Return headers as Spark's Kafka source has them: a record without any has null."""
+    compute: Any = import_module("pyarrow.compute")
+    mask = compute.equal(compute.list_value_length(headers), 0)
+    return type(headers).from_arrays(headers.offsets, headers.values, mask=mask)

@@ -54,7 +54,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def __init__(self, options: ReadOptions) -> None:
         self.options = options
-        self.tasks = TaskReader(options.settings, options.columns)
+        self.tasks = TaskReader(options)
         self._cluster = LiveCluster(options.settings)
         self._is_available_now = False
         # Under AvailableNow: the topics and ends that are read up to.

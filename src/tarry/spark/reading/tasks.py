@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import InputPartition
 
 from tarry.spark.reading.plan import ReadRange
-from tarry.spark.reading.rows import read_rows
+from tarry.spark.reading.read_options import ReadOptions
+from tarry.spark.reading.rows import RowReader
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -27,9 +28,8 @@ class TaskPartition(InputPartition):
 class TaskReader:
     """Reader of tasks: all that a worker needs, which Spark pickles."""
 
-    def __init__(self, settings: Mapping[str, str], columns: tuple[str, ...]) -> None:
-        self.settings = settings
-        self.columns = columns
+    def __init__(self, options: ReadOptions) -> None:
+        self.options = options
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a task."""
@@ -39,4 +39,7 @@ class TaskReader:
             for index, first, end in parts
         }
         if ranges:
-            yield from read_rows(ranges, self.settings, self.columns)
+            options = self.options
+            fails_on_loss = options.fail_on_data_loss
+            reader = RowReader(options.settings, options.columns, fails_on_loss=fails_on_loss)
+            yield from reader.batches(ranges)

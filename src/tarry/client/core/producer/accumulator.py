@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
 from tarry.client.core.metadata import Metadata
-from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, RecordReceipt, expired
+from tarry.client.core.producer.batch import RECORD_OVERHEAD, ProducerBatch, expired
 from tarry.client.core.producer.deliveries import Deliveries
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import RecordTooLarge
@@ -58,7 +58,6 @@ class Accumulator:
         settings: ProducerSettings,
         tasks: Tasks,
         metadata: Metadata,
-        receipt_type: type[RecordReceipt],
         owner: object,
     ) -> None:
         self.settings = settings
@@ -85,8 +84,7 @@ class Accumulator:
         self.bytes_acknowledged = 0
         # The last batch that ended ended by its deadline.
         self.has_expired = False
-        # A face's own kind of receipt, which knows its owner by the batch.
-        self._receipt_type = receipt_type
+        # The face, which receipts know by their batch.
         self._owner = owner
         # Called with topic and partition when a batch is closed.
         self.when_closed: Callable[[str, int], None] | None = None
@@ -123,9 +121,9 @@ class Accumulator:
         value: bytes | None,
         headers: Headers | None,
         size: int,
-    ) -> RecordReceipt:
-        """Add a record of at most `size` bytes to the open batch, which it fits.  A record that is
-        larger than a batch has one of its own."""
+    ) -> int:
+        """Add a record of at most `size` bytes to the open batch, which it fits; returns its place
+        there.  A record that is larger than a batch has one of its own."""
         batch = queue.open
         assert batch is not None
         place = batch.append(timestamp, key, value, headers)
@@ -134,7 +132,7 @@ class Accumulator:
         self.buffered_bytes += size
         if size >= self._batch_bytes:
             self.close(queue)
-        return self._receipt_type(batch, place, timestamp)
+        return place
 
     def queue(self, topic: str, partition: int) -> PartitionQueue:
         queues = self._queues.get(topic)

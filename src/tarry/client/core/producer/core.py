@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tarry.base.doors import Random
 from tarry.base.errors import NONE
@@ -12,7 +12,7 @@ from tarry.client.core.producer.accumulator import Accumulator
 from tarry.client.core.producer.acknowledgement import Acknowledgement
 from tarry.client.core.producer.batch import RecordReceipt
 from tarry.client.core.producer.identity import ProducerIdentity
-from tarry.client.core.producer.intake import Intake
+from tarry.client.core.producer.intake import Appended, Intake
 from tarry.client.core.producer.partitioner import Partitioner
 from tarry.client.core.producer.room import PendingRoom
 from tarry.client.core.producer.sender import Sender
@@ -22,13 +22,12 @@ from tarry.client.errors import (
     DeliveryFailed,
     DeliveryTimedOut,
 )
-from tarry.client.metrics import ProducerMetrics
 from tarry.client.settings import ProducerSettings
 from tarry.link.errors import ClientError, TimedOut
 from tarry.records.builder import Headers
 
-# Topic, partition, timestamp, key, value and headers, as `append` takes them.
-Appended = tuple[str, int, int, bytes | None, bytes | None, Headers | None]
+if TYPE_CHECKING:
+    from tarry.client.metrics import ProducerMetrics
 
 # Turns without a user are this far apart at the least.
 NAP_MS_MIN: Final = 1
@@ -52,7 +51,7 @@ class ProducerCore(ClientCore):
         super().__init__(settings, random, now_ms)
         self.producer_settings = settings
         self.refresh.may_create = settings.allow_auto_create_topics
-        self.accumulator = Accumulator(settings, self.tasks, self.metadata, receipt_type, owner)
+        self.accumulator = Accumulator(settings, self.tasks, self.metadata, owner)
         self.identity = ProducerIdentity(self.errands, settings.api_timeout_ms)
         self.sender = Sender(
             settings,
@@ -64,6 +63,7 @@ class ProducerCore(ClientCore):
         )
         self.partitioner = Partitioner(random, settings.partitioner)
         self.accumulator.when_closed = self.partitioner.on_batch_closed
+        self._receipt_type = receipt_type
         self.intake = Intake(self.accumulator, self.metadata, self.partitioner)
 
     def work(self, now_ms: int) -> None:
@@ -86,13 +86,14 @@ class ProducerCore(ClientCore):
     ) -> RecordReceipt | None:
         """Take a record; None: the topic is not known yet or there is no room, so wait and ask
         again.  `partition` -1 lets the partitioner choose.  Raises what can never be sent."""
-        receipt = self.intake.append(
-            topic, partition, timestamp, key, value, headers, now_ms=now_ms
-        )
-        if receipt is None and self.metadata.topic(topic) is None:
+        record = (topic, partition, timestamp, key, value, headers)
+        batch, place = self.intake.append(record, now_ms)
+        if batch is not None:
+            return self._receipt_type(batch, place, timestamp)
+        if self.metadata.topic(topic) is None:
             self._raise_refusal(topic, now_ms)
             self.track(topic)
-        return receipt
+        return None
 
     def _raise_refusal(self, topic: str, now_ms: int) -> None:
         """Raise the refusal of a topic that brokers refuse: waiting does not help."""
@@ -142,6 +143,9 @@ class ProducerCore(ClientCore):
 
     def metrics(self, now_ms: int) -> ProducerMetrics:
         """Return what this producer has done so far."""
+        # Few programs ask, and none asks at its start.
+        from tarry.client.metrics import ProducerMetrics
+
         accumulator, sender = self.accumulator, self.sender
         return ProducerMetrics(
             records=accumulator.acknowledged,

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from tarry.client.core.metadata import Metadata, Topic
 from tarry.client.core.producer.accumulator import Accumulator, record_size
-from tarry.client.core.producer.batch import RecordReceipt
+from tarry.client.core.producer.batch import ProducerBatch
 from tarry.client.core.producer.partitioner import ANY_PARTITION, Partitioner
 from tarry.client.core.producer.queue import PartitionQueue
 from tarry.client.errors import UnknownTopic
 from tarry.records.builder import Headers
+
+# Topic, partition, timestamp, key, value and headers, as `append` takes them.
+Appended = tuple[str, int, int, bytes | None, bytes | None, Headers | None]
+
+# The batch that a record went into, and its place there.
+Place = tuple[ProducerBatch | None, int]
+
+NOWHERE: Final[Place] = (None, -1)
 
 
 class Intake:
@@ -20,35 +30,56 @@ class Intake:
         self._accumulator = accumulator
         self._metadata = metadata
         self._partitioner = partitioner
+        # Where the last record without a key went, and what was known of the topic then.
+        self._topic = ""
+        self._queue: PartitionQueue | None = None
+        self._batch: ProducerBatch | None = None
+        self._version = -1
 
-    def append(
-        self,
-        topic: str,
-        partition: int,
-        timestamp: int,
-        key: bytes | None,
-        value: bytes | None,
-        headers: Headers | None,
-        *,
-        now_ms: int,
-    ) -> RecordReceipt | None:
-        """Take a record; None: the topic is not known yet or there is no room.  `partition` -1 lets
-        the partitioner choose.  Raises what can never be sent."""
+    def join(self, record: Appended) -> Place:
+        """Take a record without a key into the batch that the last one went into, which needs no
+        time; NOWHERE: that is not possible, so ask `append`."""
+        topic, partition, timestamp, key, value, headers = record
+        queue, batch = self._queue, self._batch
+        accumulator = self._accumulator
+        if key is not None or partition != ANY_PARTITION or queue is None or batch is None:
+            return NOWHERE
+        if queue.open is not batch or topic != self._topic:
+            return NOWHERE
+        if accumulator.failure is not None or self._metadata.version != self._version:
+            return NOWHERE
+        size = record_size(None, value, headers)
+        if size > accumulator.record_bytes_max or not accumulator.has_room(size):
+            return NOWHERE
+        if not accumulator.fits(queue, size):
+            return NOWHERE
+        return batch, accumulator.append(queue, timestamp, None, value, headers, size)
+
+    def append(self, record: Appended, now_ms: int) -> Place:
+        """Take a record; NOWHERE: the topic is not known yet or there is no room.  Partition -1
+        lets the partitioner choose.  Raises what can never be sent."""
+        name, partition, timestamp, key, value, headers = record
         accumulator = self._accumulator
         if accumulator.failure is not None:
             raise accumulator.failure.with_traceback(None)
-        known = self._metadata.topic(topic)
+        known = self._metadata.topic(name)
         if known is None:
-            return None
+            return NOWHERE
         size = record_size(key, value, headers)
         if size > accumulator.record_bytes_max:
             accumulator.refuse_size(size)
         if not accumulator.has_room(size):
-            return None
+            return NOWHERE
         queue = self._queue_for(known, partition, key, size)
         if queue.open is None or not accumulator.fits(queue, size):
             accumulator.open_batch(queue, now_ms)
-        return accumulator.append(queue, timestamp, key, value, headers, size)
+        batch = queue.open
+        assert batch is not None
+        place = accumulator.append(queue, timestamp, key, value, headers, size)
+        if key is None and partition == ANY_PARTITION:
+            self._topic, self._version = name, self._metadata.version
+            self._queue, self._batch = queue, batch
+        return batch, place
 
     def _queue_for(
         self, topic: Topic, partition: int, key: bytes | None, size: int

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from tarry.client.metrics import LatencyMetrics
+if TYPE_CHECKING:
+    from tarry.client.metrics import LatencyMetrics
 
 # Enough for a 99th percentile, and sorted in some microseconds.
 KEPT_MAX: Final = 512
@@ -27,6 +28,9 @@ class Latencies:
 
     def metrics(self) -> LatencyMetrics:
         """Return the quantiles: so many of a hundred batches took as long or less."""
+        # Few programs ask, and none asks at its start.
+        from tarry.client.metrics import LatencyMetrics
+
         if not self._kept:
             return LatencyMetrics(-1, -1, -1, -1)
         kept = sorted(self._kept)

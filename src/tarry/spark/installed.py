@@ -1,0 +1,69 @@
+"""Installed PySpark and the Python of Spark's workers: a sentence for what is wrong with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from typing import TYPE_CHECKING, Final
+
+import pyspark
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VERSION_MIN: Final = (4, 2)
+
+# What a worker needs, run by its Python.
+WORKER_PROGRAM: Final = (
+    "import sys; "
+    "assert sys.version_info[:2] == {version}, 'it is Python ' + sys.version.split()[0]; "
+    "import tarry.spark.reading.rows"
+)
+
+# Time in which a Python starts, on a machine that is busy.
+SECONDS_MAX: Final = 60
+
+
+def check_pyspark(version: str = pyspark.__version__) -> None:
+    """Refuse a PySpark whose Python data sources cannot do what this one needs."""
+    if tuple(int(part) for part in version.split(".")[:2]) < VERSION_MIN:
+        needed = ".".join(str(part) for part in VERSION_MIN)
+        raise ImportError(
+            f"the format tarry needs PySpark {needed} or newer, and this is {version}: "
+            'pip install "tarry[spark]"'
+        )
+
+
+def check_workers(spark: SparkSession) -> None:
+    """Refuse a session whose workers would run a Python without this package."""
+    context = getattr(spark, "_sc", None)
+    if context is None:
+        # Spark Connect: its server has workers of its own.
+        return
+    check_python(context.pythonExec)
+
+
+def check_python(name: str) -> None:
+    """Refuse a Python that is not of this version, or that lacks what workers need."""
+    found = shutil.which(name)
+    if found is not None and os.path.abspath(found) == os.path.abspath(sys.executable):
+        return
+    reason = "there is no such program"
+    if found is not None:
+        version = tuple(sys.version_info[:2])
+        done = subprocess.run(
+            [found, "-c", WORKER_PROGRAM.format(version=version)],
+            capture_output=True,
+            text=True,
+            timeout=SECONDS_MAX,
+            check=False,
+        )
+        if done.returncode == 0:
+            return
+        reason = done.stderr.strip().rpartition("\n")[2]
+    raise RuntimeError(
+        f"Spark's workers run {name} ({reason}), and the format tarry needs the Python that has "
+        f"it: set PYSPARK_PYTHON={sys.executable} before the session is made"
+    )
