@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from tests.support.broker_process import BrokerProcess
 from tests.support.damaging_proxy import DamagingProxy
+from tests.support.patience import PATIENCE_S
 
 from tarry.client import Admin, Consumer, NewTopic, Producer
 
@@ -43,6 +44,7 @@ def proxy(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DamagingProxy]:
     with Producer(bootstrap_servers=proxy.address, batch_size=2_000) as producer:
         for number in range(COUNT):
             producer.send("t", value(number))
+        producer.flush(PATIENCE_S)
     yield proxy
     broker.close()
     proxy.close()

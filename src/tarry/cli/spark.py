@@ -59,7 +59,7 @@ ARCHIVE_EXAMPLES: Final = """
 Examples:
   tarry spark archive orders --to lake           again: from where the last run ended
   tarry spark archive orders payments --to lake --by day
-  tarry spark archive --pattern 'orders[.].*' --to lake
+  tarry spark archive --pattern '^orders' --to lake
   tarry spark archive orders --to lake --local   in this process, without Spark and Java
   tarry spark archive orders --to lake --master spark://host:7077
 
@@ -73,7 +73,7 @@ DuckDB and Spark read them as one table.  A run that is killed leaves nothing th
 @click.argument("names", nargs=-1, metavar="[TOPIC]...")
 @cluster_options
 @click.option("--to", "path", required=True, metavar="PATH", help="Directory of the archive.")
-@click.option("--pattern", metavar="REGEX", help="All topics whose whole name fits.")
+@click.option("--pattern", metavar="REGEX", help="All topics in whose name this is found.")
 @click.option(
     "--by",
     type=click.Choice(["hour", "day", "none"]),

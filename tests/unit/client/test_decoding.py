@@ -214,3 +214,30 @@ def test_decoded_records_and_their_errors_are_copied_and_compared() -> None:
 def test_a_consumer_refuses_what_is_no_codec(codec: Any) -> None:
     with pytest.raises(TypeError, match="is "):
         Consumer(value=codec)
+
+
+@pytest.mark.parametrize("call", ["metrics", "group", "seek", "committed", "poll", "close"])
+def test_a_codec_that_calls_its_own_consumer_is_an_error_and_no_deadlock(call: str) -> None:
+    arguments: dict[str, tuple[Any, ...]] = {"seek": ("t", 0, 0), "committed": ([T0],)}
+
+    class Curious:
+        def encode(self, value: bytes) -> bytes:
+            return value
+
+        def decode(self, data: bytes) -> bytes:
+            asked = getattr(consumer, call)
+            if call != "group":
+                asked(*arguments.get(call, ()))
+            return data
+
+    cluster = ScriptedCluster()
+    cluster.topic("t").logs[0].add(b"0")
+    consumer = consumer_of(cluster, value=Curious())
+    consumer.assign([T0])
+    consumer.seek("t", 0, 0)
+
+    with pytest.raises(DecodeError, match="ConcurrentUse: a codec has called the consumer"):
+        consumer.poll(5)
+
+    assert consumer.position("t", 0) == 0
+    assert consumer.metrics().connections.made > 0

@@ -284,6 +284,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     @contextmanager
     def _told(self) -> Iterator[GroupConsumerCore]:
         self._driver.check_here()
+        self._check_free()
         self._core.take_back()
         try:
             yield self._core

@@ -29,6 +29,10 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
         iteration did not yield are taken back."""
         raise NotImplementedError
 
+    def _check_free(self) -> None:
+        """Refuse what a codec of this consumer asks it while it decodes."""
+        self._core.check_not_decoding()
+
     # --- The group
 
     def unsubscribe(self) -> None:
@@ -47,12 +51,14 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
     @property
     def group(self) -> GroupView:
         """View of this member's place in its group."""
+        self._check_free()
         with self._driver.lock:
             return self._core.view()
 
     def metrics(self) -> ConsumerMetrics:
         """Return what was done so far and where the consumer stands; cheap enough for every poll,
         and allowed while another call waits, in a synchronous consumer from any thread too."""
+        self._check_free()
         with self._driver.lock:
             return self._core.metrics(self._driver.now_ms())
 

@@ -206,6 +206,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         interrupts = Interrupts()
         groups: list[RecordGroup[Key, Value]] = []
         driver.check_usable()
+        self._check_free()
         with self._exclusive:
             try:
                 groups = driver.perform(begin, timeout, 0, self._call_back, interrupts=interrupts)
@@ -285,13 +286,20 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         """Yield the core, to be told or asked something by one thread at a time, while no thread
         turns it; records that an iteration did not yield are taken back."""
         self._driver.check_usable()
+        self._check_free()
         with self._exclusive, self._driver.lock:
             self._core.take_back()
             yield self._core
 
+    def _check_free(self) -> None:
+        # Another thread waits for the lock and asks then.
+        if self._exclusive.is_mine:
+            super()._check_free()
+
     def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
         limit_ms = self.settings.api_timeout_ms
         self._driver.check_usable()
+        self._check_free()
         with self._exclusive:
             return self._driver.perform(begin, timeout, limit_ms, tell=self.on_wait)
 
@@ -313,6 +321,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
         driver.check_parent()
         if driver.is_closed:
             return
+        self._check_free()
         if self._exclusive.is_mine:
             # Another thread may close it in the middle of a callback.
             self._core.check_not_told("close")

@@ -65,6 +65,7 @@ class SinkSteps:
         if dropped:
             yield from ask(RemoveFiles(dropped))
         if stored is not None and stored.is_done:
+            yield from ask(RemoveFiles(sorted(kept)))
             return plan
         yield from self.finish(plan, is_fresh)
         return plan

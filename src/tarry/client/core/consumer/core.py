@@ -27,7 +27,7 @@ from tarry.client.core.consumer.lookup import (
 from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.core import ClientCore
-from tarry.client.errors import NotSubscribed, OffsetOutOfRange, TopicRecreated
+from tarry.client.errors import ConcurrentUse, NotSubscribed, OffsetOutOfRange, TopicRecreated
 from tarry.client.offset_reset import RESET_BY_DURATION, RESET_EARLIEST, RESET_NONE
 from tarry.client.settings import ConsumerSettings
 from tarry.link.errors import ClientError, timed_out
@@ -348,6 +348,14 @@ class ConsumerCore(ClientCore):
         if self.decoding is not None:
             for position in self.fetcher.positions.values():
                 position.let_go()
+
+    def check_not_decoding(self) -> None:
+        """Refuse what a codec asks its own consumer, which is in the middle of a poll."""
+        if self.decoding is not None and self.decoding.is_decoding:
+            raise ConcurrentUse(
+                "a codec has called the consumer whose record it decodes: call it when the poll "
+                "has returned"
+            )
 
     def disown(self) -> None:
         if self._handed_out is not None:

@@ -61,10 +61,19 @@ class Decoding:
     def __init__(self, key: Codec[Any] | None, value: Codec[Any] | None) -> None:
         self._key = key
         self._value = value
+        # A codec, which is the user's, runs.
+        self.is_decoding = False
 
     def decode(self, position: PartitionPosition, taken: list[Any]) -> list[Any]:
         """Return records decoded, up to the first that does not decode: it and what follows go back
         to the position, which it holds.  Records that came back earlier are decoded already."""
+        self.is_decoding = True
+        try:
+            return self._decode_all(position, taken)
+        finally:
+            self.is_decoding = False
+
+    def _decode_all(self, position: PartitionPosition, taken: list[Any]) -> list[Any]:
         decoded: list[Any] = []
         for place, record in enumerate(taken):
             if isinstance(record, DecodedRecord):

@@ -3,8 +3,7 @@
 
 When the leader epoch grows, the new leader is asked where the epoch of the last batch that was
 fetched ends in its log (OffsetForLeaderEpoch).  If that is before the position, records that were
-read are gone: `LogTruncated`, and the user decides where to go on.  What was only fetched is
-dropped, and fetched again.  Nothing is fetched meanwhile.
+read are gone: `LogTruncated`, and the user decides where to go on.  Nothing is fetched meanwhile.
 """
 
 from __future__ import annotations
@@ -139,13 +138,11 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
         if answer.error_code != NONE:
             self._refused(position, answer.error_code, now_ms)
         elif answer.end_offset == OFFSET_UNDEFINED or answer.end_offset < asked.fetch_offset:
-            if asked.fetch_offset > position.position:
-                # Nobody has seen what was fetched behind the position, and it may be damaged: how
-                # far it claims to go is no measure of what is gone.  The position is asked about
-                # next.
+            if all(fetched.is_sound() for fetched in position.buffered):
+                self._truncated(asked, answer.end_offset)
+            else:
+                # How far a damaged batch claims to go is no measure of what is gone.
                 self.check.drop_fetched(position)
-                return
-            self._truncated(asked, answer.end_offset)
         else:
             position.checked_epoch = asked.leader_epoch
 

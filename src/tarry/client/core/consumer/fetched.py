@@ -11,6 +11,7 @@ from typing import Final
 
 from librt.strings import read_i32_be, read_i64_be
 
+from tarry.base.errors import CorruptData
 from tarry.records.aborted import AbortedTransactions
 from tarry.records.batch import (
     HEADER_SIZE,
@@ -18,6 +19,7 @@ from tarry.records.batch import (
     LEADER_EPOCH,
     LENGTH,
     LENGTH_OVERHEAD,
+    checked_header,
 )
 from tarry.records.open_batch import OpenBatch
 from tarry.wire.reader import Window
@@ -123,6 +125,15 @@ class Fetched:
             return
         self._batches.pop()
         self.next_offset = begins_at if expected < 0 else expected
+
+    def is_sound(self) -> bool:
+        """Return true if the CRC of each batch that was not taken holds."""
+        try:
+            for window in self._batches[self._taken :]:
+                checked_header(window.data, window.start)
+        except CorruptData:
+            return False
+        return True
 
     @property
     def is_empty(self) -> bool:
