@@ -368,6 +368,8 @@ def test_the_brokers_keys_are_kafkas_and_so_is_which_of_them_may_change(both: Bo
 
     # Kafka keeps the last one to itself.
     assert [key for key in ours if key not in theirs] == [
+        "events.enable",
+        "events.interval.ms",
         "flush.policy",
         "logging.format",
         "logging.level",
