@@ -214,13 +214,24 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
                     # The next fetch leaves before these records are worked on.
                     driver.nudge(interrupts)
             finally:
-                if groups and interrupts.has_come:
-                    # Ctrl-C comes out instead of the records: they are for the next poll.
-                    with driver.lock:
-                        driver.core.hand_out(groups)
-                        driver.core.take_back()
-                interrupts.release()
+                try:
+                    interrupts.release()
+                except BaseException:
+                    if groups:
+                        # Ctrl-C comes out instead of the records: they are for the next poll.
+                        self._take_back(groups)
+                    raise
             return groups
+
+    def _take_back(self, groups: list[RecordGroup[Key, Value]]) -> None:
+        interrupts = Interrupts()
+        interrupts.hold()
+        try:
+            with self._driver.lock:
+                self._core.hand_out(groups)
+                self._core.take_back()
+        finally:
+            interrupts.release()
 
     def _call_back(self, callback: Callback) -> None:
         callback.call(self._listener, self)
