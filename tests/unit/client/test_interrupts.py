@@ -36,6 +36,33 @@ def test_an_interrupt_comes_out_when_it_is_released() -> None:
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+def test_what_a_call_has_taken_is_given_back_before_an_interrupt_comes_out() -> None:
+    given_back: list[bool] = []
+    interrupts = Interrupts()
+    interrupts.hold()
+    signal.raise_signal(signal.SIGINT)
+
+    def give_back() -> None:
+        # Another Ctrl-C waits until all of it is given back.
+        signal.raise_signal(signal.SIGINT)
+        given_back.append(True)
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupts.release_or(give_back)
+
+    assert given_back == [True]
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+def test_without_an_interrupt_nothing_is_given_back() -> None:
+    interrupts = Interrupts()
+    interrupts.hold()
+
+    interrupts.release_or(pytest.fail)
+
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 def test_calls_in_calls_hold_for_themselves() -> None:
     outer, inner = Interrupts(), Interrupts()
     outer.hold()

@@ -86,12 +86,17 @@ class ArrowConsumer(Consumer[bytes, bytes]):
                     driver.nudge(interrupts)
                     batch = choice.batch(taker)
             finally:
-                if runs and (batch is None or interrupts.has_come):
-                    # Ctrl-C, or too little memory, comes out instead of the rows.
-                    with driver.lock:
-                        driver.core.give_back_rows(runs)
-                interrupts.release()
+                # Ctrl-C, or too little memory, comes out instead of the rows.
+                if batch is None:
+                    self._give_back(runs)
+                    runs = []
+                interrupts.release_or(partial(self._give_back, runs))
             return batch
+
+    def _give_back(self, runs: list[RowRun]) -> None:
+        if runs:
+            with self._driver.lock:
+                self._core.give_back_rows(runs)
 
     def commit(
         self, what: pa.RecordBatch | CommitWhat = None, timeout: float | None = None

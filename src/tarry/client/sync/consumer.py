@@ -214,24 +214,15 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
                     # The next fetch leaves before these records are worked on.
                     driver.nudge(interrupts)
             finally:
-                try:
-                    interrupts.release()
-                except BaseException:
-                    if groups:
-                        # Ctrl-C comes out instead of the records: they are for the next poll.
-                        self._take_back(groups)
-                    raise
+                # Ctrl-C comes out instead of the records: they are for the next poll.
+                interrupts.release_or(partial(self._take_back, groups))
             return groups
 
     def _take_back(self, groups: list[RecordGroup[Key, Value]]) -> None:
-        interrupts = Interrupts()
-        interrupts.hold()
-        try:
+        if groups:
             with self._driver.lock:
                 self._core.hand_out(groups)
                 self._core.take_back()
-        finally:
-            interrupts.release()
 
     def _call_back(self, callback: Callback) -> None:
         callback.call(self._listener, self)

@@ -62,6 +62,19 @@ class Interrupts:
         for number, frame in came:
             handlers[number](number, frame)
 
+    def release_or(self, give_back: Callable[[], None]) -> None:
+        """Release the signals; if a handler raises, what the call has taken is given back first."""
+        try:
+            self.release()
+        except BaseException:
+            again = Interrupts()
+            again.hold()
+            try:
+                give_back()
+            finally:
+                again.release()
+            raise
+
     def handler_of(self, number: int) -> Any:
         """Return the handler in whose place this one stands."""
         return self._handlers.get(number, signal.SIG_DFL)
