@@ -6,6 +6,10 @@ import os
 import uuid
 from contextlib import suppress
 from pathlib import Path
+from typing import Final
+
+# Begin of the name of what a process left behind that was killed while it created a file.
+TEMPORARY: Final = "tmp-"
 
 
 def create_if_absent(path: Path, content: bytes) -> bool:
@@ -14,7 +18,8 @@ def create_if_absent(path: Path, content: bytes) -> bool:
     The directory is there.  Of two that create at once one does, on NFS too.  Raises OSError; then
     the file may be there, or not, but never in part.
     """
-    temporary = path.with_name(f".{uuid.uuid4().hex}")
+    temporary = path.with_name(f"{TEMPORARY}{uuid.uuid4().hex}")
+    is_made = True
     try:
         with open(temporary, "xb") as file:
             file.write(content)
@@ -23,12 +28,12 @@ def create_if_absent(path: Path, content: bytes) -> bool:
         # A second name is given by one of two only.
         os.link(temporary, path)
     except FileExistsError:
-        return False
+        is_made = False
     finally:
         with suppress(OSError):
             temporary.unlink()
-        flush_directory(path.parent)
-    return True
+    flush_directory(path.parent)
+    return is_made
 
 
 def flush_directory(path: Path) -> None:

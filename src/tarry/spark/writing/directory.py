@@ -24,6 +24,7 @@ from urllib.parse import unquote, urlparse
 
 import msgspec
 
+from tarry.spark.durable_files import TEMPORARY, create_if_absent, flush_directory
 from tarry.spark.writing.effects import StoredPlan
 from tarry.spark.writing.plan import Plan, SinkRefused, decode_plan, encode_plan
 
@@ -31,7 +32,6 @@ BINDING: Final = "sink.json"
 PLAN: Final = "plan-"
 DONE: Final = "done-"
 TASK: Final = "task-"
-TEMPORARY: Final = "tmp-"
 
 # Plans that are done are kept for so many micro-batches, as Spark keeps its own logs.
 PLANS_KEPT: Final = 100
@@ -162,11 +162,7 @@ class SinkDirectory:
 
     def flush_names(self) -> None:
         """Make the names in the directory durable."""
-        descriptor = os.open(self.path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        flush_directory(self.path)
 
     def _read(self, name: str) -> bytes | None:
         with self._telling("cannot be read"):
@@ -177,23 +173,8 @@ class SinkDirectory:
 
     def _create(self, name: str, content: bytes) -> bool:
         """Create a file with its content, durable; False if one of this name is there."""
-        temporary = self.path / f"{TEMPORARY}{uuid.uuid4().hex}"
         with self._telling("cannot be written"):
-            try:
-                with open(temporary, "xb") as file:
-                    file.write(content)
-                    file.flush()
-                    os.fsync(file.fileno())
-                # A second link is made by one of two only, on NFS too.
-                os.link(temporary, self.path / name)
-                self.flush_names()
-            except FileExistsError:
-                self.flush_names()
-                return False
-            finally:
-                with suppress(OSError):
-                    temporary.unlink()
-        return True
+            return create_if_absent(self.path / name, content)
 
     @contextmanager
     def _telling(self, what: str) -> Iterator[None]:
