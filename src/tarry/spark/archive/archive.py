@@ -22,7 +22,7 @@ from tarry.spark.archive.round_plan import (
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
-from tarry.spark.reading.loss import DataLost, LostRange, lost_sentence
+from tarry.spark.reading.loss import LostRange, raise_or_tell
 from tarry.spark.reading.plan import ReadRange, TaskLimits, plan_tasks
 from tarry.spark.reading.resolve import check_found, places_of
 
@@ -143,16 +143,11 @@ class Archiver:
                 yield summary
 
     def _check_lost(self, lost: Sequence[ReadRange]) -> None:
-        if not lost:
-            return
         told = [
             LostRange(one.topic, one.partition, one.first, one.end, f"the log starts at {one.end}")
             for one in lost
         ]
-        if self._options.fail_on_data_loss:
-            raise DataLost(lost_sentence(told, GO_ON))
-        for each in told:
-            log.warning("not archived: %s", each)
+        raise_or_tell(told, self._options.fail_on_data_loss, GO_ON, "not archived")
 
     def _round(self, newest: Manifest | None, ranges: list[ReadRange]) -> Manifest | None:
         """Read and write one round; None if another run has written it."""

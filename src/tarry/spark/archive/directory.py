@@ -6,7 +6,6 @@ import os
 import shutil
 import time
 import uuid
-from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Final
@@ -15,7 +14,6 @@ import msgspec
 
 from tarry.spark.archive.manifest import (
     Archived,
-    ArchivedFile,
     ArchiveRefused,
     Manifest,
     decode_manifest,
@@ -130,10 +128,6 @@ class ArchiveDirectory:
                 with suppress(OSError):
                     if time.time() - each.stat().st_mtime > LEFT_OVER_SECONDS:
                         shutil.rmtree(each, ignore_errors=True)
-
-    def visible(self, files: Iterable[ArchivedFile]) -> list[Path]:
-        """Return the paths of files that readers see."""
-        return [self.path / file.path for file in files]
 
 
 def _name(number: int) -> str:

@@ -158,8 +158,11 @@ def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> 
             if len(opened) >= OPEN_FILES_MAX:
                 oldest = next(iter(opened))
                 files.append(opened.pop(oldest).finish(oldest, task))
-            name = f"{number:06}-{uuid_of(files, opened)}.parquet"
-            file = SlotFile(directory / name, rows.schema, task.compression)
+            file = SlotFile(
+                directory / _new_name(number, len(files) + len(opened)),
+                rows.schema,
+                task.compression,
+            )
         # The file that was written to last stands at the end.
         opened[slot] = file
         file.add(rows)
@@ -173,9 +176,9 @@ def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> 
     return files
 
 
-def uuid_of(files: list[ArchivedFile], opened: Mapping[Slot, SlotFile]) -> str:
-    """Return a name's part that no other file of the task has."""
-    return f"{len(files) + len(opened):06}-{os.urandom(4).hex()}"
+def _new_name(task_number: int, file_number: int) -> str:
+    """Return a name that no other file has, also where Spark repeats a task."""
+    return f"{task_number:06}-{file_number:06}-{os.urandom(4).hex()}.parquet"
 
 
 def _rows_by_slot(

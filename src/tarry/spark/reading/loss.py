@@ -74,13 +74,18 @@ def lost_sentence(lost: list[LostRange], advice: str = GO_ON) -> str:
     )
 
 
-def raise_or_tell(lost: list[LostRange], is_failure: bool) -> None:
+def raise_or_tell(
+    lost: list[LostRange],
+    is_failure: bool,
+    advice: str = GO_ON,
+    left_out: str = "not read, because failOnDataLoss is false",
+) -> None:
     """Raise what is lost, or log it where reading is to go on."""
     if not lost:
         return
     if is_failure:
-        raise DataLost(lost_sentence(lost))
+        raise DataLost(lost_sentence(lost, advice))
     for one in lost[:TOLD_MAX]:
-        log.warning("not read, because failOnDataLoss is false: %s", one)
+        log.warning("%s: %s", left_out, one)
     if len(lost) > TOLD_MAX:
         log.warning("%d more ranges were not read", len(lost) - TOLD_MAX)
