@@ -6,7 +6,6 @@ is counted in the next one; an interval keeps no more than its batch holds.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Hashable
 from typing import Final
 
@@ -34,8 +33,6 @@ from tarry.partition.leader import append_own
 from tarry.partition.state import Partition
 from tarry.purgatory.purgatory import Purgatory
 from tarry.records.builder import BatchBuilder
-
-logger = logging.getLogger("tarry.broker")
 
 # Bytes of a batch, and of the events of groups that wait for it.
 BATCH_BYTES_MAX: Final = 512 * 1024
@@ -70,7 +67,7 @@ class EventLog(Part):
         self._stalled_ms = turn.stalled_ms
         self._flush_rounds = flushes.rounds_total
         self._dropped = 0
-        self._told = _Batch(turn.now_wall_ms)
+        self._told = _Batch()
         self._groups = GroupEventSource(broker_id, self.add)
         # What the disk has to keep of the last append, and how many events that is.
         self._required_offset = 0
@@ -111,7 +108,7 @@ class EventLog(Part):
             # The topic comes in one of the next turns; what is told until then waits for it.
             return
         self._tell_counted()
-        self._told = _Batch(self._turn.now_wall_ms)
+        self._told = _Batch()
         result = append_own(partition, [batch.build()], self._turn)
         if result.error_code != errors.NONE:
             self._dropped += batch.count
@@ -224,7 +221,7 @@ class EventLog(Part):
 class _Batch:
     """Events of one batch, encoded as they come."""
 
-    def __init__(self, now_wall_ms: int) -> None:
+    def __init__(self) -> None:
         self._builder = BatchBuilder()
         self._encoder = msgspec.json.Encoder()
 
