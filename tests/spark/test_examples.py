@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
-import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from tests.support.spark.page_examples import run_examples
 
 from tarry.testing import Tarry
 
@@ -14,29 +13,18 @@ if TYPE_CHECKING:
     import pytest
     from pyspark.sql import SparkSession
 
-PAGE = Path(__file__).resolve().parents[2] / "docs/how-to/read-with-spark.md"
-FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-
 
 def test_examples_print_what_the_page_says(
     spark: SparkSession, broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    blocks = FENCED.findall(PAGE.read_text(encoding="utf-8"))
-    namespace: dict[str, Any] = {"__name__": "__main__"}
-    ran = 0
 
-    for place, (kind, text) in enumerate(blocks):
-        if kind == "python":
-            printed = io.StringIO()
-            with contextlib.redirect_stdout(printed):
-                exec(text.replace("127.0.0.1:9092", broker.bootstrap), namespace)
-            follows, expected = blocks[place + 1]
-            shown = "\n".join(line.rstrip() for line in printed.getvalue().splitlines()).strip()
-            assert shown == (expected.strip() if follows == "text" else "")
-            ran += 1
+    ran = run_examples("read-with-spark.md", broker.bootstrap)
 
-    assert ran == 4
+    for printed, expected in ran:
+        shown = "\n".join(line.rstrip() for line in printed.splitlines()).strip()
+        assert shown == expected.strip()
+    assert len(ran) == 4
     group = broker.admin.group_offsets(["lake"])["lake"]
     assert isinstance(group, dict)
     assert {place: one.offset for place, one in group.items()} == {("orders", 0): 6}
