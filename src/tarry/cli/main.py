@@ -57,7 +57,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
         "Show the sizes of logs, verify the data of a stopped broker, dump its files.",
     ),
     "spark": (
-        "tarry.cli.spark:spark",
+        "tarry.cli.spark.commands:spark",
         "Archive topics as Parquet files on Spark, and recount an archive.",
     ),
     "health": (

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from tarry.cli.spark import spark
+from tarry.cli.spark.commands import spark
 from tarry.testing import Tarry
 
 pytest.importorskip("pyarrow")

@@ -1,0 +1,1 @@
+"""Commands of `tarry spark`: jobs on Spark, which keep topics as tables."""

@@ -1,0 +1,30 @@
+"""Group of the commands below `tarry spark`, each in a module of its own."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+from tarry.cli.running import GuessingGroup
+from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.verify import verify_command
+
+EXAMPLES: Final = """
+\b
+Examples:
+  tarry spark archive orders --to lake     what the topic holds, as Parquet files
+  tarry spark verify lake                  is the archive whole?
+
+\b
+Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
+"""
+
+
+@click.group(cls=GuessingGroup, epilog=EXAMPLES)
+def spark() -> None:
+    """Archive topics as Parquet files on Spark, and recount an archive."""
+
+
+for _command in (archive_command, verify_command):
+    spark.add_command(_command)

@@ -1,0 +1,48 @@
+"""Settings of the jobs' clients, and the Spark session that a command starts and ends."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from tarry.cli.running import CONSUMER, Cluster, client_arguments, fail
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def settings_of(cluster: Cluster) -> dict[str, str]:
+    """Return a consumer's settings, under Kafka's keys."""
+    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=CONSUMER)
+    return {key: str(value) for key, value in given.items()}
+
+
+@contextmanager
+def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSession | None]:
+    """Yield a session that ends with the command; None without Spark."""
+    if is_local:
+        yield None
+        return
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError:
+        fail('PySpark is not installed: pip install "tarry[spark]", or use --local')
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        fail("Spark needs Java 17 or newer, and there is no java: install it, or use --local")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder: Any = SparkSession.builder
+    builder = builder.appName("tarry spark")
+    # Under spark-submit the master is given already.
+    if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
+        builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")
+        builder = builder.config("spark.ui.showConsoleProgress", "false")
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session
+    finally:
+        session.stop()

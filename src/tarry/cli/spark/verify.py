@@ -1,0 +1,70 @@
+"""Command `tarry spark verify`."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from tarry.cli.running import EXIT_FAILED, Cluster, cluster_options, json_option, quietly
+from tarry.cli.spark.session import settings_of
+from tarry.cli.tables import bad, count_of, good, print_json
+from tarry.cli.units import size_text
+
+if TYPE_CHECKING:
+    from tarry.spark.archive.verify import VerifiedArchive
+
+# Faults that are told one by one.
+TOLD_MAX: Final = 20
+
+VERIFY_EXAMPLES: Final = """
+\b
+Examples:
+  tarry spark verify lake                files, checksums, offsets; and beside the broker
+  tarry spark verify lake --offline      without asking a broker
+  tarry spark verify lake --json
+
+\b
+Every offset of every range must be in one file, or be one that the log has no record for.  What
+the broker still has is read again and compared.
+"""
+
+
+@click.command("verify", epilog=VERIFY_EXAMPLES)
+@click.argument("path", metavar="PATH")
+@cluster_options
+@click.option("--offline", is_flag=True, help="Do not compare with the broker.")
+@click.option("--no-checksums", is_flag=True, help="Do not read whole files for their SHA-256.")
+@json_option
+@quietly
+def verify_command(
+    path: str, *, cluster: Cluster, offline: bool, no_checksums: bool, as_json: bool
+) -> None:
+    """Recount an archive: no gap, no overlap, every file whole, nothing missing."""
+    from tarry.spark.archive.verify import verify
+
+    settings = None if offline else settings_of(cluster)
+    found = verify(Path(path).absolute(), settings, checksums=not no_checksums)
+    if as_json:
+        print_json({"is_whole": not found.faults, **asdict(found)})
+    else:
+        _print_verified(found)
+    if found.faults:
+        sys.exit(EXIT_FAILED)
+
+
+def _print_verified(found: VerifiedArchive) -> None:
+    for fault in found.faults[:TOLD_MAX]:
+        click.echo(f"tarry: {fault}", err=True)
+    if len(found.faults) > TOLD_MAX:
+        more = count_of(len(found.faults) - TOLD_MAX, "more fault")
+        click.echo(f"tarry: {more}; --json tells all of them", err=True)
+    counted = (
+        f"{count_of(found.rounds, 'round')}, {count_of(found.files, 'file')}, "
+        f"{size_text(found.bytes)}: {found.rows} rows + {found.gaps} gaps = {found.offsets} "
+        f"offsets; {found.compared} compared with the broker, {found.lost} lost before"
+    )
+    click.echo(f"{bad('not whole') if found.faults else good('whole')}  {counted}")
