@@ -160,6 +160,8 @@ class AioFace(SyncFace):
     def __init__(self, loop_module: str) -> None:
         factory = pytest.importorskip(loop_module).new_event_loop
         self.runner = asyncio.Runner(loop_factory=factory)
+        # A loop is there before its clients are.
+        self.runner.get_loop()
 
     def run(self, given: Any) -> Any:
         if not isinstance(given, Awaitable):
