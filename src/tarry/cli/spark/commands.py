@@ -8,6 +8,7 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.verify import verify_command
 from tarry.cli.spark.waits import waits_command
 
@@ -16,6 +17,7 @@ EXAMPLES: Final = """
 Examples:
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
+  tarry spark replay lake --topic orders --to orders.again
   tarry spark waits --html waits.html      how long operations waited in the broker
 
 \b
@@ -25,8 +27,9 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics as Parquet files, recount an archive, and report what a broker tells."""
+    """Archive topics as Parquet files on Spark, recount and replay an archive, and report what a
+    broker tells."""
 
 
-for _command in (archive_command, verify_command, waits_command):
+for _command in (archive_command, replay_command, verify_command, waits_command):
     spark.add_command(_command)

@@ -77,7 +77,8 @@ class EventSource:
                 f"{path} has no archive of {EVENTS_TOPIC}: tarry spark archive {EVENTS_TOPIC} "
                 f"--to {path} makes one"
             )
-        files = ds.dataset(topic, format="parquet", partitioning="hive")
+        # Names that begin with "_" are left out unless it is said otherwise.
+        files = ds.dataset(topic, format="parquet", partitioning="hive", ignore_prefixes=["."])
         ordered = files.to_table(columns=["partition", "offset", "value"]).sort_by(
             [("partition", "ascending"), ("offset", "ascending")]
         )
