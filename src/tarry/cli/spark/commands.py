@@ -27,8 +27,7 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics as Parquet files on Spark, recount and replay an archive, and report what a
-    broker tells."""
+    """Archive topics, recount and replay archives, and report what a broker tells of itself."""
 
 
 for _command in (archive_command, replay_command, verify_command, waits_command):
