@@ -13,8 +13,8 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.committer import Committer
-from tarry.client.core.group.poll import Poll
 from tarry.client.core.group.ownership import Ownership
+from tarry.client.core.group.poll import Poll
 from tarry.client.core.operation import Callback, Done
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
 from tarry.client.core.producer.produce import ProduceExchange
