@@ -15,7 +15,7 @@ from tarry.broker.events.kinds import VERSION, Event
 from tarry.broker.events.operation_waits import bucket_of
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.reading import EventsMissing, EventSource
-from tarry.spark.jobs.waits import Waits, WaitsOptions, sum_waits
+from tarry.spark.jobs.waits import WaitSums, WaitsOptions, sum_waits
 
 MINUTE_MS = 60_000
 NOON_MS = 1_760_000_000_000 // MINUTE_MS * MINUTE_MS
@@ -41,7 +41,7 @@ def operations(
     }
 
 
-def summed(told: list[dict[str, Any]], span: TimeSpan | None = None, **options: Any) -> Waits:
+def summed(told: list[dict[str, Any]], span: TimeSpan | None = None, **options: Any) -> WaitSums:
     """The waits of these events."""
     tally = Tally()
     values = [json.dumps(each).encode() for each in told]

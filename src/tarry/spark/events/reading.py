@@ -22,7 +22,7 @@ COLUMNS: Final = ("value",)
 
 
 class EventsMissing(ValueError):
-    """There is no event log where it was looked for."""
+    """Absence of an event log where it was looked for."""
 
 
 @dataclass(frozen=True)

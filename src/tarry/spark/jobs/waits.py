@@ -83,7 +83,7 @@ class WaitRow:
 
 @dataclass(frozen=True)
 class LongWait:
-    """One operation that waited long, or that expired."""
+    """Operation that waited long, or that expired."""
 
     at_ms: int
     purgatory: str
@@ -95,7 +95,7 @@ class LongWait:
 
 
 @dataclass(frozen=True)
-class Waits:
+class WaitSums:
     """Result of the job.  Times are calendar ms."""
 
     interval_ms: int
@@ -113,13 +113,13 @@ class Waits:
         return table_of(COLUMNS, [flat_row(row) for row in self.subject_intervals])
 
 
-def waits(source: EventSource, options: WaitsOptions | None = None) -> Waits:
+def waits(source: EventSource, options: WaitsOptions | None = None) -> WaitSums:
     """Sum up the waits that an event log tells of; raises EventsMissing where none is."""
     tally = Tally()
     return sum_waits(source.events(tally), options or WaitsOptions(), tally)
 
 
-def sum_waits(events: Iterable[Event], options: WaitsOptions, tally: Tally) -> Waits:
+def sum_waits(events: Iterable[Event], options: WaitsOptions, tally: Tally) -> WaitSums:
     """Sum up the waits of events, whose tally is complete when they are at their end."""
     counted: list[OperationsEvent] = []
     single: list[OperationEvent] = []
@@ -135,7 +135,7 @@ def sum_waits(events: Iterable[Event], options: WaitsOptions, tally: Tally) -> W
     sums = _Sums(interval_ms, first_ms)
     for each in counted:
         sums.add(each)
-    return Waits(
+    return WaitSums(
         interval_ms=interval_ms,
         purgatories=list(sums.rows(sums.purgatories)),
         intervals=list(sums.rows(sums.intervals)),

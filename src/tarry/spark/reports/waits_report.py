@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from tarry.spark.events.percentiles import Percentile
-from tarry.spark.jobs.waits import LongWait, WaitRow, Waits
+from tarry.spark.jobs.waits import LongWait, WaitRow, WaitSums
 from tarry.spark.reports.installed import load_altair
 from tarry.spark.reports.page import Figure, Page, Plot, Section, Table
 from tarry.spark.reports.plots import (
@@ -47,7 +47,7 @@ ABOUT_PERCENTILES: Final = (
 )
 
 
-def waits_page(waits: Waits) -> Page:
+def waits_page(waits: WaitSums) -> Page:
     """Return the report."""
     tally = waits.tally
     if tally.first_ms is None or tally.last_ms is None or not waits.purgatories:
@@ -64,7 +64,7 @@ def waits_page(waits: Waits) -> Page:
     return Page("Waits", subtitle, _figures(waits), tally.remarks(), sections)
 
 
-def _figures(waits: Waits) -> list[Figure]:
+def _figures(waits: WaitSums) -> list[Figure]:
     rows = waits.purgatories
     by_name = {row.purgatory: row for row in rows}
     figures = [Figure(f"{sum(row.completed for row in rows):,}", "operations that waited")]
@@ -80,7 +80,7 @@ def _figures(waits: Waits) -> list[Figure]:
     return figures
 
 
-def _purgatory(waits: Waits, whole: WaitRow) -> Section:
+def _purgatory(waits: WaitSums, whole: WaitRow) -> Section:
     name = whole.purgatory
     intervals = [row for row in waits.intervals if row.purgatory == name]
     subjects = [row for row in waits.subjects if row.purgatory == name]
@@ -166,7 +166,7 @@ def _parts(row: dict[str, Any]) -> list[dict[str, Any]]:
     ]
 
 
-def _waits_plot(waits: Waits, intervals: Sequence[WaitRow]) -> Plot:
+def _waits_plot(waits: WaitSums, intervals: Sequence[WaitRow]) -> Plot:
     alt = load_altair()
     rows = [
         part
@@ -209,7 +209,7 @@ def _waits_plot(waits: Waits, intervals: Sequence[WaitRow]) -> Plot:
     )
 
 
-def _count_plot(waits: Waits, intervals: Sequence[WaitRow]) -> Plot:
+def _count_plot(waits: WaitSums, intervals: Sequence[WaitRow]) -> Plot:
     rows = [
         {
             "begin": row.begin_ms,
@@ -236,7 +236,7 @@ def _count_plot(waits: Waits, intervals: Sequence[WaitRow]) -> Plot:
     )
 
 
-def _span_ms(waits: Waits) -> int:
+def _span_ms(waits: WaitSums) -> int:
     assert waits.tally.first_ms is not None
     assert waits.tally.last_ms is not None
     return waits.tally.last_ms - waits.tally.first_ms
