@@ -15,7 +15,7 @@ from tarry.broker.events.kinds import VERSION, Event
 from tarry.broker.events.operation_waits import bucket_of
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.reading import EventsMissing, EventSource
-from tarry.spark.jobs.waits import WaitSums, WaitsOptions, sum_waits
+from tarry.spark.jobs.waits import WaitsOptions, WaitSums, sum_waits
 
 MINUTE_MS = 60_000
 NOON_MS = 1_760_000_000_000 // MINUTE_MS * MINUTE_MS
