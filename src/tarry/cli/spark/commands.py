@@ -8,6 +8,8 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.lag import lag_command
+from tarry.cli.spark.rebalances import rebalances_command
 from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.verify import verify_command
 from tarry.cli.spark.waits import waits_command
@@ -19,6 +21,8 @@ Examples:
   tarry spark verify lake                  is the archive whole?
   tarry spark replay lake --topic orders --to orders.again
   tarry spark waits --html waits.html      how long operations waited in the broker
+  tarry spark rebalances --since -1d       why groups stood still
+  tarry spark lag --sample 10s --for 5m    how far groups are behind
 
 \b
 Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
@@ -30,5 +34,12 @@ def spark() -> None:
     """Archive topics, recount and replay archives, and report what a broker tells of itself."""
 
 
-for _command in (archive_command, replay_command, verify_command, waits_command):
+for _command in (
+    archive_command,
+    lag_command,
+    rebalances_command,
+    replay_command,
+    verify_command,
+    waits_command,
+):
     spark.add_command(_command)
