@@ -8,6 +8,7 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.compact import compact_command
 from tarry.cli.spark.lag import lag_command
 from tarry.cli.spark.rebalances import rebalances_command
 from tarry.cli.spark.replay import replay_command
@@ -19,6 +20,7 @@ EXAMPLES: Final = """
 Examples:
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
+  tarry spark compact lake                 small files of it become larger ones
   tarry spark replay lake --topic orders --to orders.again
   tarry spark waits --html waits.html      how long operations waited in the broker
   tarry spark rebalances --since -1d       why groups stood still
@@ -31,11 +33,12 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics, recount and replay archives, and report what a broker tells of itself."""
+    """Archive topics, recount, compact and replay archives, and report what a broker tells."""
 
 
 for _command in (
     archive_command,
+    compact_command,
     lag_command,
     rebalances_command,
     replay_command,
