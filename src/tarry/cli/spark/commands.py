@@ -10,6 +10,7 @@ from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
 from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.verify import verify_command
+from tarry.cli.spark.waits import waits_command
 
 EXAMPLES: Final = """
 \b
@@ -17,6 +18,7 @@ Examples:
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
   tarry spark replay lake --topic orders --to orders.again
+  tarry spark waits --html waits.html      how long operations waited in the broker
 
 \b
 Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
@@ -25,8 +27,8 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics as Parquet files on Spark, recount an archive, and replay it."""
+    """Archive topics, recount and replay archives, and report what a broker tells of itself."""
 
 
-for _command in (archive_command, replay_command, verify_command):
+for _command in (archive_command, replay_command, verify_command, waits_command):
     spark.add_command(_command)
