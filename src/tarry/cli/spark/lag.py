@@ -19,9 +19,8 @@ from tarry.cli.spark.event_options import (
 from tarry.cli.tables import print_json, print_table, seconds_text
 
 if TYPE_CHECKING:
-    from tarry.broker.events.kinds import LagEvent
     from tarry.spark.events.reading import EventSource
-    from tarry.spark.jobs.lag import LagOptions
+    from tarry.spark.jobs.lag import LagOptions, LagSample
 
 LAG_EXAMPLES: Final = """
 \b
@@ -105,7 +104,7 @@ def lag_command(source: EventSource, as_json: bool, html_path: str | None, **giv
 
 def _samples(
     settings: Mapping[str, str], options: LagOptions, every_ms: int, for_ms: int | None
-) -> Iterator[list[LagEvent]]:
+) -> Iterator[LagSample]:
     """Yield samples until the time is over or the user ends it."""
     from tarry.spark.jobs.lag import sample_lag
 

@@ -37,6 +37,9 @@ COLUMNS: Final = {
     "highest": "int64",
 }
 
+# Lag of groups at one moment, as an event log would tell it.
+LagSample = list[LagEvent]
+
 # In place of a broker's id where a client has asked.
 NO_BROKER: Final = -1
 
@@ -185,7 +188,7 @@ def sample_lag(
     every_s: float,
     for_s: float,
     wait: Callable[[float], None] = time.sleep,
-) -> Iterator[list[LagEvent]]:
+) -> Iterator[LagSample]:
     """Ask a cluster of any kind for the lag of its groups, every so often; yield each sample.
 
     `settings` are a client's, under Kafka's keys.
@@ -203,7 +206,7 @@ def sample_lag(
             wait(max(0.0, begin_s + next_s - time.monotonic()))
 
 
-def _sample(admin: Admin, options: LagOptions) -> list[LagEvent]:
+def _sample(admin: Admin, options: LagOptions) -> LagSample:
     groups = options.groups or tuple(group.group_id for group in admin.list_groups())
     committed = admin.group_offsets(groups)
     wanted: dict[TopicPartition, int] = {}
@@ -235,7 +238,7 @@ def _sample(admin: Admin, options: LagOptions) -> list[LagEvent]:
     return found
 
 
-def sum_samples(samples: Iterable[list[LagEvent]], options: LagOptions) -> LagSums:
+def sum_samples(samples: Iterable[LagSample], options: LagOptions) -> LagSums:
     """Sum up samples."""
     tally = Tally()
     events = [event for sample in samples for event in sample]

@@ -103,10 +103,11 @@ def _group(found: LagSums, group: str, partitions: Sequence[PartitionLag]) -> Se
     over_intervals = [
         [time_text(one.begin_ms), one.topic, one.partitions, one.lag] for one in intervals
     ]
+    height = max(200, 40 + 18 * min(len(partitions), PARTITIONS_MAX))
     return Section(
         f"Group {group}",
         "",
-        plots=[_lines(found, intervals), _bars(partitions)],
+        plots=[_lines(found, intervals, height), _bars(partitions, height)],
         tables=[
             Table(titles, rows, "Partitions"),
             Table(["begin (UTC)", "topic", "partitions", "lag"], over_intervals, "Intervals"),
@@ -114,7 +115,7 @@ def _group(found: LagSums, group: str, partitions: Sequence[PartitionLag]) -> Se
     )
 
 
-def _lines(found: LagSums, intervals: Sequence[GroupLag]) -> Plot:
+def _lines(found: LagSums, intervals: Sequence[GroupLag], height: int) -> Plot:
     alt = load_altair()
     assert found.tally.first_ms is not None
     assert found.tally.last_ms is not None
@@ -150,10 +151,10 @@ def _lines(found: LagSums, intervals: Sequence[GroupLag]) -> Plot:
     if len(highest) > len(topics):
         text += f" The {TOPICS_MAX} topics that were furthest behind are drawn."
     legend: list[Key] = keys(colours, shapes)
-    return plot(line + points, "Lag over time", text, 240, legend)
+    return plot(line + points, "Lag over time", text, height, legend)
 
 
-def _bars(partitions: Sequence[PartitionLag]) -> Plot:
+def _bars(partitions: Sequence[PartitionLag], height: int) -> Plot:
     alt = load_altair()
     drawn = sorted(partitions, key=lambda one: (-one.highest, one.topic, one.partition))
     drawn = drawn[:PARTITIONS_MAX]
@@ -185,5 +186,4 @@ def _bars(partitions: Sequence[PartitionLag]) -> Plot:
     text = "At the end, and the highest."
     if len(partitions) > len(drawn):
         text = f"At the end, and the highest: {len(drawn)} of {len(partitions):,} partitions."
-    height = max(120, 40 + 18 * len(drawn))
     return plot(bars + highest, "Lag by partition", text, height, keys(LAGS, LAG_SHAPES))

@@ -86,7 +86,8 @@ def rebalances_page(found: RebalanceSums) -> Page:
         return Page("Rebalances", nothing, (), tally.remarks())
     subtitle = (
         f"{time_text(tally.first_ms)} to {time_text(tally.last_ms)} UTC. From the begin of a "
-        "rebalance until the group is stable again its members read nothing: they stand still."
+        "rebalance until the group is stable again its members stand still; those of a "
+        "cooperative assignor may read on in the partitions that they keep."
     )
     sections = [_overview(found.groups)]
     drawn = sorted(found.groups, key=lambda row: (-row.stood_ms, row.group))[:GROUPS_MAX]
@@ -204,7 +205,9 @@ def _timeline(
             marks.append({**told, **ended, "why": one.reason})
     rows = [WHOLE, *dict.fromkeys(_short(one.member) for one in drawn)]
     place = alt.Y(
-        "row:N", sort=rows, axis=alt.Axis(title=None, labelLimit=150, ticks=False, grid=True)
+        "row:N",
+        sort=rows,
+        axis=alt.Axis(title=None, labelLimit=150, labelPadding=10, ticks=False, grid=True),
     )
     chart = alt.layer(
         *_layers(bars, marks, [_whole(one) for one in rebalances], place, last_ms - first_ms)
