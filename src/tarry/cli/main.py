@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Archive topics as Parquet files on Spark, and recount an archive.",
+        "Archive topics, recount and replay archives, and report what a broker tells of itself.",
     ),
     "health": (
         "tarry.cli.health:health",
