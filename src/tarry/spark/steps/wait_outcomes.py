@@ -29,7 +29,7 @@ class WaitOutcome(NamedTuple):
 
 
 class OpenWait(NamedTuple):
-    """What is known of a key: the begin of an open wait (None: none), events not yet read."""
+    """State of a key: the begin of an open wait (None: none), events not yet read."""
 
     began: int | None
     events: tuple[int, ...]
