@@ -10,7 +10,7 @@ BIN := .venv/bin
 # Tests start hundreds of processes, and none of them should compile the sources again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-compaction bench-limits dist clean
+.PHONY: help setup developing environment serve test quick draw check bench bench-timer bench-purgatory bench-groups bench-client bench-spark bench-compaction bench-limits dist clean
 
 help:
 	@echo "make setup    .venv with the command .venv/bin/tarry; hot modules compiled if there is a C compiler"
@@ -24,6 +24,7 @@ help:
 	@echo "make bench-purgatory  the purgatory beside Kafka's; ARGS=--short"
 	@echo "make bench-groups     heartbeats, joins and commits of groups beside Kafka's; ARGS=--quick"
 	@echo "make bench-client     our client beside confluent-kafka, aiokafka, kafka-python; ARGS=--quick"
+	@echo "make bench-spark      Spark's source, sinks and archive beside its Kafka connector; ARGS=--quick"
 	@echo "make bench-compaction 1 GB compacted: time, longest turn, memory"
 	@echo "make bench-limits     what partitions and idle connections cost: memory, files, time to start"
 	@echo "make dist     dist/: a pure wheel, and one compiled for this Python and platform"
@@ -74,6 +75,9 @@ bench-groups: developing
 
 bench-client: developing
 	@$(BIN)/python bench/client.py $(ARGS)
+
+bench-spark: developing
+	@$(BIN)/python bench/spark.py $(ARGS)
 
 bench-compaction: developing
 	@$(BIN)/python bench/compaction.py $(ARGS)

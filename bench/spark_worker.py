@@ -1,0 +1,233 @@
+"""Spark session under measurement: one format, one process, orders on stdin, figures on stdout.
+
+`bench/spark.py` starts one for each format and gives them the same work in turn.  An order is a
+line of JSON with `work`, `address` (of the broker) and `topic`; its answer is a line of JSON:
+seconds, CPU seconds of the session's whole tree of processes (driver, JVM, Python workers), rows.
+The JVM connector has the settings that made it fastest here; ours has none.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark.sql import DataFrame, SparkSession
+
+OURS: Final = "tarry"
+
+# Settings with which Spark's connector was fastest on small records.
+TUNED_READING: Final = {
+    "kafka.max.poll.records": "20000",
+    "kafka.max.partition.fetch.bytes": str(8 << 20),
+    "kafka.fetch.max.bytes": str(64 << 20),
+    "kafka.receive.buffer.bytes": str(1 << 20),
+}
+TUNED_WRITING: Final = {"kafka.linger.ms": "20", "kafka.batch.size": str(256 << 10)}
+
+SESSION: Final = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "1g",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.host": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.numRecentProgressUpdates": "1000",
+    "spark.python.authenticate.socketTimeout": "120s",
+}
+
+WRITTEN_ROWS_BYTES: Final = 100
+MICRO_BATCHES: Final = 40
+# The first ones load classes and start Python.
+MICRO_BATCHES_UNCOUNTED: Final = 8
+WAIT_SECONDS_MAX: Final = 300
+
+Figures = dict[str, float]
+
+
+def cpu_seconds(root: int) -> float:
+    """Return CPU seconds of a process and all below it, those that ended too; Linux alone tells."""
+    ticks, parents = {}, {}
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            told = entry.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        pid = int(entry.parent.name)
+        parents[pid] = int(told[1])
+        ticks[pid] = sum(map(int, told[11:15]))
+    below = {root}
+    grew = True
+    while grew:
+        more = {pid for pid, parent in parents.items() if parent in below} - below
+        below |= more
+        grew = bool(more)
+    return sum(ticks.get(pid, 0) for pid in below) / os.sysconf("SC_CLK_TCK")
+
+
+class Session:
+    """Session of one format, with the kinds of work it can be given."""
+
+    def __init__(self, form: str, jars: str, directory: Path) -> None:
+        self.form = form
+        self.directory = directory
+        self._count = 0
+        quiet = directory / "log4j2.properties"
+        quiet.write_text("rootLogger.level = off\n")
+        builder: Any = SparkSession.builder
+        builder = builder.master("local[2]").appName(f"bench {form}")
+        for key, value in SESSION.items():
+            builder = builder.config(key, value)
+        builder = builder.config("spark.sql.warehouse.dir", str(directory / "warehouse"))
+        builder = builder.config(
+            "spark.driver.extraJavaOptions", f"-Dlog4j.configurationFile={quiet}"
+        )
+        if jars:
+            builder = builder.config("spark.driver.extraClassPath", jars)
+        self.spark: SparkSession = builder.getOrCreate()
+
+    def path(self) -> str:
+        """Return a path that nothing has used yet."""
+        self._count += 1
+        return str(self.directory / str(self._count))
+
+    def options(self, address: str, topic: str) -> dict[str, str]:
+        tuned = {} if self.form == OURS else TUNED_READING
+        return {"kafka.bootstrap.servers": address, "subscribe": topic, **tuned}
+
+    def read(self, order: dict[str, Any]) -> DataFrame:
+        options = self.options(order["address"], order["topic"])
+        return self.spark.read.format(self.form).options(**options).load()
+
+    # --- Works: each returns the rows that went through it
+
+    def rows(self, order: dict[str, Any]) -> int:
+        self.read(order).write.format("noop").mode("overwrite").save()
+        return int(order["rows"])
+
+    def parquet(self, order: dict[str, Any]) -> int:
+        path = self.path()
+        self.read(order).write.parquet(path)
+        shutil.rmtree(path)
+        return int(order["rows"])
+
+    def archive(self, order: dict[str, Any]) -> int:
+        from tarry.spark.archive.archive import ArchiveOptions, archive
+        from tarry.spark.reading.bounds import TopicChoice
+
+        path = Path(self.path())
+        options = ArchiveOptions(
+            {"bootstrap.servers": order["address"]}, by="none", compression="snappy"
+        )
+        summaries = list(archive(self.spark, TopicChoice(names=(order["topic"],)), path, options))
+        shutil.rmtree(path)
+        return summaries[-1].records
+
+    def write(self, order: dict[str, Any]) -> int:
+        rows = int(order["rows"])
+        frame = self.spark.range(0, rows, 1, 2).selectExpr(
+            "cast(id as string) as key", f"repeat('x', {WRITTEN_ROWS_BYTES}) as value"
+        )
+        tuned = {} if self.form == OURS else TUNED_WRITING
+        writer = frame.write.format(self.form).mode("append").options(**tuned)
+        writer.option("kafka.bootstrap.servers", order["address"]).option(
+            "topic", order["to"]
+        ).save()
+        return rows
+
+    def copy(self, order: dict[str, Any]) -> int:
+        """Copy a topic by a stream: ours exactly once, the connector's at least once."""
+        path = self.path()
+        options = self.options(order["address"], order["topic"])
+        stream = self.spark.readStream.format(self.form).options(**options)
+        frame = stream.option("startingOffsets", "earliest").load().select("key", "value")
+        tuned = {} if self.form == OURS else TUNED_WRITING
+        writer = frame.writeStream.format(self.form).options(**tuned)
+        writer = writer.option("kafka.bootstrap.servers", order["address"])
+        writer = writer.option("topic", order["to"]).option("checkpointLocation", path)
+        query = writer.trigger(availableNow=True).start()
+        query.awaitTermination()
+        shutil.rmtree(path)
+        return int(order["rows"])
+
+    def micro_batches(self, order: dict[str, Any]) -> Figures:
+        """Return the middle and the slowest twentieth of the time of micro-batches, in ms."""
+        path = self.path()
+        options = self.options(order["address"], order["topic"])
+        frame = self.spark.readStream.format(self.form).options(**options).load()
+        writer = frame.writeStream.option("checkpointLocation", f"{path}/checkpoint")
+        if order["sink"] == "parquet":
+            writer = writer.format("parquet").option("path", f"{path}/table")
+        else:
+            writer = writer.format("noop")
+        query = writer.start()
+        try:
+            taken = self._micro_batch_times(query)
+        finally:
+            query.stop()
+        shutil.rmtree(path, ignore_errors=True)
+        return {"p50_ms": statistics.median(taken), "p95_ms": sorted(taken)[len(taken) * 95 // 100]}
+
+    def _micro_batch_times(self, query: Any) -> list[int]:
+        ends_at = time.monotonic() + WAIT_SECONDS_MAX
+        while True:
+            taken = [one for one in query.recentProgress if one["numInputRows"] > 0]
+            if len(taken) >= MICRO_BATCHES + MICRO_BATCHES_UNCOUNTED:
+                counted = taken[MICRO_BATCHES_UNCOUNTED:]
+                return [one["durationMs"]["triggerExecution"] for one in counted]
+            if query.exception() is not None or time.monotonic() > ends_at:
+                raise SystemExit(f"{self.form}: {len(taken)} micro-batches; {query.exception()}")
+            time.sleep(0.2)
+
+    def heap(self) -> Figures:
+        """Return what the driver's JVM holds after a collection, in MB."""
+        jvm: Any = self.spark._jvm
+        jvm.java.lang.System.gc()
+        runtime = jvm.java.lang.Runtime.getRuntime()
+        return {"heap_mb": (runtime.totalMemory() - runtime.freeMemory()) / 1e6}
+
+    def measure(self, order: dict[str, Any]) -> Figures:
+        """Carry out an order."""
+        work = order["work"]
+        if work == "heap":
+            return self.heap()
+        if work == "micro-batches":
+            return self.micro_batches(order)
+        works: dict[str, Callable[[dict[str, Any]], int]] = {
+            "rows": self.rows,
+            "parquet": self.parquet,
+            "archive": self.archive,
+            "write": self.write,
+            "copy": self.copy,
+        }
+        cpu, began = cpu_seconds(os.getpid()), time.perf_counter()
+        rows = works[work](order)
+        seconds = time.perf_counter() - began
+        return {"rows": rows, "s": seconds, "cpu_s": cpu_seconds(os.getpid()) - cpu}
+
+
+def main() -> None:
+    form, jars = sys.argv[1], sys.argv[2]
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    # Spark's start speaks on stdout now and then.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as directory:
+        os.environ["SPARK_LOCAL_DIRS"] = directory
+        session = Session(form, jars, Path(directory))
+        for line in sys.stdin:
+            answers.write(json.dumps(session.measure(json.loads(line))) + "\n")
+            answers.flush()
+        session.spark.stop()
+
+
+if __name__ == "__main__":
+    main()
