@@ -12,6 +12,12 @@ HOW_TO = Path(__file__).resolve().parents[3] / "docs" / "how-to"
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+def programs_of(page: str) -> list[str]:
+    """Return the Python of a page, block by block."""
+    blocks = FENCED.findall((HOW_TO / page).read_text(encoding="utf-8"))
+    return [text for kind, text in blocks if kind == "python"]
+
+
 def run_examples(page: str, bootstrap: str) -> list[tuple[str, str]]:
     """What each example of a page prints, and what stands below it, from top to bottom."""
     blocks = FENCED.findall((HOW_TO / page).read_text(encoding="utf-8"))
