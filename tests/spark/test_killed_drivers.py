@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from pyspark.errors import StreamingQueryException
+from tests.interop.conftest import apache_kafka  # noqa: F401  # a fixture
+from tests.spark.conftest import what_is_missing
+from tests.support.broker_process import wait_until
+from tests.support.patience import PATIENCE_S
 from tests.support.spark.audit import make_topic, values_of
+from tests.support.spark.stream_program import A_BATCH, run
 from tests.support.spark.trap import Trap, snapped, trapped_source
 
 from tarry.client import Producer
 
-A_BATCH = 200
+ROOT = Path(__file__).resolve().parents[2]
 RECORDS = 6 * A_BATCH
 # Spark's workers may fail by themselves on a machine that is very busy.
 RESTARTS_MORE = 20
@@ -23,32 +35,33 @@ TRAPS = [
 ]
 
 
-def run(spark, bootstrap, source, target, checkpoint):
-    read = spark.readStream.format("tarry").option("kafka.bootstrap.servers", bootstrap)
-    read = read.options(subscribe=source, startingOffsets="earliest")
-    frame = read.option("maxOffsetsPerTrigger", A_BATCH).load().select("key", "value")
-    write = frame.writeStream.format("tarry-trapped").trigger(availableNow=True)
-    write = write.option("kafka.bootstrap.servers", bootstrap).option("topic", target)
-    # Several batches a partition.
-    write = write.option("kafka.batch.size", "1000").option("checkpointLocation", checkpoint)
-    write.start().awaitTermination()
-
-
-@pytest.mark.timeout(900)
-def test_every_record_is_written_once_wherever_the_driver_dies(spark, broker, tmp_path, checkpoint):
-    source, target = "killed-in", "killed-out"
-    make_topic(broker.bootstrap, source, 2)
-    make_topic(broker.bootstrap, target, 2)
-    sent = [b"%d" % number for number in range(RECORDS)]
-    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+def fill(bootstrap, source, target, count):
+    """Make both topics and fill the first one; return the values in it."""
+    make_topic(bootstrap, source, 2)
+    make_topic(bootstrap, target, 2)
+    sent = [b"%d" % number for number in range(count)]
+    with Producer(bootstrap_servers=bootstrap) as producer:
         for value in sent:
             producer.send(source, value, key=value[-2:])
+    return sent
+
+
+@pytest.mark.parametrize("kind", ["tarry", "kafka"])
+def test_every_record_is_written_once_wherever_the_driver_dies(
+    spark, request, tmp_path, checkpoint, kind
+):
+    if kind == "tarry":
+        bootstrap = request.getfixturevalue("broker").bootstrap
+    else:
+        bootstrap = request.getfixturevalue("apache_kafka")
+    source, target = f"killed-in-{kind}", f"killed-out-{kind}"
+    sent = fill(bootstrap, source, target, RECORDS)
     spark.dataSource.register(trapped_source(TRAPS, str(tmp_path)))
 
     deaths = 0
     while True:
         try:
-            run(spark, broker.bootstrap, source, target, checkpoint)
+            run(spark, bootstrap, source, target, checkpoint)
             break
         except StreamingQueryException:
             deaths += 1
@@ -56,4 +69,47 @@ def test_every_record_is_written_once_wherever_the_driver_dies(spark, broker, tm
                 raise
 
     assert snapped(str(tmp_path), len(TRAPS)) == len(TRAPS)
-    assert values_of(broker.bootstrap, target) == dict.fromkeys(sent, 1)
+    assert values_of(bootstrap, target) == dict.fromkeys(sent, 1)
+
+
+def driver(bootstrap, source, target, folder, *traps):
+    """Start a driver in a process group of its own."""
+    program = [sys.executable, "-m", "tests.support.spark.stream_program"]
+    arguments = [bootstrap, source, target, str(folder), json.dumps(traps)]
+    return subprocess.Popen(
+        [*program, *arguments],
+        cwd=ROOT,
+        env={**os.environ, "SPARK_LOCAL_DIRS": str(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def test_a_driver_that_is_killed_and_one_that_slept_double_nothing(broker, tmp_path):
+    missing = what_is_missing()
+    if missing is not None:
+        pytest.skip(missing)
+    topics = "twins-in", "twins-out"
+    sent = fill(broker.bootstrap, *topics, 3 * A_BATCH)
+    here = (broker.bootstrap, *topics, tmp_path)
+    sleeps = Trap(0, "SendRound", is_behind=True, nth=2, what="stop")
+    dies = Trap(1, "SendRound", is_behind=True, nth=2, what="driver")
+    flag = tmp_path / "trap-0"
+
+    sleeper = driver(*here, sleeps)
+    try:
+        stopped = int(wait_until(lambda: flag.read_text() if flag.exists() else "", "a stop"))
+        # Trap 0 has snapped, so the second one has to be trap 1.
+        killed = driver(*here, sleeps, dies)
+        assert killed.wait(PATIENCE_S) == -signal.SIGKILL
+        assert driver(*here).wait(PATIENCE_S) == 0
+        os.kill(stopped, signal.SIGCONT)
+        # Spark finds that another driver has written to the checkpoint.
+        assert sleeper.wait(PATIENCE_S) != 0
+    finally:
+        if sleeper.poll() is None:
+            os.killpg(sleeper.pid, signal.SIGKILL)
+            sleeper.wait()
+
+    assert values_of(broker.bootstrap, topics[1]) == dict.fromkeys(sent, 1)

@@ -1,6 +1,6 @@
-"""Traps for the driver's end of a stream: its Python process dies at a step of the sink.
+"""Traps for the driver's end of a stream: the process dies, or stops, at a step of the sink.
 
-The steps are the product's; a trap is a data source whose writer carries them out with a SIGKILL
+The steps are the product's; a trap is a data source whose writer carries them out with a signal
 between two of them.  Each trap snaps once: a file says that it did.
 """
 
@@ -11,12 +11,14 @@ from typing import Any, NamedTuple
 
 
 class Trap(NamedTuple):
-    """Trap in a micro-batch: before or behind the `nth` effect of this name."""
+    """Trap in a micro-batch: before or behind the `nth` effect of this name.  `what` is "kill" (of
+    this Python process), "stop", or the id of a process group that is killed."""
 
     batch_id: int
     effect: str
     is_behind: bool
     nth: int = 1
+    what: str | int = "kill"
 
 
 def trapped_source(traps: list[Trap], folder: str) -> type[Any]:
@@ -38,24 +40,29 @@ def trapped_source(traps: list[Trap], folder: str) -> type[Any]:
             carry_out: Any = Publishing._carry_out
             counts: dict[str, int] = {}
 
-            def snap(flag: Path) -> None:
-                flag.touch()
+            def snap(what: Any, flag: Path) -> None:
+                flag.write_text(f"{os.getpid()}")
+                if what == "stop":
+                    os.kill(os.getpid(), signal.SIGSTOP)
+                    return
+                if what != "kill":
+                    os.killpg(what, signal.SIGKILL)
                 os.kill(os.getpid(), signal.SIGKILL)
 
             def trapped(self: Publishing, effect: Any) -> object:
                 name = type(effect).__name__
                 counts[name] = counts.get(name, 0) + 1
                 found = None
-                for number, (batch_id, effect_name, is_behind, nth) in enumerate(plain):
+                for number, (batch_id, effect_name, is_behind, nth, what) in enumerate(plain):
                     flag = Path(folder) / f"trap-{number}"
                     is_here = (batch_id, effect_name, nth) == (batchId, name, counts[name])
                     if is_here and not flag.exists():
-                        found = flag, is_behind
-                if found and not found[1]:
-                    snap(found[0])
+                        found = what, flag, is_behind
+                if found and not found[2]:
+                    snap(found[0], found[1])
                 result = carry_out(self, effect)
-                if found and found[1]:
-                    snap(found[0])
+                if found and found[2]:
+                    snap(found[0], found[1])
                 return result
 
             Publishing._carry_out = trapped  # type: ignore[method-assign]
