@@ -117,6 +117,7 @@ class MemberProcess:
 
     def leave(self) -> None:
         assert self.run.stdin is not None
+        assert self.run.poll() is None, f"{self.name} ended by itself: {''.join(self.errors)}"
         self.run.stdin.write(b"leave\n")
         self.run.stdin.flush()
 

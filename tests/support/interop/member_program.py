@@ -144,7 +144,12 @@ def run_kafka_python(membership: Membership, leaving: Leaving) -> None:
     )
     consumer.subscribe([membership.topic], listener=Listener())
     while not leaving:
-        batches = consumer.poll(POLL_MS)
+        try:
+            batches = consumer.poll(POLL_MS)
+        except KafkaError as refusal:
+            # A program that reads on and on takes this for a pause, as a broker's restart is one.
+            tell("refused", repr(refusal))
+            continue
         if not batches:
             continue
         tell_read(
