@@ -156,6 +156,8 @@ class TwinDirectory(ArchiveDirectory):
 
 
 class LateTable(ArchiveTable):
+    """A table that has the round already when this run adds it."""
+
     def add(self, table: Any, manifest: Manifest) -> None:
         ArchiveTable(self.path, "hour").add(deltalake.DeltaTable(str(self.path)), manifest)
         super().add(table, manifest)
