@@ -8,11 +8,13 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.run import run_command
 from tarry.cli.spark.verify import verify_command
 
 EXAMPLES: Final = """
 \b
 Examples:
+  tarry spark run orders.toml              the pipeline that the file describes
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
 
@@ -23,8 +25,8 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics as Parquet files on Spark, and recount an archive."""
+    """Run pipelines on Spark, archive topics as Parquet files, and recount an archive."""
 
 
-for _command in (archive_command, verify_command):
+for _command in (archive_command, run_command, verify_command):
     spark.add_command(_command)

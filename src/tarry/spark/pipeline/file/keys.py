@@ -1,0 +1,174 @@
+"""Keys of a pipeline file: one table, which the reader and the reference are made from."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tarry.spark.pipeline.file.values import (
+    Column,
+    Count,
+    Directory,
+    Duration,
+    Expression,
+    FilePath,
+    Kind,
+    Name,
+    Settings,
+    Start,
+    Texts,
+    Topic,
+    Word,
+)
+
+# In place of a default, for a key that must be there.
+REQUIRED: Final = object()
+
+
+class Key(NamedTuple):
+    """Key of a section."""
+
+    name: str
+    kind: Kind
+    default: Any
+    about: str
+
+
+class Section(NamedTuple):
+    """Section of the file: a table, or several of one name."""
+
+    name: str
+    about: str
+    keys: tuple[Key, ...] = ()
+    # Several, each in [[double brackets]].
+    is_many: bool = False
+    # Keys are the user's own names, and values are of this kind.
+    names: Kind | None = None
+    is_required: bool = False
+
+
+TOP: Final = Section(
+    "",
+    "Top of the file, before the first table.",
+    (
+        Key("name", Name(), REQUIRED, "Name of the pipeline, in progress and metrics."),
+        Key(
+            "checkpoint",
+            Directory(),
+            REQUIRED,
+            "Directory of what the stages remember, one below it for each; driver and workers "
+            "share it. It belongs to this pipeline and this cluster.",
+        ),
+        Key(
+            "every",
+            Duration(),
+            "1s",
+            "How often a stage takes a micro-batch while it runs continuously.",
+        ),
+        Key(
+            "settings",
+            Settings(),
+            {},
+            'Settings of the clients under Kafka\'s keys, such as "compression.type" = "zstd": '
+            "those of consumers are for reading, those of producers for writing.",
+        ),
+    ),
+)
+
+SECTIONS: Final = (
+    Section(
+        "source",
+        "Topics that the pipeline reads, and how.",
+        (
+            Key("topics", Texts(Topic()), REQUIRED, "Topics that are read."),
+            Key(
+                "bootstrap",
+                Kind(),
+                "",
+                "Addresses of the cluster. Default: `TARRY_BOOTSTRAP_SERVERS` of the environment, "
+                "else 127.0.0.1:9092.",
+            ),
+            Key(
+                "from",
+                Start(),
+                "earliest",
+                "Where a stage that is new begins. One that has run goes on where it was.",
+            ),
+            Key(
+                "rate",
+                Count(),
+                None,
+                "Records a second that the stage `clean` reads at most. With `--once`, which is "
+                "not slowed down, it limits the size of a micro-batch only.",
+            ),
+            Key("time", Column(), None, "Column of the event time. Default: the record's time."),
+            Key(
+                "group",
+                Name(),
+                None,
+                "Group to which offsets are committed, so that `tarry groups describe` shows the "
+                "lag. Nobody joins it; other stages commit to GROUP.STAGE.",
+            ),
+        ),
+        is_required=True,
+    ),
+    Section(
+        "decode",
+        "How a record's value becomes columns.",
+        (
+            Key("format", Word("json", "avro", "protobuf", "text"), REQUIRED, "Format of values."),
+            Key(
+                "schema",
+                FilePath(),
+                None,
+                "File of the schema: JSON Schema, an Avro schema, or a Protobuf descriptor.",
+            ),
+            Key("message", Kind(), None, "Full name of the Protobuf message."),
+            Key("registry", Kind(), None, "Address of a schema registry, http://host:port."),
+        ),
+    ),
+    Section(
+        "check",
+        "Rules: each is a name and an SQL expression over the columns. A record for which it is "
+        "false or null is rejected under the rule's name.",
+        names=Expression(),
+    ),
+    Section(
+        "deduplicate",
+        "Events that come more than once: all but the first one are rejected as `duplicate`.",
+        (
+            Key("by", Texts(Column()), REQUIRED, "Columns that are the same in one event."),
+            Key("within", Duration(), REQUIRED, "Time for which an event is remembered."),
+        ),
+    ),
+    Section(
+        "clean",
+        "Stage `clean`: decodes, checks and deduplicates. Each record is in exactly one of the two "
+        "topics, once.",
+        (
+            Key("topic", Topic(), REQUIRED, "Topic of the records that are well."),
+            Key(
+                "rejected",
+                Topic(),
+                REQUIRED,
+                "Topic of the others: as they came, with the headers `x-error-rule`, `x-error` and "
+                "`x-origin`.",
+            ),
+        ),
+    ),
+    Section(
+        "archive",
+        "Stage `archive`: topics as files, as `tarry spark archive` makes them.",
+        (
+            Key("path", Directory(), REQUIRED, "Directory of the archive."),
+            Key("topics", Texts(Topic()), None, "Topics that are kept. Default: those of source."),
+            Key("by", Word("hour", "day", "none"), "hour", "Layout of the files by time."),
+            Key("table", Word("parquet"), "parquet", "Kind of table."),
+            Key("every", Duration(), "1m", "How often a round is taken while it runs on."),
+        ),
+    ),
+)
+
+
+def sections() -> tuple[Section, ...]:
+    """Return all sections, from the top of the file on."""
+    return (TOP, *SECTIONS)
