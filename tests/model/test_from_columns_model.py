@@ -89,7 +89,7 @@ def everywhere(rows: RecordRows) -> bytes:
 @given(tables())
 def test_rows_become_the_records_that_objects_become(table: Any):
     found: list[tuple[Any, ...]] = []
-    for part in OutgoingRows(table, 4).parts(NOW_MS):
+    for part in OutgoingRows(table).parts(NOW_MS):
         builder = BatchBuilder()
         assert append_rows(builder, part, everywhere(part), 0, SIZE_MAX) == part.row_count
         found += records_of(builder)
@@ -100,7 +100,7 @@ def test_rows_become_the_records_that_objects_become(table: Any):
 @settings(max_examples=EXAMPLES)
 @given(tables(), st.booleans())
 def test_rows_go_where_their_keys_or_their_column_say(table: Any, is_crc32: bool):
-    for part in OutgoingRows(table, 4).parts(NOW_MS):
+    for part in OutgoingRows(table).parts(NOW_MS):
         places = part.split(4, is_crc32)
         chosen = [name for name in table.column_names if name in ("key", "partition")]
         given_rows = table.select(chosen).to_pylist() if chosen else [{}] * table.num_rows
@@ -124,7 +124,7 @@ def partition_of(row: dict[str, Any], is_crc32: bool) -> int:
 @settings(max_examples=EXAMPLES)
 @given(tables(), st.integers(0, 700))
 def test_batches_are_as_large_as_they_may_be(table: Any, size_max: int):
-    for part in OutgoingRows(table, 4).parts(NOW_MS):
+    for part in OutgoingRows(table).parts(NOW_MS):
         places = everywhere(part)
         first = 0
         while first < part.row_count:
@@ -157,7 +157,7 @@ def test_a_row_without_a_header_key_is_refused():
     table = pa.table(
         {"value": [b"v"], "headers": pa.array([[{"key": None, "value": b"x"}]], pa.list_(PAIR))}
     )
-    (part,) = OutgoingRows(table, 1).parts(NOW_MS)
+    (part,) = OutgoingRows(table).parts(NOW_MS)
 
     with pytest.raises(ValueError, match="a header's key is null"):
         part.largest()
@@ -170,16 +170,22 @@ def test_a_row_without_a_header_key_is_refused():
         ({"value": [b"v"], "offset": [1]}, ValueError, "column 'offset' is no part of a record"),
         ({"value": [1]}, TypeError, "column value is of type int64"),
         ({"value": [b"v"], "partition": [4]}, ValueError, "the partitions 0 to 3"),
-        ({"value": [b"v"], "partition": [-1]}, ValueError, "the partitions 0 to 3"),
+        ({"value": [b"v"], "partition": [-1]}, ValueError, "has -1, and partitions go from 0"),
+        ({"value": [b"v"], "partition": [2**40]}, ValueError, "partitions go from 0"),
         ({"value": [b"v"], "partition": ["1"]}, TypeError, "not of integers"),
         ({"value": [b"v"], "timestamp": [-5]}, ValueError, "before 1970"),
         ({"value": [b"v"], "timestamp": ["now"]}, TypeError, "neither a timestamp nor"),
         ({"value": [b"v"], "headers": [[b"x"]]}, TypeError, "not list<struct<key"),
+        (
+            {"value": [b"v"], "headers": [[{"key": "h", "value": 1}]]},
+            TypeError,
+            "column headers.value is of type int64",
+        ),
     ],
 )
 def test_wrong_tables_are_refused(columns: Any, error: type[Exception], words: str):
     with pytest.raises(error, match=words):
-        OutgoingRows(pa.table(columns), 4)
+        OutgoingRows(pa.table(columns)).check_partitions(4)
 
 
 def test_text_dictionaries_maps_and_times_of_other_units_are_taken():
@@ -191,7 +197,7 @@ def test_text_dictionaries_maps_and_times_of_other_units_are_taken():
             "timestamp": pa.array([5_999, None, 7_000], pa.timestamp("us")),
         }
     )
-    (part,) = OutgoingRows(table, 1).parts(NOW_MS)
+    (part,) = OutgoingRows(table).parts(NOW_MS)
     builder = BatchBuilder()
     append_rows(builder, part, everywhere(part), 0, SIZE_MAX)
 
@@ -204,14 +210,14 @@ def test_text_dictionaries_maps_and_times_of_other_units_are_taken():
 
 def test_what_is_no_table_is_refused():
     with pytest.raises(TypeError, match=r"send takes a pyarrow.Table.*not list"):
-        OutgoingRows([b"v"], 1)
+        OutgoingRows([b"v"])
 
 
 def test_a_large_column_is_taken_in_parts():
     value = pa.array([bytes(1024 * 1024)])
     table = pa.table({"value": pa.chunked_array([value] * 200)})
 
-    sizes = [part.row_count for part in OutgoingRows(table, 1).parts(NOW_MS)]
+    sizes = [part.row_count for part in OutgoingRows(table).parts(NOW_MS)]
 
     assert sum(sizes) == 200
     assert max(sizes) <= 64

@@ -1,37 +1,54 @@
-"""Clients in hard times: Ctrl-C, no descriptors, a process that is stopped."""
+"""Clients in hard times, by each face: Ctrl-C, no descriptors, a process that is stopped."""
 
 from __future__ import annotations
 
 import signal
 import subprocess
 
+import pytest
 from tests.support.broker_process import BrokerProcess, wait_until
-from tests.support.client.programs import command_of, make_topic, run_program, values_of
+from tests.support.client.programs import (
+    ENVIRONMENT,
+    command_of,
+    make_topic,
+    run_program,
+    values_of,
+)
 from tests.support.patience import PATIENCE_S
 
 from tarry.client import Admin, GroupDescription
 
-
-def test_interrupts_in_every_wait_lose_and_double_nothing(shared_broker: BrokerProcess) -> None:
-    make_topic(shared_broker, "interrupted")
-
-    assert run_program("interrupted.py", shared_broker.address, "interrupted") == "True 400"
+by_face = pytest.mark.parametrize("face", ["sync", "asyncio", "arrow"])
 
 
+@by_face
+def test_interrupts_in_every_wait_lose_and_double_nothing(
+    shared_broker: BrokerProcess, face: str
+) -> None:
+    topic = make_topic(shared_broker, f"interrupted-{face}")
+
+    assert run_program("interrupted.py", shared_broker.address, topic, face) == "True 400"
+
+
+@by_face
 def test_without_descriptors_calls_say_so_and_go_on_when_there_are_some(
-    shared_broker: BrokerProcess,
+    shared_broker: BrokerProcess, face: str
 ) -> None:
-    make_topic(shared_broker, "descriptors")
+    topic = make_topic(shared_broker, f"descriptors-{face}")
 
-    assert run_program("no_descriptors.py", shared_broker.address, "descriptors") == "b'taken'"
+    assert run_program("no_descriptors.py", shared_broker.address, topic, face) == "b'taken'"
 
 
+@by_face
 def test_a_process_that_is_stopped_for_longer_than_its_session_hears_that_it_has_lost(
-    shared_broker: BrokerProcess,
+    shared_broker: BrokerProcess, face: str
 ) -> None:
-    topic = make_topic(shared_broker, "stopped")
+    topic = make_topic(shared_broker, f"stopped-{face}")
     process = subprocess.Popen(
-        command_of("stopped.py", shared_broker.address, topic), stdout=subprocess.PIPE, bufsize=0
+        command_of("stopped.py", shared_broker.address, topic, face),
+        stdout=subprocess.PIPE,
+        bufsize=0,
+        env=ENVIRONMENT,
     )
     try:
         assert process.stdout is not None
@@ -40,7 +57,7 @@ def test_a_process_that_is_stopped_for_longer_than_its_session_hears_that_it_has
         with Admin(bootstrap_servers=shared_broker.address) as admin:
 
             def state() -> str:
-                group = admin.describe_groups(["stopped"])["stopped"]
+                group = admin.describe_groups([topic])[topic]
                 assert isinstance(group, GroupDescription)
                 return group.state
 

@@ -1,4 +1,4 @@
-"""The synchronous client at ports of something else: an error in time, no descriptor left."""
+"""Each face at ports of something else: an error in time, no descriptor left."""
 
 from __future__ import annotations
 
@@ -9,12 +9,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
 import pytest
+from tests.support.client.faces import make_face
 
-from tarry.client import Admin, ClientError, Producer
+from tarry.client import ClientError
 
 PEERS = {
     "TLS": (b"\x15\x03\x03\x00\x02\x02\x46", "the peer answers in TLS"),
     "half an answer": (b"\0\0\1\x2c" + bytes(24), "only 24 of the 300 bytes of an answer came"),
+    "a frame of 2 GiB": (b"\x7f\xff\xff\xff" + bytes(100), "an answer of 2147483647 bytes"),
+    "an answer that nobody asked for": (
+        b"\0\0\0\x0c\0\0\0\x63" + bytes(8),
+        "it answered request 99",
+    ),
     "nothing": (b"", "before its first answer"),
 }
 
@@ -54,18 +60,24 @@ def descriptors() -> int:
 
 
 @pytest.mark.parametrize("kind", PEERS)
-def test_a_port_of_something_else_is_an_error_in_its_time(kind: str) -> None:
+@pytest.mark.parametrize("name", ["sync", "asyncio", "arrow"])
+def test_a_port_of_something_else_is_an_error_in_its_time(name: str, kind: str) -> None:
     said, sentence = PEERS[kind]
+    face = make_face(name)
     before = descriptors()
 
     with peer(said) as address:
         settings = {"bootstrap.servers": address, "socket.connection.setup.timeout.ms": 400}
-        with pytest.raises(ClientError, match=sentence):
-            if kind == "TLS":
-                with Producer({**settings, "max.block.ms": 700}) as producer:
-                    producer.send("orders", b"1")
-            else:
-                with Admin(settings) as admin:
-                    admin.describe_cluster(timeout=0.7)
+        if kind in ("TLS", "nothing"):
+            producer = face.Producer({**settings, "max.block.ms": 500})
+            with pytest.raises(ClientError, match=sentence):
+                face.run(producer.send("orders", b"1"))
+            face.run(producer.close())
+        else:
+            consumer = face.Consumer(settings)
+            with pytest.raises(ClientError, match=sentence):
+                face.run(consumer.end_offsets([("orders", 0)], timeout=0.5))
+            face.run(consumer.close())
 
     assert descriptors() <= before
+    face.close()

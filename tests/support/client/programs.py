@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from pathlib import Path
 
 from tests.support.broker_process import BrokerProcess
 from tests.support.patience import PATIENCE_S
+from tests.support.places import ROOT
 
 from tarry.client import Admin, Consumer, NewTopic
 
 PROGRAMS = Path(__file__).resolve().parents[1] / "processes"
+
+# Programs share parts of these tests, too.
+ENVIRONMENT = {**os.environ, "PYTHONPATH": str(ROOT)}
 
 
 def command_of(program: str, *words: str) -> list[str]:
@@ -28,6 +33,7 @@ def run_program(program: str, *words: str) -> str:
         text=True,
         timeout=PATIENCE_S,
         check=False,
+        env=ENVIRONMENT,
     )
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -1,23 +1,31 @@
 """Program: clients while no descriptor is left, and when there are some again.
 
-python no_descriptors.py BOOTSTRAP TOPIC
+python no_descriptors.py BOOTSTRAP TOPIC FACE
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import resource
 import sys
 from collections.abc import Callable
 
-from tarry.client import Admin, ClientError, Consumer, Producer
+from tests.support.client.faces import make_face
 
-bootstrap, topic = sys.argv[1:]
+from tarry.client import ClientError
+
+# Warnings of what takes long are no fault, and stderr is for faults.
+logging.disable()
+
+bootstrap, topic, name = sys.argv[1:]
 place = (topic, 0)
-producer = Producer(bootstrap_servers=bootstrap)
-consumer = Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
+face = make_face(name)
+run = face.run
+producer = face.Producer(bootstrap_servers=bootstrap)
+consumer = face.Consumer(bootstrap_servers=bootstrap, auto_offset_reset="earliest")
 consumer.assign([place])
-admin = Admin(bootstrap_servers=bootstrap)
+admin = face.Admin(bootstrap_servers=bootstrap)
 
 resource.setrlimit(resource.RLIMIT_NOFILE, (60, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
 taken: list[int] = []
@@ -36,23 +44,41 @@ def complaint(call: Callable[[], object]) -> str:
     return "none"
 
 
+def ask_a_new_producer() -> None:
+    """Make a producer, which may need descriptors at once or when it is first used."""
+    made = face.Producer(bootstrap_servers=bootstrap)
+    try:
+        run(made.partition_count(topic, timeout=0.3))
+    finally:
+        run(made.close())
+
+
+def ask_a_new_consumer() -> None:
+    made = face.Consumer(bootstrap_servers=bootstrap)
+    try:
+        run(made.partitions_of(topic, timeout=0.3))
+    finally:
+        run(made.close())
+
+
 complaints = [
-    complaint(lambda: Producer(bootstrap_servers=bootstrap)),
-    complaint(lambda: Consumer(bootstrap_servers=bootstrap)),
-    complaint(lambda: producer.partition_count(topic, timeout=0.3)),
-    complaint(lambda: admin.list_topics(timeout=0.3)),
-    complaint(lambda: consumer.end_offsets([place], timeout=0.3)),
+    complaint(ask_a_new_producer),
+    complaint(ask_a_new_consumer),
+    complaint(lambda: run(producer.partition_count(topic, timeout=0.3))),
+    complaint(lambda: run(admin.list_topics(timeout=0.3))),
+    complaint(lambda: run(consumer.end_offsets([place], timeout=0.3))),
 ]
-groups = consumer.poll(0.3)
+none = run(consumer.poll(0.3))
 for number in taken:
     os.close(number)
 # Now each goes on by itself.
-producer.send(topic, b"taken").result()
-while not groups:
-    groups = consumer.poll(1.0)
-admin.list_topics()
+face.outcome(run(producer.send(topic, b"taken")))
+(value,) = face.read(consumer, 1)
+run(admin.list_topics())
 for client in (producer, consumer, admin):
-    client.close()
+    run(client.close())
+face.close()
+assert none == []
 for one in complaints:
     assert "too many open files" in one, complaints
-sys.stdout.write(f"{groups[0].records[0].value!r}")
+sys.stdout.write(f"{value!r}")

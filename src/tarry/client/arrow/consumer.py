@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Unpack
 
 from tarry.client.arrow.installed import load_pyarrow
-from tarry.client.arrow.tables import Choice, check_rows_max, positions_behind
+from tarry.client.arrow.tables import Choice, check_no_codecs, check_rows_max, positions_behind
 from tarry.client.core.consumer.column_taker import RowRun
 from tarry.client.core.group.assignment.assignor import Assignor
 from tarry.client.core.group.offsets.commit import CommitCallback
@@ -41,6 +41,7 @@ class ArrowConsumer(Consumer[bytes, bytes]):
         **arguments: Unpack[ConsumerArguments],
     ) -> None:
         load_pyarrow()
+        check_no_codecs("ArrowConsumer", arguments)
         super().__init__(*what, listener=listener, assignors=assignors, **arguments)
 
     def batches(  # type: ignore[override]  # rows instead of records, and another name for it

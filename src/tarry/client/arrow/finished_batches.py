@@ -41,7 +41,8 @@ class BatchPacker:
 
     def pack(self, table: object, now_wall_ms: int) -> Iterator[FinishedBatch]:
         """Take the rows of a table, and yield the batches that became full."""
-        rows = OutgoingRows(table, self.partition_count)
+        rows = OutgoingRows(table)
+        rows.check_partitions(self.partition_count)
         for part in rows.parts(now_wall_ms):
             self._check_size(part)
             yield from self._pack_part(part)

@@ -1,6 +1,7 @@
 """Outgoing rows: a table of pyarrow is checked and handed on in parts, as buffers.
 
-All is checked before the first row is taken.  A part is small enough that its bytes are counted in
+All is checked before the first row is taken, and all but the largest partition before the topic is
+known.  A part is small enough that its bytes are counted in
 32 bits, however large a column is.
 """
 
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
 
 COLUMNS: Final = ("key", "value", "headers", "partition", "timestamp")
 
+# What 4 bytes with a sign count.
+PARTITION_MAX: Final = 2**31 - 1
+
 # Of one part of a table.
 PART_ROWS_MAX: Final = 65_536
 PART_BYTES_MAX: Final = 64 * 1024 * 1024
@@ -26,7 +30,7 @@ PART_BYTES_MAX: Final = 64 * 1024 * 1024
 class OutgoingRows:
     """Rows of a table in the types that records are made of."""
 
-    def __init__(self, table: object, partition_count: int) -> None:
+    def __init__(self, table: object) -> None:
         self._pa = load_pyarrow()
         self._compute: Any = import_module("pyarrow.compute")
         made = self._table(table)
@@ -35,7 +39,9 @@ class OutgoingRows:
         self._keys = self._bytes("key", given.get("key"))
         self._values = self._bytes("value", given["value"])
         self._headers = self._checked_headers(given.get("headers"))
-        self._partitions = self._checked_partitions(given.get("partition"), partition_count)
+        # The least and the largest partition that rows name; None: no row names one.
+        self._partition_limits: tuple[int, int] | None = None
+        self._partitions = self._checked_partitions(given.get("partition"))
         self._timestamps = self._checked_timestamps(given.get("timestamp"))
         self.row_count = int(made.num_rows)
 
@@ -67,6 +73,15 @@ class OutgoingRows:
         if "value" not in names:
             raise ValueError(f"a table needs a column value; the columns are {known}")
 
+    def check_partitions(self, partition_count: int) -> None:
+        """Refuse rows that name a partition which the topic does not have."""
+        limits = self._partition_limits
+        if limits is not None and limits[1] >= partition_count:
+            raise ValueError(
+                f"column partition goes from {limits[0]} to {limits[1]}, and the topic has "
+                f"the partitions 0 to {partition_count - 1}; null lets the key decide"
+            )
+
     def _bytes(self, name: str, column: Any) -> Any:
         """Return a column as `large_binary`."""
         pa, types = self._pa, self._pa.types
@@ -76,21 +91,34 @@ class OutgoingRows:
         if types.is_dictionary(kind):
             column = column.cast(kind.value_type)
             kind = kind.value_type
-        views = (types.is_binary_view, types.is_string_view)
-        if types.is_string(kind) or types.is_large_string(kind) or views[1](kind):
+        self._check_bytes(name, kind)
+        if self._is_text(kind):
             column = column.cast(pa.large_string())
-        elif not (
-            types.is_binary(kind)
+        return column.cast(pa.large_binary())
+
+    def _is_text(self, kind: Any) -> bool:
+        types = self._pa.types
+        return bool(
+            types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind)
+        )
+
+    def _check_bytes(self, name: str, kind: Any) -> None:
+        """Refuse a type that stands for no bytes."""
+        types = self._pa.types
+        if types.is_dictionary(kind):
+            kind = kind.value_type
+        if not (
+            self._is_text(kind)
+            or types.is_binary(kind)
             or types.is_large_binary(kind)
             or types.is_fixed_size_binary(kind)
             or types.is_null(kind)
-            or views[0](kind)
+            or types.is_binary_view(kind)
         ):
             raise TypeError(
                 f"column {name} is of type {kind}, and records hold bytes: cast it to binary or "
                 "string first"
             )
-        return column.cast(pa.large_binary())
 
     def _checked_headers(self, column: Any) -> Any:
         pa, types = self._pa, self._pa.types
@@ -115,20 +143,25 @@ class OutgoingRows:
             raise TypeError(
                 f"column headers is of type {kind}, not list<struct<key: string, value: binary>>"
             )
+        for field in column.type.value_type:
+            self._check_bytes(f"headers.{field.name}", field.type)
         return column
 
-    def _checked_partitions(self, column: Any, partition_count: int) -> Any:
+    def _checked_partitions(self, column: Any) -> Any:
         pa = self._pa
         if column is None or pa.types.is_null(column.type):
             return None
         if not pa.types.is_integer(column.type):
             raise TypeError(f"column partition is of type {column.type}, not of integers")
         limits = self._compute.min_max(column).as_py()
-        if limits["min"] is not None and (limits["min"] < 0 or limits["max"] >= partition_count):
-            raise ValueError(
-                f"column partition goes from {limits['min']} to {limits['max']}, and the topic has "
-                f"the partitions 0 to {partition_count - 1}; null lets the key decide"
-            )
+        if limits["min"] is not None:
+            for limit in limits.values():
+                if not 0 <= limit <= PARTITION_MAX:
+                    raise ValueError(
+                        f"column partition has {limit}, and partitions go from 0 to "
+                        f"{PARTITION_MAX}; null lets the key decide"
+                    )
+            self._partition_limits = limits["min"], limits["max"]
         return column.cast(pa.int32()).fill_null(BY_KEY)
 
     def _checked_timestamps(self, column: Any) -> Any:

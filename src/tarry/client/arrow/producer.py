@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, Unpack
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.arrow.outgoing_rows import OutgoingRows
 from tarry.client.arrow.receipts import TableReceipt
+from tarry.client.arrow.tables import check_no_codecs
 from tarry.client.core.outgoing import Content, check_topic
 from tarry.client.core.producer.partitioner import ANY_PARTITION
 from tarry.client.core.producer.row_intake import RowIntake, SentRows
@@ -43,6 +44,12 @@ class ArrowProducer(Producer[Content, Content]):
         **arguments: Unpack[ProducerArguments],
     ) -> None:
         load_pyarrow()
+        check_no_codecs("ArrowProducer", arguments)
+        if "on_delivery" in arguments:
+            raise TypeError(
+                "ArrowProducer calls no function for each record (on_delivery=...): ask the "
+                "receipt that send returns, which is one for the whole table"
+            )
         super().__init__(settings, **arguments)
         if self.settings.partition_function is not None:
             self.abort()
@@ -64,7 +71,8 @@ class ArrowProducer(Producer[Content, Content]):
         """
         check_topic(topic)
         self._driver.check_usable()
-        rows = OutgoingRows(table, self.partition_count(topic))
+        rows = OutgoingRows(table)
+        rows.check_partitions(self.partition_count(topic))
         now_wall_ms = wall_ms()
         for part in rows.parts(now_wall_ms):
             self._check_sizes(part)

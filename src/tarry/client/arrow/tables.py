@@ -7,7 +7,7 @@ them, whatever becomes of the client.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from tarry.base.ids import TopicPartition
@@ -129,6 +129,16 @@ def check_rows_max(rows_max: object) -> None:
         raise TypeError(f"max_rows takes an int, not {rows_max!r:.60}")
     if rows_max < 1:
         raise ValueError(f"max_rows={rows_max}: a batch has one row at the least")
+
+
+def check_no_codecs(face: str, arguments: Mapping[str, object]) -> None:
+    """Refuse codecs, which are called for each record: columns hold bytes as they are."""
+    for name in ("key", "value"):
+        if arguments.get(name) is not None:
+            raise TypeError(
+                f"{face} takes no codec ({name}=...), because its columns hold bytes as they are: "
+                "encode or decode the columns with pyarrow, or use the client for single records"
+            )
 
 
 def _encode_positions(row_count: int, runs: Sequence[RowRun]) -> bytes:

@@ -1,0 +1,60 @@
+"""Columns that the steps hand on: the record as it came, its event time, what is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final
+
+from tarry.spark.steps.refused import StepRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+# All columns of the source, as a struct.
+RECORD: Final = "_record"
+# Event time; null where it is not known.
+TIME: Final = "_time"
+# What a row failed: a step's or a rule's name, and a sentence.  Both null where it is well.
+RULE: Final = "_rule"
+ERROR: Final = "_error"
+
+OWN: Final = (RECORD, TIME, RULE, ERROR)
+
+# Where a record came from.
+ORIGIN: Final = ("topic", "partition", "offset")
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse fields that cannot be columns beside each other and those of the steps."""
+    seen: dict[str, str] = {name: name for name in OWN}
+    for name in names:
+        # Spark takes names that differ in the case of their letters for one.
+        other = seen.setdefault(name.lower(), name)
+        if other in OWN:
+            raise StepRefused(
+                f"the schema has a field {name!r:.60}, which is the name of a column of the steps: "
+                f"give the field another name; {', '.join(OWN)} are taken"
+            )
+        if other != name:
+            raise StepRefused(
+                f"the schema has the fields {other!r:.60} and {name!r:.60}, which Spark cannot "
+                "tell apart: give one of them another name"
+            )
+
+
+def check_decoded(frame: DataFrame, step: str, record_needs: Iterable[str] = ()) -> None:
+    """Refuse a DataFrame that did not come through `decode`, or lacks columns of the source."""
+    missing = [name for name in OWN if name not in frame.columns]
+    if missing:
+        raise StepRefused(
+            f"{step} needs the columns that decode makes, and {', '.join(missing)} is not there: "
+            f"call decode before {step}"
+        )
+    of_record = frame.schema[RECORD].dataType.fieldNames()  # type: ignore[attr-defined]
+    for name in record_needs:
+        if name not in of_record:
+            hint = ', such as .option("includeHeaders", "true")' if name == "headers" else ""
+            raise StepRefused(
+                f"{step} needs the column {name} of the source, and it was not read: "
+                f"let the source give it{hint}"
+            )

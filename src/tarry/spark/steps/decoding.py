@@ -1,0 +1,181 @@
+"""Step `decode`: values of records to columns, on batches of Arrow in Spark's Python workers."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME, check_names
+from tarry.spark.steps.formats.json_values import JsonDecoder
+from tarry.spark.steps.formats.text_values import TextDecoder
+from tarry.spark.steps.formats.values import ValueDecoder, decode_values
+from tarry.spark.steps.refused import StepRefused
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+    from pyspark.sql.types import StructType
+
+FORMATS: Final = ("json", "text")
+
+# What `_rule` says of a value that could not be decoded.
+DECODE: Final = "decode"
+
+# The years 1 to 9999, which Python can tell.
+TIME_MS_MIN: Final = -62_135_596_800_000
+TIME_MS_MAX: Final = 253_402_300_799_999
+
+TIMESTAMP: Final = pa.timestamp("us", "UTC")
+
+
+@dataclass(frozen=True)
+class ValueDecoding:
+    """Way of decoding, as it goes to the workers: a schema by its text."""
+
+    format: str
+    schema_text: str = ""
+    # Field that is the event time; empty: the record's timestamp.
+    time: str = ""
+
+
+def decode(
+    df: DataFrame,
+    *,
+    format: str,
+    schema: str | Path | None = None,
+    message: str | None = None,
+    registry: str | None = None,
+    time: str | None = None,
+) -> DataFrame:
+    """Decode the column `value` to columns.
+
+    `format` is `json` (with a file of JSON Schema as `schema`) or `text` (one column, `text`).
+    A registry's framing before JSON is passed over, and `registry` need not be asked for it.
+    `time` names the field that is the event time: a date-time, or an integer of milliseconds since
+    1970; else it is the record's timestamp.  A value that cannot be decoded is not dropped: its
+    `_rule` is `decode` and its `_error` a sentence.  Raises StepRefused.
+    """
+    if message is not None:
+        raise StepRefused(f"the format {format} has no messages: leave out message={message!r:.60}")
+    if registry is not None and format == "text":
+        raise StepRefused("text comes without a registry's framing: leave out registry")
+    made = ValueDecoding(format, _schema_text(format, schema), time or "")
+    decoder = decoder_of(made)
+    check_names(field.name for field in decoder.fields)
+    _check_time(decoder.fields, made.time)
+    for needed in ("value",) if made.time else ("value", "timestamp"):
+        if needed not in df.columns:
+            raise StepRefused(
+                f"decode needs the column {needed}, as the source of topics gives it, and there "
+                f"are {', '.join(df.columns)}"
+            )
+    return df.mapInArrow(BatchDecoding(made), _spark_schema(decoder.fields, df.schema))
+
+
+def _schema_text(format: str, schema: str | Path | None) -> str:
+    if format not in FORMATS:
+        raise StepRefused(f"there is no format {format!r:.60}; there are {', '.join(FORMATS)}")
+    if format == "text":
+        if schema is not None:
+            raise StepRefused("the format text has no schema: leave it out")
+        return ""
+    if schema is None:
+        raise StepRefused(f"the format {format} needs a schema: name its file")
+    try:
+        return Path(schema).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as flaw:
+        raise StepRefused(f"the schema {schema} cannot be read: {flaw}") from None
+
+
+@lru_cache(maxsize=16)
+def decoder_of(decoding: ValueDecoding) -> ValueDecoder:
+    """Make the decoder; a worker makes it once."""
+    if decoding.format == "text":
+        return TextDecoder()
+    return JsonDecoder(decoding.schema_text)
+
+
+def _check_time(fields: pa.StructType, name: str) -> None:
+    if not name:
+        return
+    place = fields.get_field_index(name)
+    if place < 0:
+        names = ", ".join(field.name for field in fields)
+        raise StepRefused(f"time={name!r:.60} is no field of the schema, which has {names:.300}")
+    kind = fields.field(place).type
+    if not pa.types.is_timestamp(kind) and not pa.types.is_integer(kind):
+        raise StepRefused(
+            f"time={name!r:.60} is {kind}, and an event time is a date-time or an integer of "
+            "milliseconds since 1970"
+        )
+
+
+def _spark_schema(fields: pa.StructType, source: StructType) -> StructType:
+    from pyspark.sql.pandas.types import from_arrow_type
+    from pyspark.sql.types import StringType, StructField, StructType, TimestampType
+
+    decoded = [StructField(field.name, from_arrow_type(field.type)) for field in fields]
+    own = [
+        StructField(RECORD, source),
+        StructField(TIME, TimestampType()),
+        StructField(RULE, StringType()),
+        StructField(ERROR, StringType()),
+    ]
+    return StructType(decoded + own)
+
+
+class BatchDecoding:
+    """Function that Spark's workers run on batches."""
+
+    def __init__(self, decoding: ValueDecoding) -> None:
+        self.decoding = decoding
+
+    def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        decoder = decoder_of(self.decoding)
+        for batch in batches:
+            yield decode_batch(decoder, batch, self.decoding.time)
+
+
+def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.RecordBatch:
+    """Return the columns of a batch: decoded fields, then those of the steps."""
+    decoded = decode_values(decoder, batch.column("value").to_pylist())
+    errors = decoded.errors
+    # Flattened: a row without fields is null in each of them.
+    columns = dict(zip(decoder.fields.names, decoded.columns.flatten(), strict=True))
+    if time:
+        times = _event_times(columns[time])
+        errors = [
+            f"field {time} is the event time, and it is {_no_time(columns[time][row].as_py())}"
+            if error is None and not is_there
+            else error
+            for row, (error, is_there) in enumerate(
+                zip(errors, times.is_valid().to_pylist(), strict=True)
+            )
+        ]
+    else:
+        times = batch.column("timestamp")
+    rules = [None if error is None else DECODE for error in errors]
+    made: dict[str, Any] = dict(columns)
+    made[RECORD] = pa.StructArray.from_arrays(batch.columns, fields=list(batch.schema))
+    made[TIME] = times
+    made[RULE] = pa.array(rules, pa.string())
+    made[ERROR] = pa.array(errors, pa.string())
+    return pa.RecordBatch.from_pydict(made)
+
+
+def _event_times(column: pa.Array) -> pa.Array:
+    if pa.types.is_timestamp(column.type):
+        return column.cast(TIMESTAMP)
+    micros = [
+        one * 1_000 if one is not None and TIME_MS_MIN <= one <= TIME_MS_MAX else None
+        for one in column.to_pylist()
+    ]
+    return pa.array(micros, pa.int64()).cast(TIMESTAMP)
+
+
+def _no_time(value: object) -> str:
+    return "null" if value is None else f"{value}, which is no time between the years 1 and 9999"

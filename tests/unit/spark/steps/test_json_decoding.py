@@ -1,0 +1,247 @@
+"""JSON by a JSON Schema: what passes, what is refused, its sentences; jsonschema is the judge."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from typing import Any
+
+import jsonschema
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings, strategies as st
+
+from tarry.spark.steps.formats.json_values import JsonDecoder
+from tarry.spark.steps.formats.values import BadValue, decode_values
+from tarry.spark.steps.refused import StepRefused
+
+ORDER: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "amount"],
+    "properties": {
+        "id": {"type": "string"},
+        "amount": {"type": "integer", "minimum": 0},
+        "at": {"type": "string", "format": "date-time"},
+        "day": {"type": "string", "format": "date"},
+        "state": {"enum": ["open", "paid", None]},
+        "customer": {"$ref": "#/$defs/customer"},
+        "prices": {"type": "object", "additionalProperties": {"type": "number"}},
+        "lines": {"type": "array", "maxItems": 2, "items": {"$ref": "#/$defs/line"}},
+    },
+    "$defs": {
+        "customer": {
+            "type": ["object", "null"],
+            "properties": {"mail-address": {"type": "string", "pattern": "@"}},
+            "required": ["mail-address"],
+        },
+        "line": {
+            "type": "object",
+            "properties": {"count": {"type": "integer", "exclusiveMinimum": 0}},
+            "additionalProperties": False,
+        },
+    },
+}
+
+
+def decoder_for(schema: object) -> JsonDecoder:
+    return JsonDecoder(json.dumps(schema))
+
+
+def flaw_of(schema: object, value: bytes | None) -> str | None:
+    return decode_values(decoder_for(schema), [value]).errors[0]
+
+
+def test_fields_become_columns() -> None:
+    value = {
+        "id": "a",
+        "amount": 3,
+        "at": "2026-01-01T01:00:00.5+01:00",
+        "day": "2026-01-02",
+        "state": None,
+        "customer": {"mail-address": "a@b", "more": [1, {"x": 2}]},
+        "prices": {"net": 1, "gross": 1.25},
+        "lines": [{"count": 1}, {}],
+        "unknown": True,
+    }
+
+    columns, errors = decode_values(decoder_for(ORDER), [json.dumps(value).encode(), None])
+
+    assert errors == [None, "the record has no value (null)"]
+    assert columns.to_pylist() == [
+        {
+            "id": "a",
+            "amount": 3,
+            "at": datetime(2026, 1, 1, 0, 0, 0, 500_000, tzinfo=UTC),
+            "day": date(2026, 1, 2),
+            "state": None,
+            "customer": {"mail-address": "a@b"},
+            "prices": [("net", 1.0), ("gross", 1.25)],
+            "lines": [{"count": 1}, {"count": None}],
+        },
+        None,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("value", "sentence"),
+    [
+        (b"", "the value is no JSON: Input data was truncated"),
+        (b"\xff", "the value is no JSON: JSON is malformed: invalid character (byte 0)"),
+        (b'{"id":"\xff"}', "the value is no JSON: invalid start byte in UTF-8"),
+        (b"[1]", "the value: expected object, got array"),
+        (b'{"id":"a"}', "field amount is missing"),
+        (b'{"id":1,"amount":1}', "field id: expected string, got integer"),
+        (b'{"id":"a","amount":-1}', "field amount: expected integer >= 0"),
+        (b'{"id":"a","amount":1,"at":"2026-01-01"}', "field at: invalid RFC3339 encoded datetime"),
+        (b'{"id":"a","amount":1,"state":"x"}', "field state: invalid enum value 'x'"),
+        (b'{"id":"a","amount":1,"customer":{}}', "field customer.mail-address is missing"),
+        (
+            b'{"id":"a","amount":1,"customer":3}',
+            "field customer: expected object or null, got integer",
+        ),
+        (
+            b'{"id":"a","amount":1,"lines":[{"count":1},{"n":1}]}',
+            "field lines[1].n is not in the schema",
+        ),
+        (b'{"id":"a","amount":1,"x":' + b"[" * 50_000, "the value is nested too deeply"),
+    ],
+)
+def test_a_wrong_value_gets_a_sentence_with_its_field(value: bytes, sentence: str) -> None:
+    assert flaw_of(ORDER, value) == sentence
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        ([], "must be an object that describes"),
+        ({"type": "string"}, 'must be of type "object"'),
+        ({"type": "object"}, "the JSON Schema has no properties"),
+        ({"properties": {"a": {}}}, "#/properties/a of the JSON Schema says nothing of a type"),
+        ({"properties": {"a": {"type": "string", "not": {}}}}, "uses 'not'"),
+        ({"properties": {"a": {"type": ["string", "integer"]}}}, "has the types"),
+        ({"properties": {"a": {"oneOf": [{"type": "string"}, {"type": "integer"}]}}}, "uses oneOf"),
+        ({"properties": {"a": {"$ref": "#"}}}, "only places in the same file"),
+        ({"properties": {"a": {"$ref": "#/$defs/b"}}}, "which is not in the file"),
+        (
+            {"properties": {"a": {"$ref": "#/$defs/b"}}, "$defs": {"b": {"$ref": "#/$defs/b"}}},
+            "holds itself",
+        ),
+        ({"properties": {"a": {"type": "string"}}, "required": ["b"]}, "requires 'b'"),
+        ({"properties": {"_time": {"type": "string"}}}, "a column of the steps"),
+        ({"properties": {"a": {"type": "string"}, "A": {"type": "string"}}}, "cannot tell apart"),
+        ({"properties": {"a": {"type": "integer", "minimum": 3, "maximum": 2}}}, "no number"),
+        ({"properties": {"a": {"type": "string", "pattern": "("}}}, "has the pattern"),
+    ],
+)
+def test_what_cannot_be_a_column_is_refused(schema: object, sentence: str) -> None:
+    with pytest.raises(StepRefused) as refusal:
+        decoder_for(schema)
+
+    assert sentence in str(refusal.value)
+
+
+NAMES = st.sampled_from(["a", "b", "c-d", "é"])
+
+
+def bounds(least: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    names = ["minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"]
+    return st.dictionaries(st.sampled_from(names), least, max_size=1)
+
+
+LEAVES: st.SearchStrategy[dict[str, Any]] = st.one_of(
+    bounds(st.integers(-3, 3)).map(lambda limits: {"type": "integer", **limits}),
+    bounds(st.integers(-3, 3)).map(lambda limits: {"type": "number", **limits}),
+    st.integers(0, 2).map(lambda least: {"type": "string", "minLength": least}),
+    st.just({"type": ["string", "null"], "maxLength": 1}),
+    st.just({"type": "boolean"}),
+    st.just({"enum": ["a", "b"]}),
+    st.just({"anyOf": [{"const": 2}, {"type": "null"}]}),
+)
+
+
+def objects(inner: st.SearchStrategy[dict[str, Any]]) -> st.SearchStrategy[dict[str, Any]]:
+    properties = st.dictionaries(NAMES, inner, min_size=1)
+    return st.tuples(properties, st.booleans(), st.integers(0, 3)).map(
+        lambda drawn: {
+            "type": "object",
+            "properties": drawn[0],
+            "required": sorted(drawn[0])[: drawn[2]],
+            "additionalProperties": drawn[1],
+        }
+    )
+
+
+TREES = st.recursive(
+    LEAVES,
+    lambda inner: (
+        objects(inner)
+        | inner.map(lambda item: {"type": "array", "items": item, "maxItems": 2})
+        | inner.map(lambda item: {"type": "object", "additionalProperties": item})
+    ),
+    max_leaves=6,
+)
+
+# Whole numbers with a point are integers to JSON Schema and none here: no such floats are drawn.
+VALUES = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers(-4, 4)
+    | st.sampled_from([0.5, -2.5])
+    | st.sampled_from(["", "a", "b", "long"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=3),
+    max_leaves=8,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(objects(TREES), st.dictionaries(NAMES, VALUES, max_size=4))
+def test_passes_what_jsonschema_passes(schema: dict[str, Any], value: dict[str, Any]) -> None:
+    decoder = decoder_for(schema)
+    is_valid = jsonschema.Draft202012Validator(schema).is_valid(value)
+
+    columns, errors = decode_values(decoder, [json.dumps(value).encode()])
+
+    assert (errors[0] is None) == is_valid, errors
+    if is_valid:
+        row = columns.to_pylist()[0]
+        assert {name: one for name, one in row.items() if one is not None}.keys() == {
+            name for name, one in value.items() if one is not None and name in schema["properties"]
+        }
+
+
+@given(st.binary(max_size=40))
+def test_no_bytes_fail_a_task(value: bytes) -> None:
+    columns, errors = decode_values(decoder_for(ORDER), [value])
+
+    assert len(columns) == len(errors) == 1
+
+
+@pytest.mark.parametrize("number", [2**63 - 1, -(2**63), 2**63, -(2**63) - 1, 10**30])
+def test_integers_have_64_bits(number: int) -> None:
+    schema = {"properties": {"a": {"type": "integer"}}}
+
+    columns, errors = decode_values(decoder_for(schema), [json.dumps({"a": number}).encode()])
+
+    fits = -(2**63) <= number < 2**63
+    assert (errors[0] is None) == fits
+    assert columns.to_pylist() == [{"a": number} if fits else None]
+
+
+class OddDecoder:
+    """Decoder whose values fit no column now and then."""
+
+    fields = pa.struct([("a", pa.int8())])
+
+    def decode(self, value: bytes) -> dict[str, Any]:
+        if value == b"bad":
+            raise BadValue("it is bad")
+        return {"a": int(value)}
+
+
+def test_a_value_that_fits_no_column_spoils_its_own_row_only() -> None:
+    columns, errors = decode_values(OddDecoder(), [b"1", b"300", b"bad", b"2"])
+
+    assert columns.to_pylist() == [{"a": 1}, None, None, {"a": 2}]
+    assert errors[0] is None and errors[3] is None
+    assert errors[1] is not None and errors[1].startswith("field a does not fit into int8")
+    assert errors[2] == "it is bad"
