@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Archive topics as Parquet files on Spark, and recount an archive.",
+        "Run pipelines on Spark, archive topics as Parquet files, and recount an archive.",
     ),
     "health": (
         "tarry.cli.health:health",

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from tarry.cli.running import EXIT_USAGE, fail, json_option, quietly
+from tarry.cli.spark.pipeline_files import load_pipeline, tell_mistakes
 from tarry.cli.spark.session import spark_session
 from tarry.cli.tables import count_of, print_json
 
@@ -71,20 +72,17 @@ CHECK_LIMITS: Final = {"default.api.timeout.ms": "5000", "request.timeout.ms": "
 def run_command(path: Path, *, as_json: bool, **given: Any) -> None:
     """Run the pipeline that a file describes."""
     from tarry.spark.pipeline.file.mistakes import PipelineRefused
-    from tarry.spark.pipeline.file.reader import read_pipeline
     from tarry.spark.pipeline.stages import UnknownStage, choose, stages_of
 
+    pipeline = load_pipeline(path)
     try:
-        pipeline = read_pipeline(path)
         choose(stages_of(pipeline), given["only"])
         if given["is_check"]:
             _check(pipeline, given, as_json=as_json)
         else:
             _run(pipeline, given, as_json=as_json)
     except PipelineRefused as refused:
-        for line in refused.lines():
-            click.echo(line, err=True)
-        fail(f"{count_of(len(refused.mistakes), 'mistake')} in {path}", EXIT_USAGE)
+        tell_mistakes(refused)
     except UnknownStage as error:
         fail(str(error), EXIT_USAGE)
 
@@ -145,13 +143,15 @@ def _look_at_topics(pipeline: Pipeline) -> tuple[TopicPlan | None, str]:
 
 def _run(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
     from tarry.spark.pipeline.faults import StageFailed
-    from tarry.spark.pipeline.run import RunOptions, run_pipeline
 
     stopping = threading.Event()
     with (
         _listeners(given, as_json=as_json) as listeners,
         spark_session(given["master"], is_local=False) as spark,
     ):
+        # Behind the session, which tells what is not installed.
+        from tarry.spark.pipeline.run import RunOptions, run_pipeline
+
         assert spark is not None
         spark.sparkContext.setLogLevel("WARN" if given["spark_log"] else "OFF")
         options = RunOptions(

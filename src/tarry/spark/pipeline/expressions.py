@@ -23,21 +23,11 @@ def expression_mistakes(spark: SparkSession, pipeline: Pipeline) -> list[Mistake
         decoded = decoded_records(pipeline, records_of(spark, pipeline, stage))
     except steps.StepRefused as refusal:
         return [pipeline.mistake(("decode",), str(refusal))]
-    mistakes = [
+    return [
         pipeline.mistake(("check", rule), sentence)
         for rule, text in pipeline.check.items()
         if (sentence := _refusal(decoded, rule, text))
     ]
-    if pipeline.deduplicate is not None:
-        for place, name in enumerate(pipeline.deduplicate.by):
-            if name not in decoded.columns:
-                sentence = f"there is no column {name!r:.60} among {_columns(decoded)}"
-                mistakes.append(pipeline.mistake(("deduplicate", "by", place), sentence))
-    return mistakes
-
-
-def _columns(decoded: DataFrame) -> str:
-    return ", ".join(name for name in decoded.columns if not name.startswith("_"))
 
 
 def _refusal(decoded: DataFrame, rule: str, text: str) -> str:

@@ -5,18 +5,32 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-# Names of exceptions that Spark tells as text, of this package and of the system's.
-TOLD: Final = re.compile(
-    r"(?:^|[\s.:])(DataLost|SinkRefused|OptionRefused|StepRefused|ArchiveRefused|InvalidSetting)"
-    r": (.*?)(?=\n|$)"
+# Last line of a traceback of this package, which Spark tells as text.
+OURS: Final = re.compile(r"\btarry(?:\.\w+)*\.(\w+): (\S.*)")
+# Last line of any traceback.
+RAISED: Final = re.compile(r"^(?:\w+\.)*[A-Z]\w+(?:Error|Exception): (.+)$", re.MULTILINE)
+# What Spark says before the reason.
+BEFORE: Final = re.compile(
+    r"^(?:\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: )?(?:\[[A-Z_.]+\] )?"
 )
-# The last line of a traceback.
-RAISED: Final = re.compile(
-    r"^(?:[\w.]+\.)?([A-Z]\w+(?:Error|Exception|Lost|Refused|Topic)): (.+)$", re.M
-)
-NO_ROOM: Final = re.compile(r"No space left on device|Disk quota exceeded")
+BEHIND: Final = " SQLSTATE:"
 
-HOPELESS: Final = ("DataLost", "OptionRefused", "StepRefused", "ArchiveRefused", "InvalidSetting")
+# Classes of errors that are the same after another start.
+HOPELESS: Final = (
+    "AnalysisException",
+    "ArchiveRefused",
+    "DataLost",
+    "InvalidSetting",
+    "OptionRefused",
+    "ParseException",
+    "SinkRefused",
+    "StepRefused",
+)
+
+NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
+TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+# Errors of the bridge to Java when its process is gone.
+JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
 class Fault(NamedTuple):
@@ -33,13 +47,23 @@ class StageFailed(Exception):
 def fault_of(error: BaseException) -> Fault:
     """Return the sentence of what ended a stage."""
     told = str(error)
-    found = TOLD.findall(told)
-    if found:
-        name, sentence = found[-1]
-        return Fault(_ended(sentence), name in HOPELESS or name == "SinkRefused")
-    return Fault(_ended(told.strip().splitlines()[0] if told.strip() else type(error).__name__))
+    name = type(error).__name__
+    if name in JAVA_GONE:
+        return Fault("Spark's Java process has ended: start the run again.", True)
+    if TWO_DRIVERS in told:
+        return Fault("another driver runs it on the same checkpoint: end one of the two.", True)
+    ours = OURS.findall(told)
+    if ours:
+        name, told = ours[-1]
+    elif raised := RAISED.findall(told):
+        told = raised[-1]
+    if any(text in told for text in NO_ROOM):
+        told += ". Make room; the next start goes on where it stopped"
+    return Fault(_sentence(told) or f"{name}.", name in HOPELESS)
 
 
-def _ended(sentence: str) -> str:
-    """Return a sentence with its full stop."""
-    return sentence if sentence.endswith((".", "!", "?")) else sentence + "."
+def _sentence(told: str) -> str:
+    """Return the first line without Spark's codes, with a full stop."""
+    line = told.strip().split("\n", 1)[0].partition(BEHIND)[0]
+    line = BEFORE.sub("", line).strip()
+    return line if not line or line.endswith((".", "!", "?")) else line + "."

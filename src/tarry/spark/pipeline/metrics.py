@@ -10,6 +10,9 @@ from prometheus_client import CollectorRegistry, Counter, Gauge, start_http_serv
 
 from tarry.spark.pipeline.progress import BatchProgress
 
+PREFIX: Final = "tarry_pipeline_"
+
+# Labels of every metric.
 STAGE: Final = ("pipeline", "stage")
 
 
@@ -18,15 +21,19 @@ class PipelineMetrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
-        made = {"registry": self.registry, "namespace": "tarry_pipeline"}
-        self._batches = Counter("batches", "Micro-batches and rounds done.", STAGE, **made)
-        self._records = Counter("records", "Records read.", STAGE, **made)
-        self._bytes = Counter("bytes", "Bytes of values read, or of files.", STAGE, **made)
-        self._late = Counter("late", "Rows that came behind the watermark.", STAGE, **made)
-        rules = (*STAGE, "rule")
-        self._rejected = Counter("rejected", "Records rejected, by rule.", rules, **made)
-        self._lag = Gauge("lag", "Records not read yet after the last one.", STAGE, **made)
-        self._seconds = Gauge("batch_seconds", "Time of the last one.", STAGE, **made)
+        self._batches = self._counter("batches", "Micro-batches and rounds done.")
+        self._records = self._counter("records", "Records read.")
+        self._bytes = self._counter("bytes", "Bytes of values read, or of files.")
+        self._late = self._counter("late", "Rows that came behind the watermark.")
+        self._rejected = self._counter("rejected", "Records rejected, by rule.", "rule")
+        self._lag = self._gauge("lag", "Records not read yet after the last one.")
+        self._seconds = self._gauge("batch_seconds", "Time of the last one.")
+
+    def _counter(self, name: str, about: str, *labels: str) -> Counter:
+        return Counter(PREFIX + name, about, (*STAGE, *labels), registry=self.registry)
+
+    def _gauge(self, name: str, about: str) -> Gauge:
+        return Gauge(PREFIX + name, about, STAGE, registry=self.registry)
 
     def add(self, one: BatchProgress) -> None:
         """Count a micro-batch."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 FORMAT: Final = "tarry"
-DUPLICATE: Final = "duplicate"
+SINK: Final = "tarry"
 DECODE: Final = "decode"
 
 
@@ -54,10 +54,6 @@ def clean_frame(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     if pipeline.check:
         frame = steps.check(frame, pipeline.check)
     rules = [DECODE, *pipeline.check]
-    if pipeline.deduplicate is not None:
-        once = pipeline.deduplicate
-        frame = steps.deduplicate(frame, by=once.by, within=once.within)
-        rules.append(DUPLICATE)
     frame = _observed(frame, rules)
     return steps.clean(frame, topic=pipeline.clean.topic, rejected=pipeline.clean.rejected)
 
@@ -75,7 +71,7 @@ def start_query(
     pipeline: Pipeline, stage: Stage, frame: DataFrame, *, once: bool
 ) -> StreamingQuery:
     """Start the query of a stage."""
-    writer = frame.writeStream.format(FORMAT).queryName(query_name(pipeline, stage))
+    writer = frame.writeStream.format(SINK).queryName(query_name(pipeline, stage))
     writer = writer.options(**_kafka(pipeline.writing()))
     writer = writer.option("checkpointLocation", str(stage.path))
     if once:

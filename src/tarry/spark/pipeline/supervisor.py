@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from time import monotonic
 from typing import Final
 
@@ -55,24 +56,25 @@ class Supervisor:
                 self._stopping.wait(LOOK_SECONDS)
         finally:
             for one in watched:
-                one.run.stop()
+                # A Spark that is gone has nothing left to stop.
+                with suppress(Exception):
+                    one.run.stop()
 
     def _look(self, one: _Watched) -> None:
         if one.is_done or monotonic() < one.due_s:
             return
         error: BaseException | None
-        if not one.is_started:
-            one.is_started = True
-            one.batches_at_start = self._progress.batches(one.run.name)
-            try:
+        try:
+            if not one.is_started:
+                one.is_started = True
+                one.batches_at_start = self._progress.batches(one.run.name)
                 one.run.start(once=one.once)
                 return
-            except Exception as failed:
-                error = failed
-        elif one.run.is_running():
-            return
-        else:
+            if one.run.is_running():
+                return
             error = one.run.fault()
+        except Exception as failed:
+            error = failed
         if error is not None:
             self._failed(one, error)
         elif one.once:

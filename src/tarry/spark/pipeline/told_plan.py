@@ -48,9 +48,6 @@ def _lines_of_clean(pipeline: Pipeline) -> Iterator[str]:
     yield f"decode {decode.format}{schema}; event time: {source.time or 'the time of the record'}"
     for rule, text in pipeline.check.items():
         yield f"check {rule}: {text}"
-    if pipeline.deduplicate is not None:
-        once = pipeline.deduplicate
-        yield f"one record of each {', '.join(once.by)} within {once.within}"
     if source.rate is not None:
         yield f"{source.rate} records a second at most"
     if source.group is not None:

@@ -106,8 +106,6 @@ MISTAKES = [
     ("positive =", '"a b" =', ":13 check.a b: a name may have letters"),
     ("positive =", "duplicate =", ":13 check.duplicate: the pipeline itself rejects records as"),
     ('"amount > 0"', '""', ":13 check.positive: is empty"),
-    ("[clean]", '[deduplicate]\nby = ["id"]\nwithin = "1y"\n[clean]', ":17 deduplicate.within"),
-    ("[clean]", '[deduplicate]\nwithin = "1h"\n[clean]', ":15 deduplicate.by: is missing"),
     (
         'topic = "orders.clean"',
         'topic = "orders"',

@@ -32,12 +32,7 @@ def _missing_parts(pipeline: Pipeline) -> Found:
     if pipeline.clean is None:
         if pipeline.archive is None:
             yield (), "nothing is to be done: add [clean], which checks records, or [archive]"
-        given = {
-            "decode": pipeline.decode,
-            "check": pipeline.check,
-            "deduplicate": pipeline.deduplicate,
-        }
-        for name, section in given.items():
+        for name, section in (("decode", pipeline.decode), ("check", pipeline.check)):
             if section:
                 yield (name,), "needs [clean] with topic and rejected, where its records go"
     elif pipeline.decode is None:
@@ -48,18 +43,10 @@ def _decoding(pipeline: Pipeline) -> Found:
     decode = pipeline.decode
     if decode is None:
         return
-    if decode.format == "text":
-        for name, value in (("schema", decode.schema), ("registry", decode.registry)):
-            if value is not None:
-                yield ("decode", name), "is of no use to text, which has one column, value"
-    elif decode.schema is None and decode.registry is None:
-        yield ("decode",), f"{decode.format} needs a schema: give a file, or a registry"
-    elif decode.schema is not None and decode.registry is not None:
-        yield ("decode", "registry"), "stands beside schema: give one of them"
-    if decode.format == "protobuf" and decode.message is None:
-        yield ("decode",), "protobuf needs message, the full name of the message"
-    if decode.format != "protobuf" and decode.message is not None:
-        yield ("decode", "message"), f"is of no use to {decode.format}"
+    if decode.format == "text" and decode.schema is not None:
+        yield ("decode", "schema"), "is of no use to text, which has one column, text"
+    if decode.format != "text" and decode.schema is None:
+        yield ("decode",), f"{decode.format} needs a schema: name its file"
 
 
 def _rules(pipeline: Pipeline) -> Found:

@@ -106,7 +106,7 @@ SECTIONS: Final = (
                 Name(),
                 None,
                 "Group to which offsets are committed, so that `tarry groups describe` shows the "
-                "lag. Nobody joins it; other stages commit to GROUP.STAGE.",
+                "lag. Nobody joins it.",
             ),
         ),
         is_required=True,
@@ -115,15 +115,18 @@ SECTIONS: Final = (
         "decode",
         "How a record's value becomes columns.",
         (
-            Key("format", Word("json", "avro", "protobuf", "text"), REQUIRED, "Format of values."),
+            Key(
+                "format",
+                Word("json", "text"),
+                REQUIRED,
+                "Format of values; text has one column, `text`.",
+            ),
             Key(
                 "schema",
                 FilePath(),
                 None,
-                "File of the schema: JSON Schema, an Avro schema, or a Protobuf descriptor.",
+                "File of the JSON Schema; its properties become columns.",
             ),
-            Key("message", Kind(), None, "Full name of the Protobuf message."),
-            Key("registry", Kind(), None, "Address of a schema registry, http://host:port."),
         ),
     ),
     Section(
@@ -133,17 +136,8 @@ SECTIONS: Final = (
         names=Expression(),
     ),
     Section(
-        "deduplicate",
-        "Events that come more than once: all but the first one are rejected as `duplicate`.",
-        (
-            Key("by", Texts(Column()), REQUIRED, "Columns that are the same in one event."),
-            Key("within", Duration(), REQUIRED, "Time for which an event is remembered."),
-        ),
-    ),
-    Section(
         "clean",
-        "Stage `clean`: decodes, checks and deduplicates. Each record is in exactly one of the two "
-        "topics, once.",
+        "Stage `clean`: decodes and checks. Each record is in exactly one of the two topics, once.",
         (
             Key("topic", Topic(), REQUIRED, "Topic of the records that are well."),
             Key(

@@ -17,7 +17,6 @@ from tarry.spark.pipeline.file.sections import (
     Archive,
     Clean,
     Decode,
-    Deduplicate,
     Pipeline,
     Source,
     make_mistake,
@@ -89,9 +88,6 @@ class _Reader:
             source=Source(**source),
             decode=None if found["decode"] is None else Decode(**found["decode"]),
             check=found["check"] or {},
-            deduplicate=(
-                None if found["deduplicate"] is None else Deduplicate(**found["deduplicate"])
-            ),
             clean=None if found["clean"] is None else Clean(**found["clean"]),
             archive=None if archive is None else Archive(**archive),
         )

@@ -35,16 +35,6 @@ class Decode:
 
     format: str
     schema: Path | None
-    message: str | None
-    registry: str | None
-
-
-@dataclass(frozen=True)
-class Deduplicate:
-    """Section `deduplicate`."""
-
-    by: tuple[str, ...]
-    within: str
 
 
 @dataclass(frozen=True)
@@ -77,7 +67,6 @@ class Pipeline:
     source: Source
     decode: Decode | None
     check: Mapping[str, str]
-    deduplicate: Deduplicate | None
     clean: Clean | None
     archive: Archive | None
     path: Path
