@@ -101,6 +101,7 @@ PACKAGES: Final = {
     "src/tarry/protocol/messages": "generated: one module for each API",
     "src/tarry/protocol/schema": "one text for each API, and the notation that reads them",
     "src/tarry/runtime": "one module for each thing of the operating system",
+    "src/tarry/spark/jobs": "one module for each job",
     "src/tarry/timer": "a library that is read by the names of its modules",
 }
 

@@ -23,6 +23,8 @@ from tests.support.client.faces import (
 from tests.support.patience import PATIENCE_S
 
 from tarry.client import (
+    Assignor,
+    AssignorFailed,
     BufferFull,
     ClientClosed,
     CommitFailed,
@@ -491,6 +493,34 @@ def test_callbacks_are_told_inside_polls_and_may_commit_but_not_poll(scene: Scen
     with pytest.raises(ConcurrentUse, match="was called inside on_"):
         for _ in range(int(PATIENCE_S)):
             scene.run(consumer.poll(1.0))
+
+
+@pytest.mark.parametrize("call", ["metrics", "group", "seek", "close", "wakeup"])
+def test_an_assignor_that_calls_its_own_consumer_is_an_error_and_no_deadlock(
+    scene: Scene, call: str
+) -> None:
+    def curious(members: Any, partition_counts: Any) -> Any:
+        if is_curious:
+            asked = getattr(consumer, call)
+            if call == "seek":
+                asked(scene.topic, 0, 0)
+            elif call != "group":
+                scene.face.step(asked())
+        places = [(topic, index) for topic, n in partition_counts.items() for index in range(n)]
+        return {members[0].member_id: places}
+
+    is_curious = True
+    consumer = scene.member(assignors=[Assignor("curious", curious)])
+
+    if call == "wakeup":
+        # That waits for nothing.
+        assert scene.run(consumer.poll(PATIENCE_S)) == []
+    else:
+        with pytest.raises(AssignorFailed, match="ConcurrentUse: an assignor has called the consu"):
+            scene.run(consumer.poll(PATIENCE_S))
+    is_curious = False
+    scene.write(b"0")
+    assert scene.read(consumer, 1) == [b"0"]
 
 
 def test_an_administrator_makes_grows_describes_and_deletes(scene: Scene) -> None:

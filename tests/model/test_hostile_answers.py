@@ -11,7 +11,7 @@ from types import GetSetDescriptorType
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import example, given, settings, strategies as st
 from tests.support.client.group_member import GroupScene
 from tests.support.client.hand_face import perform
 from tests.support.client.scripted_cluster import ScriptedCluster, Seen, seeded_random
@@ -236,6 +236,8 @@ def new_cluster() -> GroupCluster:
 @pytest.mark.parametrize("case", CASES)
 @settings(max_examples=40)
 @given(steps=attacks)
+# A negative partition in metadata, which a producer would write to.
+@example(steps=[(1, 19, 0)])
 def test_a_twisted_answer_ends_in_an_answer_or_an_error_of_ours(
     case: str, steps: list[Attack]
 ) -> None:

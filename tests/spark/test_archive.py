@@ -10,6 +10,7 @@ import pyarrow.dataset as ds
 from tarry.spark.archive.archive import ArchiveOptions, archive
 from tarry.spark.archive.verify import verify
 from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.replay.replay import ReplayOptions, replay
 from tarry.testing import Tarry
 
 if TYPE_CHECKING:
@@ -44,3 +45,24 @@ def test_workers_archive_and_any_reader_reads(
     assert frame.selectExpr("sum(cast(cast(value as string) as long)) as total").collect()[
         0
     ].total == 3 * sum(range(COUNT // 3))
+
+
+def test_workers_replay_what_workers_archived(
+    spark: SparkSession, broker: Tarry, tmp_path: Path
+) -> None:
+    values = [b"%d" % number for number in range(COUNT)]
+    broker.topic("before", partitions=2)
+    broker.topic("after", partitions=2)
+    broker.send("before", *values[:20_000], partition=0)
+    broker.send("before", *values[20_000:], partition=1)
+    settings = {"bootstrap.servers": broker.bootstrap}
+    list(archive(spark, TopicChoice(names=("before",)), tmp_path, ArchiveOptions(settings)))
+
+    # Both tasks of a round have a part of the larger partition.
+    options = ReplayOptions(settings, "before", "after", round_records_max=20_000)
+    *_, summary = replay(spark, tmp_path, options)
+
+    assert (summary.rounds, summary.records, summary.is_finished) == (2, COUNT, True)
+    found = broker.records("after")
+    for partition, expected in enumerate((values[:20_000], values[20_000:])):
+        assert [one.value for one in found if one.partition == partition] == expected

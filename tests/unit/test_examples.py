@@ -36,6 +36,7 @@ BROKER_PAGES = (
     "docs/how-to/moving-from-other-clients.md",
     "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/produce-safely.md",
+    "docs/how-to/replay-after-a-bug.md",
     # Its examples need Spark too: tests/spark/test_examples.py runs them.
     "docs/how-to/read-with-spark.md",
     "docs/how-to/run-a-pipeline.md",

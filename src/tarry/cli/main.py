@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Run pipelines on Spark, archive topics as Parquet files, and recount an archive.",
+        "Run pipelines, archive, recount and replay topics, and report what a broker tells of itself.",
     ),
     "health": (
         "tarry.cli.health:health",

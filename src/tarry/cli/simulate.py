@@ -24,7 +24,7 @@ Examples:
 """
 
 # The keys of WORKLOADS in tarry.simulation.run, which is not loaded before it is needed.
-WORKLOADS = ("records", "groups", "clients", "members")
+WORKLOADS = ("records", "groups", "clients", "members", "replicas")
 
 
 class SeedRange(click.ParamType[range]):
@@ -58,7 +58,8 @@ class SeedRange(click.ParamType[range]):
     type=click.Choice(WORKLOADS),
     default="records",
     show_default=True,
-    help="Clients written for the test: records, groups. Tarry's own: clients, members of groups.",
+    help="Clients written for the test: records, groups. Tarry's own: clients, members of groups, "
+    "readers of transactions beside replicas.",
 )
 @click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Processes.")
 def simulate(seeds: range, replay: int | None, workload: str, jobs: int) -> None:

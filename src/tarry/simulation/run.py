@@ -4,22 +4,35 @@ from __future__ import annotations
 
 import logging
 import traceback
-from typing import Final
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Protocol
 
 from tarry.simulation.groups.workload import GroupsWorkload
 from tarry.simulation.product.workload import ClientsWorkload, MembersWorkload
 from tarry.simulation.records.workload import RecordsWorkload
+from tarry.simulation.replicas.run import ReplicaRun
 from tarry.simulation.trace import Trace
-from tarry.simulation.workload import MakeWorkload
 from tarry.simulation.workload_run import WorkloadRun
 from tarry.simulation.world import World
 
-# By the name that `run_seed` takes.
-WORKLOADS: Final[dict[str, MakeWorkload]] = {
-    "records": RecordsWorkload,
-    "groups": GroupsWorkload,
-    "clients": ClientsWorkload,
-    "members": MembersWorkload,
+
+class SeedRun(Protocol):
+    """Run of one seed in a world of its own."""
+
+    world: World
+
+    def run(self) -> list[str]:
+        """Let it happen; return a sentence for each violation."""
+
+
+# By the name that `run_seed` takes: what makes a run of a seed and a trace.
+WORKLOADS: Final[dict[str, Callable[[int, Trace], SeedRun]]] = {
+    "records": partial(WorkloadRun, RecordsWorkload),
+    "groups": partial(WorkloadRun, GroupsWorkload),
+    "clients": partial(WorkloadRun, ClientsWorkload),
+    "members": partial(WorkloadRun, MembersWorkload),
+    "replicas": ReplicaRun,
 }
 
 
@@ -48,7 +61,7 @@ class _TraceHandler(logging.Handler):
 def run_seed(seed: int, *, workload: str = "records", keeps_trace: bool = False) -> SeedOutcome:
     """Run one seed to its end, or to the first thing that is wrong."""
     trace = Trace(keeps_lines=keeps_trace)
-    run = WorkloadRun(seed, WORKLOADS[workload], trace)
+    run = WORKLOADS[workload](seed, trace)
     logger = logging.getLogger("tarry")
     handler = _TraceHandler(run.world)
     before = (logger.level, logger.propagate)

@@ -28,7 +28,7 @@ _LAST_CLOSES_MS: Final = 200
 class WorkloadRun(NodeObserver):
     """Run of one workload.  `run` returns a sentence for each violation."""
 
-    def __init__(self, seed: int, make_workload: MakeWorkload, trace: Trace | None = None) -> None:
+    def __init__(self, make_workload: MakeWorkload, seed: int, trace: Trace | None = None) -> None:
         self.world = World(seed, trace)
         self.workload = make_workload(self.world.random)
         self.node = BrokerNode(self.world, self.workload.faults, self)

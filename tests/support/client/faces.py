@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Coroutine, Iterator
 from importlib import import_module
 from typing import Any, NamedTuple
 
@@ -30,6 +30,9 @@ class SyncFace:
 
     def run(self, given: Any) -> Any:
         return given
+
+    def step(self, given: Any) -> None:
+        """Take the first step of a call that is made where nothing can be awaited."""
 
     def outcome(self, receipt: Any) -> Any:
         return receipt.result()
@@ -171,6 +174,10 @@ class AioFace(SyncFace):
             return await given
 
         return self.runner.run(wait())
+
+    def step(self, given: Any) -> None:
+        if isinstance(given, Coroutine):
+            given.send(None)
 
     def outcome(self, receipt: Any) -> Any:
         return self.run(receipt)

@@ -398,7 +398,7 @@ class ScriptedCluster:
         for known in self.topics.values():
             name = getattr(topic, "name", "") or getattr(topic, "topic", "")
             if known.name == name or known.topic_id == topic.topic_id:
-                return known.logs[index] if index < len(known.logs) else None
+                return known.logs[index] if 0 <= index < len(known.logs) else None
         return None
 
     def produce(self, seen: Seen) -> ProduceResponse | None:

@@ -13,8 +13,9 @@ from tarry.client.core.group.consumer import GroupConsumerCore
 from tarry.client.core.group.events import REVOKED, GroupEvent
 from tarry.client.core.group.membership import Membership
 from tarry.client.core.group.offsets.committer import Committer
+from tarry.client.core.group.ownership import Ownership
 from tarry.client.core.group.poll import Poll
-from tarry.client.core.operation import Callback
+from tarry.client.core.operation import Callback, Done
 from tarry.client.core.producer.batch import UNSEQUENCED, ProducerBatch
 from tarry.client.core.producer.produce import ProduceExchange
 from tarry.client.core.producer.queue import PartitionQueue
@@ -97,7 +98,31 @@ def count_a_fetch_that_left_before_a_seek() -> None:
     FetchExchange.on_response = on_response
 
 
+def drop_the_records_of_a_cancelled_poll() -> None:
+    """A poll takes its records when they are there, not when its user is given them."""
+    honest_step, honest_end = Poll.step, Poll.end
+
+    def step(self: Poll, now_ms: int) -> object:
+        self.is_over = True
+        found = honest_step(self, now_ms)
+        self.is_over = isinstance(found, Done)
+        return found
+
+    def end(self: Poll, now_ms: int) -> None:
+        if self.is_ready and not self.is_over:
+            self._take(now_ms)
+        honest_end(self, now_ms)
+
+    Poll.step = step
+    Poll.end = end
+
+
 # --- Member
+
+
+def count_the_event_of_a_cancelled_poll_as_told() -> None:
+    """Its commit was under way, and the next poll does not tell it."""
+    Ownership.put_back = Ownership.end
 
 
 def commit_what_was_only_fetched() -> None:
@@ -170,22 +195,24 @@ def begin_anew_at_every_assignment() -> None:
 
 # A seed that found each.
 CLIENTS: Final[dict[Callable[[], None], int]] = {
-    number_a_batch_anew_when_it_is_repeated: 3,
+    number_a_batch_anew_when_it_is_repeated: 2,
     give_a_sequence_twice: 1,
-    count_a_lost_answer_as_an_acknowledgement: 3,
+    count_a_lost_answer_as_an_acknowledgement: 2,
     take_the_answer_for_the_batch_of_another_partition: 1,
     send_the_next_batch_while_one_is_repeated: 4,
     count_a_fetch_that_left_before_a_seek: 1,
+    drop_the_records_of_a_cancelled_poll: 30,
 }
 
 # A seed that found each.
 MEMBERS: Final[dict[Callable[[], None], int]] = {
     commit_what_was_only_fetched: 2,
-    revoke_without_a_commit: 1,
+    revoke_without_a_commit: 4,
     lose_a_revocation: 1,
     commit_what_is_not_owned: 3,
+    count_the_event_of_a_cancelled_poll_as_told: 1,
     take_a_refused_heartbeat_for_a_good_one: 4,
-    hand_out_without_knowing_the_coordinators_mind: 17,
+    hand_out_without_knowing_the_coordinators_mind: 32,
     begin_at_the_end_instead_of_the_commit: 1,
     begin_anew_at_every_assignment: 1,
 }

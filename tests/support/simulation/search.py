@@ -14,6 +14,7 @@ from typing import Final
 from tests.support.simulation.planted_client_faults import CLIENTS, MEMBERS
 from tests.support.simulation.planted_faults import RECORDS
 from tests.support.simulation.planted_group_faults import GROUPS
+from tests.support.simulation.planted_replica_faults import REPLICAS
 from tests.support.simulation.seeds import SEEDS
 
 from tarry.simulation.run import run_seed
@@ -24,6 +25,7 @@ PLANTED: Final[dict[str, dict[Callable[[], None], int]]] = {
     "groups": GROUPS,
     "clients": CLIENTS,
     "members": MEMBERS,
+    "replicas": REPLICAS,
 }
 
 

@@ -350,4 +350,4 @@ class EventfulGroups(GroupsWorkload):
 @pytest.mark.parametrize("workload", [EventfulRecords, EventfulGroups])
 @pytest.mark.parametrize("seed", range(1, 4))
 def test_nothing_is_wrong_beside_the_event_log(workload: type[Workload], seed: int) -> None:
-    assert WorkloadRun(seed, workload).run() == []
+    assert WorkloadRun(workload, seed).run() == []

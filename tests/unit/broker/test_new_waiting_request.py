@@ -124,7 +124,7 @@ class ForgetfulWorkload(RecordsWorkload):
 
 
 def test_the_simulation_sees_that_it_waits_for_nobody() -> None:
-    sentences = WorkloadRun(1, ForgetfulWorkload).run()
+    sentences = WorkloadRun(ForgetfulWorkload, 1).run()
 
     assert sentences[0] == (
         "1 operations wait in purgatory AwaitOffset when every client has its answers"

@@ -68,3 +68,38 @@ def test_no_topic_is_wrong_usage(broker: Tarry, tmp_path: Path) -> None:
 
     assert result.exit_code == 2
     assert "name topics, or give a --pattern" in result.stderr
+
+
+def replay(broker: Tarry, path: Path, *words: str) -> Result:
+    return run(broker, "replay", str(path), "--topic", "orders", "--to", "again", "--local", *words)
+
+
+def test_an_archive_is_replayed_once(broker: Tarry, tmp_path: Path) -> None:
+    broker.topic("again")
+    archive(broker, tmp_path)
+
+    done = replay(broker, tmp_path, "--round-records", "2")
+    again = replay(broker, tmp_path)
+    told = json.loads(replay(broker, tmp_path, "--from", "0=1", "--json").stdout)
+
+    assert (done.exit_code, done.stdout) == (0, "3 records in again\n")
+    assert done.stderr == "round 1: 2 records, 66 %\n"
+    assert again.stdout.startswith("this replay is finished: 3 records in again.")
+    assert (told["records"], told["is_finished"], told["was_finished"]) == (2, True, False)
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (("--from", "-2h"), "write the time itself"),
+        (("--from", "soon"), "invalid time 'soon'"),
+        (("--until", "0=x"), "write PARTITION=OFFSET"),
+    ],
+)
+def test_bounds_that_name_no_place_are_wrong_usage(
+    broker: Tarry, tmp_path: Path, words: tuple[str, ...], sentence: str
+) -> None:
+    result = replay(broker, tmp_path, *words)
+
+    assert result.exit_code == 2
+    assert sentence in result.stderr

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 from typing import Any
 
-from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, seeded_random
+from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster, Seen, seeded_random
 
 from tarry.base import errors
 from tarry.client.core.core import ClientCore
@@ -189,3 +189,25 @@ def test_a_name_that_no_topic_can_have_is_refused_at_once_and_quoted() -> None:
 
 def test_a_topic_that_is_refused_for_another_reason_is_not_blamed_on_its_name() -> None:
     assert refusal_text("t", errors.TOPIC_AUTHORIZATION_FAILED) == "topic t cannot be used"
+
+
+def test_an_answer_with_a_negative_partition_is_refused_and_asked_for_again() -> None:
+    cluster = ScriptedCluster()
+    cluster.topic("t", partitions=2)
+    core = client(cluster)
+
+    def negative(cluster: ScriptedCluster, seen: Seen) -> Any:
+        made = cluster.metadata(seen)
+        made.topics[0].partitions[1].partition_index = -3
+        return made
+
+    cluster.script(api_keys.METADATA, negative)
+    core.track("t")
+    cluster.run_until(lambda: core.refresh.last_error is not None)
+    told = core.trouble(cluster.now_ms)
+    cluster.run_for(2_000)
+
+    assert "its answer to Metadata cannot be read: topic 't' has partition -3" in told
+    topic = core.metadata.topic("t")
+    assert topic is not None
+    assert list(topic.partitions) == [0, 1]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -15,11 +15,11 @@ from hypothesis import given, strategies as st
 from tarry.client import Admin, Producer
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
-from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, Manifest, make_manifest
+from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
 from tarry.spark.archive.parquet_files import ArchiveTask, visible_path
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
 from tarry.spark.archive.verify import VerifiedArchive, verify
-from tarry.spark.archive.workers import OwnWorker
+from tarry.spark.archive.workers import OwnWorker, archive_files
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import DataLost
@@ -225,10 +225,10 @@ class SlowWorker(OwnWorker):
         self.broker = broker
         self.path = path
 
-    def run(self, task: ArchiveTask, tasks: list[list[ReadRange]]) -> list[ArchivedFile]:
-        files = super().run(task, tasks)
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        told = super().each(work, count)
         run(self.broker, self.path)
-        return files
+        return told
 
 
 def test_a_round_is_that_of_one_of_two_runs(broker: Tarry, tmp_path: Path) -> None:
@@ -303,7 +303,8 @@ def test_a_record_that_was_left_out_is_found(broker: Tarry, tmp_path: Path) -> N
         topic_id = cluster.topics(ORDERS)["orders"].topic_id
     staged = directory.new_run()
     task = ArchiveTask(options(broker).reading(), str(tmp_path), staged, "none", "zstd")
-    files = OwnWorker().run(task, [[ReadRange("orders", 0, 0, 4), ReadRange("orders", 1, 0, 5)]])
+    tasks = [[ReadRange("orders", 0, 0, 4), ReadRange("orders", 1, 0, 5)]]
+    files = archive_files(OwnWorker(), task, tasks)
     ranges = [ReadRange("orders", 0, 0, 5), ReadRange("orders", 1, 0, 5)]
     manifest = make_manifest(None, {"orders": topic_id}, ranges, files, 0)
     assert directory.commit(manifest)

@@ -8,8 +8,10 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.run import run_command
 from tarry.cli.spark.verify import verify_command
+from tarry.cli.spark.waits import waits_command
 
 EXAMPLES: Final = """
 \b
@@ -17,6 +19,8 @@ Examples:
   tarry spark run orders.toml              the pipeline that the file describes
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
+  tarry spark replay lake --topic orders --to orders.again
+  tarry spark waits --html waits.html      how long operations waited in the broker
 
 \b
 Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
@@ -25,8 +29,14 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Run pipelines on Spark, archive topics as Parquet files, and recount an archive."""
+    """Run pipelines, archive, recount and replay topics, and report what a broker tells of itself."""
 
 
-for _command in (archive_command, run_command, verify_command):
+for _command in (
+    archive_command,
+    replay_command,
+    run_command,
+    verify_command,
+    waits_command,
+):
     spark.add_command(_command)

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def settings_of(cluster: Cluster) -> dict[str, str]:
-    """Return a consumer's settings, under Kafka's keys."""
-    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=CONSUMER)
+def settings_of(cluster: Cluster, owner: str = CONSUMER) -> dict[str, str]:
+    """Return the settings of a kind of clients, under Kafka's keys."""
+    given = client_arguments(cluster.bootstrap, cluster.client_settings, owner=owner)
     return {key: str(value) for key, value in given.items()}
 
 

@@ -315,6 +315,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
             self._driver.close()
         elif not driver.is_closed:
             driver.check_usable()
+            self._check_free()
             if self._called is not None and self._called is asyncio.current_task():
                 self._core.check_not_told("close")
             limit_ms = timeout_ms_of(timeout, self.settings.close_timeout_ms)

@@ -25,13 +25,28 @@ from tarry.protocol.messages.metadata import (
     MetadataResponse,
     MetadataResponsePartition,
     MetadataResponseTopic,
+    decode_metadata_response,
 )
+from tarry.wire.reader import MalformedData, Reader
 
 ZERO_ID: Final = bytes(16)
 NO_LEADER: Final = -1
 
 # A topic that brokers deny for so long is not about to appear: creation spreads in far less.
 MISSING_MS: Final = 2_000
+
+
+def read_metadata(reader: Reader, version: int) -> MetadataResponse:
+    """Decode an answer; refuse one with a partition that no topic can have."""
+    answer = decode_metadata_response(reader, version)
+    for topic in answer.topics:
+        for one in topic.partitions:
+            if one.partition_index < 0:
+                raise MalformedData(
+                    f"topic {topic.name!r:.260} has partition {one.partition_index}, and those "
+                    "count from 0"
+                )
+    return answer
 
 
 class BrokerMetadata(NamedTuple):

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import LeaderHint, Metadata
+from tarry.client.core.metadata import LeaderHint, Metadata, read_metadata
 from tarry.link.errors import ClientError
 from tarry.link.exchange import Exchange
 from tarry.link.tasks import Task
@@ -21,7 +21,6 @@ from tarry.protocol.messages.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
     MetadataResponse,
-    decode_metadata_response,
 )
 
 # From this version on a request can say that a topic must not be made.
@@ -114,7 +113,7 @@ class _MetadataExchange(Exchange[MetadataResponse]):
 
     def __init__(self, refresh: Refresh, source: str) -> None:
         timeout_ms = refresh.connections.settings.request_timeout_ms
-        super().__init__(api_keys.METADATA, decode_metadata_response, timeout_ms)
+        super().__init__(api_keys.METADATA, read_metadata, timeout_ms)
         self.refresh = refresh
         self.source = source
 

@@ -30,8 +30,9 @@ class ConsumerFace(ClientFace[GroupConsumerCore]):
         raise NotImplementedError
 
     def _check_free(self) -> None:
-        """Refuse what a codec of this consumer asks it while it decodes."""
+        """Refuse what a codec or an assignor of this consumer asks it while it runs."""
         self._core.check_not_decoding()
+        self._core.check_not_assigning()
 
     # --- The group
 

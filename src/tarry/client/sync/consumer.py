@@ -22,6 +22,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
+from threading import get_ident
 from types import TracebackType
 from typing import Any, Generic, Self, Unpack, overload
 
@@ -136,6 +137,7 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
             "tarry-keeper",
         )
         self._core.decoding = decoding
+        self._core.membership.round.who_turns = get_ident
         self._exclusive = Exclusive("a Consumer")
         self._listener = listener or Listener()
         # Told again and again while a question to the cluster waits.
@@ -296,7 +298,8 @@ class Consumer(ConsumerFace, Generic[Key, Value]):
     def _check_free(self) -> None:
         # Another thread waits for the lock and asks then.
         if self._exclusive.is_mine:
-            super()._check_free()
+            self._core.check_not_decoding()
+        self._core.check_not_assigning(get_ident())
 
     def _wait_for(self, begin: Begin[Answer], timeout: float | None) -> Answer:
         limit_ms = self.settings.api_timeout_ms

@@ -2,7 +2,8 @@
 
 The node is a face without threads.  While the user waits for an operation every event turns the
 core; while the user works only the core's own duties do, such as heartbeats.  The user is a
-generator that yields the operations that it waits for, and the delays of its work.
+generator that yields the operations that it waits for, perhaps not to their end, and the delays of
+its work.
 """
 
 from __future__ import annotations
@@ -26,8 +27,24 @@ from tarry.simulation.world import NEVER_MS, World
 _LOCAL_MS: Final = 1
 _LENGTH_BYTES: Final = 4
 
-# A user is resumed with the answer of its operation, its error, or None after a delay.
-User = Generator[Operation[Any] | Delay, Any, None]
+
+class Cancelled:
+    """Answer of an operation that its user gave up, as if its task was cancelled in an await."""
+
+
+CANCELLED: Final = Cancelled()
+
+
+class GivenUp:
+    """Operation that its user waits for no longer than `after_ms`."""
+
+    def __init__(self, operation: Operation[Any], after_ms: int) -> None:
+        self.operation = operation
+        self.after_ms = after_ms
+
+
+# A user is resumed with the answer of its operation, its error, `CANCELLED`, or None after a delay.
+User = Generator[Operation[Any] | GivenUp | Delay, Any, None]
 
 
 class ClientNode:
@@ -47,6 +64,8 @@ class ClientNode:
         self._events: list[LinkEvent] = []
         self._user = self.user()
         self._operation: Operation[Any] | None = None
+        # When the user gives the operation up.
+        self._gives_up_ms = NEVER_MS
         # The user works until then, if it does not wait for an operation.
         self._works_until_ms = self.clock.now_ms
         self._is_driven_in_background = False
@@ -111,6 +130,7 @@ class ClientNode:
             due_ms = NEVER_MS
         elif operation is not None:
             due_ms = self._attended_due_ms(is_ready=operation.is_ready)
+            due_ms = min(due_ms, self._gives_up_ms)
         else:
             due_ms = self._works_until_ms
             if self._is_driven_in_background or self._is_attended:
@@ -160,36 +180,54 @@ class ClientNode:
     def _go_on(self) -> bool:
         """Step the operation and the user as far as they go; return true if the user acted."""
         has_acted = False
+        is_new = False
         while not self.is_gone:
             operation = self._operation
             outcome: object = None
             if operation is not None:
-                try:
-                    step = operation.step(self.clock.now_ms)
-                except ClientError as error:
-                    outcome = error
-                else:
-                    if isinstance(step, Wait):
-                        break
-                    if isinstance(step, Callback):
-                        if isinstance(step.event, GroupEvent):
-                            self.on_callback(step.event, operation)
-                        else:
-                            step.call(None, self)
-                        operation.end_callback(self.clock.now_ms)
-                        has_acted = True
-                        continue
-                    assert isinstance(step, Done)
-                    outcome = step.answer
+                # As in an event loop: a cancelled task takes no step, unless it is its first.
+                outcome = self._step(operation) if is_new or not self._gives_up() else CANCELLED
+                is_new = False
+                if outcome is None:
+                    has_acted = True
+                    continue
+                if isinstance(outcome, Wait):
+                    break
+                if isinstance(outcome, Done):
+                    outcome = outcome.answer
                 self._operation = None
                 operation.end(self.clock.now_ms)
             elif self._works_until_ms > self.clock.now_ms:
                 break
             has_acted = True
             self._resume(outcome)
+            is_new = True
         return has_acted and not self.is_gone
 
+    def _gives_up(self) -> bool:
+        return self._gives_up_ms <= self.clock.now_ms
+
+    def _step(self, operation: Operation[Any]) -> object:
+        """Take one step; return Done, an error, WAIT, CANCELLED, or None behind a callback."""
+        try:
+            step = operation.step(self.clock.now_ms)
+        except ClientError as error:
+            return error
+        if isinstance(step, Wait):
+            return CANCELLED if self._gives_up() else step
+        if isinstance(step, Callback):
+            if isinstance(step.event, GroupEvent):
+                self.on_callback(step.event, operation)
+            else:
+                step.call(None, self)
+            if self._gives_up():
+                return CANCELLED
+            operation.end_callback(self.clock.now_ms)
+            return None
+        return step
+
     def _resume(self, outcome: object) -> None:
+        self._gives_up_ms = NEVER_MS
         try:
             step = self._user.send(outcome)
         except StopIteration:
@@ -198,6 +236,9 @@ class ClientNode:
         if isinstance(step, Delay):
             # A delay takes time, so that no user goes on for ever in one turn.
             self._works_until_ms = self.clock.now_ms + max(step.duration_ms, 1)
+        elif isinstance(step, GivenUp):
+            self._operation = step.operation
+            self._gives_up_ms = self.clock.now_ms + step.after_ms
         else:
             self._operation = step
 

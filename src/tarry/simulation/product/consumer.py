@@ -12,13 +12,16 @@ from tarry.client.settings import ConsumerSettings, SettingValue
 from tarry.link.errors import ClientError
 from tarry.simulation.clients.context import KnownTopic, RunContext
 from tarry.simulation.clients.simulated_client import Delay
-from tarry.simulation.product.client_node import ClientNode, User
+from tarry.simulation.product.client_node import CANCELLED, ClientNode, GivenUp, User
 from tarry.simulation.product.history import HandOut, ProductHistory
 from tarry.simulation.world import World
 
 _POLL_MS: Final = 500
 _RECORDS_MAX: Final = 50
 _QUIET_WORK_MS_MAX: Final = 20
+# Of so many polls one is cancelled, unless it is done by then: at once, soon, or at any time.
+_CANCELS_EVERY: Final = 4
+_CANCEL_MS: Final = (1, 10, _POLL_MS)
 
 
 class ConsumerNode(ClientNode):
@@ -76,8 +79,16 @@ class ConsumerNode(ClientNode):
                 self._seek(topic, index, random.randrange(position + 1))
 
     def poll(self) -> User:
-        """Poll once, and note the records."""
-        outcome = yield self.consumer_core.begin_poll(_RECORDS_MAX, _POLL_MS, self.clock.now_ms)
+        """Poll once, and note the records; a poll that is cancelled gives none, and loses none."""
+        random = self.context.random
+        poll = self.consumer_core.begin_poll(_RECORDS_MAX, _POLL_MS, self.clock.now_ms)
+        if random.randrange(_CANCELS_EVERY) == 0:
+            cancel_ms = _CANCEL_MS[random.randrange(len(_CANCEL_MS))]
+            outcome = yield GivenUp(poll, random.randrange(cancel_ms))
+        else:
+            outcome = yield poll
+        if outcome is CANCELLED:
+            return
         if isinstance(outcome, ClientError):
             self.take_error(outcome)
             return

@@ -38,6 +38,8 @@ class MemberNode(ConsumerNode):
     _told: dict[TopicPartition, None]
     # Commits without a wait whose callback was not called yet.
     _unanswered: int
+    # It has ended because its instance belongs to another process.
+    is_fenced = False
 
     @property
     def owned(self) -> list[TopicPartition]:
@@ -108,7 +110,9 @@ class MemberNode(ConsumerNode):
         if isinstance(error, CorruptRecords):
             super().take_error(error)
         elif isinstance(error, GroupFailed):
-            # Another process has taken this instance's place.
+            # Another process has taken this instance's place, or had it once: a broker that loses
+            # its power may go back to that one.
+            self.is_fenced = True
             self.kill()
         else:
             self.context.history.violate(f"{self.name} got from its poll: {error}")

@@ -306,6 +306,19 @@ class MembersWorkload(ProductWorkload):
         elif len(members) > 1:
             members[self._random.randrange(len(members))].is_to_end = True
 
+    def after_turn(self, broker: Broker) -> None:
+        for node in self._nodes:
+            if isinstance(node, MemberNode) and node.is_fenced:
+                node.is_fenced = False
+                self._restart_fenced(node)
+        super().after_turn(broker)
+
+    def _restart_fenced(self, node: MemberNode) -> None:
+        """Start the instance again, as its supervisor does, unless another process has its name."""
+        instance_id = node.settings.instance_id or ""
+        if not any(member.settings.instance_id == instance_id for member in self._members()):
+            self._plan(partial(self._add_member, instance_id))
+
     # --- The end.
 
     def _unsettled(self, broker: Broker) -> list[str]:

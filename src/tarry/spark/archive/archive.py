@@ -19,7 +19,7 @@ from tarry.spark.archive.round_plan import (
     next_ranges,
     within_limit,
 )
-from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers
+from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers, archive_files
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 from tarry.spark.reading.loss import LostRange, raise_or_tell
@@ -158,7 +158,7 @@ class Archiver:
                 options.reading(), str(directory.path), run, options.by, options.compression
             )
             tasks = plan_tasks(ranges, TaskLimits(cores=self._workers.count()))
-            files = self._workers.run(task, tasks)
+            files = archive_files(self._workers, task, tasks)
             now_ms = int(time.time() * 1000)
             manifest = make_manifest(newest, self._topic_ids, ranges, files, now_ms)
             if not directory.commit(manifest):

@@ -1,8 +1,8 @@
-"""Workers: who reads the ranges of a round and writes its files."""
+"""Workers: who does the tasks of a job, such as to read ranges and to write them to files."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Final, Protocol
 
 import msgspec
@@ -20,14 +20,14 @@ CORES: Final = 2
 
 
 class Workers(Protocol):
-    """Workers that take the tasks of a round."""
+    """Workers that take tasks, which are known by their numbers from 0 on."""
 
     def count(self) -> int:
         """Return how many tasks run at a time."""
         ...
 
-    def run(self, task: ArchiveTask, tasks: list[list[ReadRange]]) -> list[ArchivedFile]:
-        """Write the files of all tasks, and tell what they hold."""
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        """Do the work of each task; return what each tells, in the order of their numbers."""
         ...
 
 
@@ -37,16 +37,12 @@ class OwnWorker:
     def count(self) -> int:
         return 1
 
-    def run(self, task: ArchiveTask, tasks: list[list[ReadRange]]) -> list[ArchivedFile]:
-        return [
-            file
-            for number, ranges in enumerate(tasks)
-            for file in write_files(task, number, ranges)
-        ]
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        return [work(number) for number in range(count)]
 
 
 class SparkWorkers:
-    """Workers of a Spark session.  Rows never pass the JVM: only what the files hold is told."""
+    """Workers of a Spark session.  Rows never pass the JVM: only what a task tells does."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
@@ -58,19 +54,26 @@ class SparkWorkers:
             # Spark Connect has no context.
             return CORES
 
-    def run(self, task: ArchiveTask, tasks: list[list[ReadRange]]) -> list[ArchivedFile]:
-        def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def each(self, work: Callable[[int], bytes], count: int) -> list[bytes]:
+        def tell(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             import pyarrow
 
             for batch in batches:
                 for number in batch.column(0).to_pylist():
-                    told = msgspec.json.encode(write_files(task, number, tasks[number]))
-                    yield pyarrow.RecordBatch.from_pydict({"files": [told]})
+                    yield pyarrow.RecordBatch.from_pydict(
+                        {"number": [number], "told": [work(number)]}
+                    )
 
-        numbers = self._spark.range(0, len(tasks), 1, len(tasks))
-        rows = numbers.mapInArrow(write, "files binary").collect()
-        return [
-            file
-            for row in rows
-            for file in msgspec.json.decode(bytes(row.files), type=list[ArchivedFile])
-        ]
+        numbers = self._spark.range(0, count, 1, count)
+        rows = numbers.mapInArrow(tell, "number bigint, told binary").collect()
+        return [bytes(row.told) for row in sorted(rows, key=lambda row: int(row.number))]
+
+
+def archive_files(
+    workers: Workers, task: ArchiveTask, tasks: list[list[ReadRange]]
+) -> list[ArchivedFile]:
+    """Let workers write the files of all tasks; return what the files hold."""
+    told = workers.each(
+        lambda number: msgspec.json.encode(write_files(task, number, tasks[number])), len(tasks)
+    )
+    return [file for one in told for file in msgspec.json.decode(one, type=list[ArchivedFile])]

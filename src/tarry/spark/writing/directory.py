@@ -101,6 +101,12 @@ class SinkDirectory:
         plan = decode_plan(text, str(self.path / name))
         return StoredPlan(plan, (self.path / _done(batch_id)).exists())
 
+    def read_first_plan(self, batch_id: int) -> Plan | None:
+        """Read the plan of a micro-batch before anything of it was amended: it has all records."""
+        name = f"{PLAN}{batch_id:020d}.0.json"
+        text = self._read(name)
+        return None if text is None else decode_plan(text, str(self.path / name))
+
     def read_newest(self) -> StoredPlan | None:
         """Read the plan of the newest micro-batch."""
         batch_id = max((batch for batch, _ in self._plans()), default=None)

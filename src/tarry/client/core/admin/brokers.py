@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from tarry.client.core.connections import Connections
-from tarry.client.core.metadata import BrokerMetadata, Topic, brokers_of, topic_of
+from tarry.client.core.metadata import BrokerMetadata, Topic, brokers_of, read_metadata, topic_of
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE
 from tarry.link.errand import Call
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
-from tarry.protocol.messages.metadata import MetadataResponse, decode_metadata_response
+from tarry.protocol.messages.metadata import MetadataResponse
 
 
 class View(NamedTuple):
@@ -25,7 +25,7 @@ class ReadCluster(Call[MetadataResponse, View]):
     """Result: a View with the named topics."""
 
     def __init__(self, names: list[str]) -> None:
-        super().__init__(api_keys.METADATA, decode_metadata_response, ANYONE)
+        super().__init__(api_keys.METADATA, read_metadata, ANYONE)
         self.names = names
 
     def build(self, version: int) -> Message:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from tarry.base.errors import NONE, NOT_CONTROLLER, UNKNOWN_TOPIC_OR_PARTITION
-from tarry.client.core.metadata import BrokerMetadata, Topic, topic_of
+from tarry.client.core.metadata import BrokerMetadata, Topic, read_metadata, topic_of
 from tarry.client.core.refresh import metadata_request
 from tarry.client.core.routing import ANYONE, CONTROLLER
 from tarry.client.errors import BrokerError
@@ -47,7 +47,6 @@ from tarry.protocol.messages.describe_configs import (
 )
 from tarry.protocol.messages.metadata import (
     MetadataResponse,
-    decode_metadata_response,
 )
 
 # Kafka's types of resources that have settings.
@@ -230,7 +229,7 @@ class TopicList(Call[MetadataResponse, list[Topic]]):
     """
 
     def __init__(self, names: list[str] | None) -> None:
-        super().__init__(api_keys.METADATA, decode_metadata_response, ANYONE)
+        super().__init__(api_keys.METADATA, read_metadata, ANYONE)
         self.names = names
 
     def build(self, version: int) -> Message:

@@ -40,6 +40,7 @@ from tarry.client.core.group.offsets.committer import Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
 from tarry.client.core.group.offsets.what import CommitWhat, offsets_behind
 from tarry.client.core.group.poll import Group, Poll
+from tarry.client.core.group.round import WHOEVER
 from tarry.client.core.group.topics import TopicSubscription
 from tarry.client.core.operation import UserEvent
 from tarry.client.errors import ConcurrentUse, NotSubscribed
@@ -274,6 +275,14 @@ class GroupConsumerCore(ConsumerCore):
             raise ConcurrentUse(
                 f"{what} was called inside {event.callback}, which a poll or close has called: "
                 "return first"
+            )
+
+    def check_not_assigning(self, asked_by: int = WHOEVER) -> None:
+        """Refuse what an assignor asks the consumer that it assigns for, within a turn."""
+        if self.membership.round.assigned_by == asked_by:
+            raise ConcurrentUse(
+                "an assignor has called the consumer that it assigns for: it has to be a plain "
+                "function of its arguments"
             )
 
     def end_poll(self, now_ms: int) -> None:

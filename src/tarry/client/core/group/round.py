@@ -7,7 +7,7 @@ counts for nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final, Protocol
 
 from tarry.base import errors
@@ -43,6 +43,9 @@ from tarry.protocol.messages.join_group import (
 )
 from tarry.protocol.messages.sync_group import SyncGroupResponse, decode_sync_group_response
 from tarry.wire.reader import MalformedData
+
+# Who turns the core of a face without threads.
+WHOEVER: Final = 0
 
 # Who is refused anyway does not wait long to hear what the group has.
 DESCRIBE_MS_MAX: Final = 5_000
@@ -111,6 +114,10 @@ class JoinRound:
         self._protocol_name = ""
         # What the members of a group that has no use for ours agreed on; empty if not known.
         self.others_have = ""
+        # Names who turns the core; a face with threads gives each thread a name.
+        self.who_turns: Callable[[], int] = _whoever
+        # Who runs an assignor, which is the user's; None: nobody does.
+        self.assigned_by: int | None = None
 
     def abandon(self) -> None:
         """Abandon the round: answers that come from now on do not count."""
@@ -125,11 +132,14 @@ class JoinRound:
         said = Subscription(
             list(self.topics.subscribed), None, owned, generation_id, self.settings.rack or None
         )
+        self.assigned_by = self.who_turns()
         try:
             protocols = requests.protocols_of(self.assignors.values(), said, self._previous)
         except AssignorFailed as error:
             self.owner.on_assignor_failed(error, now_ms)
             return
+        finally:
+            self.assigned_by = None
         self._send(_Join(self, self._timeout_ms, protocols, reason), now_ms)
 
     def work(self, now_ms: int) -> None:
@@ -139,12 +149,15 @@ class JoinRound:
         members = self._members
         self._members = None
         counts = self.topics.take_snapshot()
+        self.assigned_by = self.who_turns()
         try:
             assignor, racks = self.assignors[self._protocol_name], self.topics.partition_racks()
             assignment = assign(assignor, members, counts, racks)
         except AssignorFailed as error:
             self.owner.on_assignor_failed(error, now_ms)
             return
+        finally:
+            self.assigned_by = None
         self._sync(assignment, now_ms)
 
     def _send(self, exchange: _RoundExchange[R], now_ms: int) -> None:
@@ -208,6 +221,11 @@ class JoinRound:
             return
         self._previous = PreviousAssignment(places, self._generation_id)
         self.owner.on_assignment(places, now_ms)
+
+
+def _whoever() -> int:
+    """Name who turns the core, where there is one only."""
+    return WHOEVER
 
 
 class _RoundExchange(Exchange[R]):

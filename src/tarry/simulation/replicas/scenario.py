@@ -1,0 +1,64 @@
+"""Scenario of readers beside two peers, drawn from the seed."""
+
+from __future__ import annotations
+
+from random import Random
+from typing import Final
+
+from tarry.client.settings import SettingValue
+from tarry.wire import compression
+
+# What goes wrong, by name.
+LAG: Final = "lag"
+LOST_COPY: Final = "lost copy"
+RESTART: Final = "restart"
+CUT: Final = "cut"
+SLOW: Final = "slow"
+STALL: Final = "stall"
+_FAULTS: Final = (LAG, LAG, LOST_COPY, LOST_COPY, RESTART, CUT, SLOW, STALL)
+
+_CODECS: Final = (compression.NONE, compression.NONE, compression.ZSTD, compression.LZ4)
+
+
+class ReplicaScenario:
+    """Sizes of one run, and its faults."""
+
+    def __init__(self, random: Random) -> None:
+        self.duration_ms = 1_500 + random.randrange(2_500)
+        self.partitions = 1 + random.randrange(3)
+        self.producers = 1 + random.randrange(3)
+        # Writes, and steps of replication, come within so many ms.
+        self.write_ms_max = (30, 200)[random.randrange(2)]
+        self.copy_ms_max = (20, 300)[random.randrange(2)]
+        self.codec = _CODECS[random.randrange(len(_CODECS))]
+        # A transaction is still open at the end.
+        self.leaves_one_open = random.randrange(3) == 0
+        # The last copy is lost when all else heals, and comes back behind the rest.
+        self.loses_last_copy = random.randrange(2) == 0
+        self.readers = [_draw_reader(random) for _ in range(1 + random.randrange(2))]
+        self.faults: list[tuple[int, str]] = []
+        for _ in range(random.randrange(6)):
+            at_ms = random.randrange(self.duration_ms)
+            self.faults.append((at_ms, _FAULTS[random.randrange(len(_FAULTS))]))
+
+
+def _draw_reader(random: Random) -> dict[str, SettingValue]:
+    """Draw the settings of a reader; an offset out of range would show in each reset."""
+    settings: dict[str, SettingValue] = {
+        "bootstrap.servers": "peer-1:9092,peer-2:9092",
+        "request.timeout.ms": 2_000,
+        "metadata.max.age.ms": (1_000, 5_000)[random.randrange(2)],
+        "reconnect.backoff.max.ms": 200,
+        "retry.backoff.max.ms": 200,
+        "default.api.timeout.ms": 10_000,
+        "fetch.max.wait.ms": (50, 500)[random.randrange(2)],
+        "max.partition.fetch.bytes": (100, 1_000, 65_536)[random.randrange(3)],
+        "auto.offset.reset": ("earliest", "latest", "none")[random.randrange(3)],
+        "isolation.level": ("read_committed", "read_committed", "read_uncommitted")[
+            random.randrange(3)
+        ],
+    }
+    rack = random.randrange(4)
+    if rack:
+        settings["client.rack"] = f"rack-{1 + rack % 2}"
+    return settings

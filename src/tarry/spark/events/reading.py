@@ -1,0 +1,86 @@
+"""Reading: the values of `__tarry_events`, from a broker or from an archive of the topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from tarry.base.ids import TopicPartition
+from tarry.broker.events.kinds import Event
+from tarry.client.arrow import scan
+from tarry.client.arrow.installed import load_pyarrow
+from tarry.cluster.topic_names import EVENTS_TOPIC
+from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
+
+# No transactions are in this topic, and its end is what a consumer sees.
+COLUMNS: Final = ("value",)
+
+
+class EventsMissing(ValueError):
+    """Absence of an event log where it was looked for."""
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """Source of events: a broker, by a consumer's settings under Kafka's keys, or the path of an
+    archive that has the topic.
+    """
+
+    settings: Mapping[str, str] = field(default_factory=dict)
+    archive: Path | None = None
+    span: TimeSpan = field(default_factory=TimeSpan)
+
+    def events(self, tally: Tally) -> Iterator[Event]:
+        """Yield what is told now; raises EventsMissing where no event log is."""
+        values = self._of_broker() if self.archive is None else self._of_archive(self.archive)
+        yield from decode_events(values, self.span, tally)
+
+    def _of_broker(self) -> Iterator[bytes | None]:
+        ranges = self._ranges()
+        if not ranges:
+            return
+        for batch in scan(ranges, self.settings, columns=COLUMNS):
+            yield from batch.column("value").to_pylist()
+
+    def _ranges(self) -> dict[TopicPartition, tuple[int, int]]:
+        with closing(LiveCluster(self.settings)) as cluster:
+            topics = cluster.topics(TopicChoice(names=(EVENTS_TOPIC,)))
+            if EVENTS_TOPIC not in topics:
+                raise EventsMissing(
+                    f"the cluster has no topic {EVENTS_TOPIC}: start Tarry with "
+                    "events.enable=true, and wait for the first interval of events.interval.ms"
+                )
+            places = [(EVENTS_TOPIC, one) for one in topics[EVENTS_TOPIC].partitions]
+            starts, ends = cluster.starts(places), cluster.ends(places)
+            if self.span.since_ms is not None:
+                since = dict.fromkeys(places, self.span.since_ms)
+                for place, offset in cluster.at_times(since).items():
+                    starts[place] = ends[place] if offset < 0 else max(offset, starts[place])
+            return {
+                place: (starts[place], ends[place])
+                for place in places
+                if starts[place] < ends[place]
+            }
+
+    def _of_archive(self, path: Path) -> Iterator[bytes | None]:
+        load_pyarrow()
+        import pyarrow.dataset as ds
+
+        topic = path / f"topic={EVENTS_TOPIC}"
+        if not topic.is_dir():
+            raise EventsMissing(
+                f"{path} has no archive of {EVENTS_TOPIC}: tarry spark archive {EVENTS_TOPIC} "
+                f"--to {path} makes one"
+            )
+        # Names that begin with "_" are left out unless it is said otherwise.
+        files = ds.dataset(topic, format="parquet", partitioning="hive", ignore_prefixes=["."])
+        ordered = files.to_table(columns=["partition", "offset", "value"]).sort_by(
+            [("partition", "ascending"), ("offset", "ascending")]
+        )
+        for batch in ordered.select(["value"]).to_batches():
+            yield from batch.column("value").to_pylist()
