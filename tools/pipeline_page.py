@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.spark.pipeline.file.keys import REQUIRED, Key, Section, sections
+from tarry.spark.pipeline.file.keys import REQUIRED, FileSection, Key, sections
 
 PAGE_INTRODUCTION: Final = """\
 # The pipeline file
@@ -34,7 +34,7 @@ def pipeline_page(notice: str) -> str:
     return "\n".join(lines) + "\n"
 
 
-def title_of(section: Section) -> str:
+def title_of(section: FileSection) -> str:
     """Write the title of a section as it stands in the file."""
     return f"`[{section.name}]`" if section.name else "Top"
 

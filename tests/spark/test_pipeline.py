@@ -102,8 +102,8 @@ def test_a_pipeline_goes_on_where_it_was_and_tells_its_lag(spark, broker, pipeli
     fill(broker.bootstrap, "twice-pipe")
     lines: list[object] = []
 
-    first = run_pipeline(spark, made, RunOptions(once=True, listeners=(lines.append,)))
-    again = run_pipeline(spark, made, RunOptions(once=True))
+    first = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20, listeners=(lines.append,)))
+    again = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
 
     assert first["clean"].records == RECORDS
     assert first["clean"].lag == 0
@@ -128,7 +128,7 @@ def test_stages_run_on_until_they_are_stopped(spark, broker, pipeline):
         if archived == RECORDS + sum(is_well(number) for number in range(RECORDS)):
             options.stopping.set()
 
-    options = RunOptions(listeners=(look,))
+    options = RunOptions(restarts_max=20, listeners=(look,))
     sums = run_pipeline(spark, made, options)
 
     assert sums["clean"].records == RECORDS

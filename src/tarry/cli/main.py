@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Run pipelines, archive, recount and replay topics, and report what a broker tells of itself.",
+        "Run pipelines, archive, recount and replay topics, and tell what a broker did.",
     ),
     "health": (
         "tarry.cli.health:health",

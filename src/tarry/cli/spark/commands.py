@@ -29,7 +29,7 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Run pipelines, archive, recount and replay topics, and report what a broker tells of itself."""
+    """Run pipelines, archive, recount and replay topics, and tell what a broker did."""
 
 
 for _command in (

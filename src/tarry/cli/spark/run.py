@@ -21,7 +21,7 @@ from tarry.cli.tables import count_of, print_json
 if TYPE_CHECKING:
     from tarry.spark.pipeline.file.sections import Pipeline
     from tarry.spark.pipeline.progress import BatchProgress, StageSums
-    from tarry.spark.pipeline.topics import TopicPlan
+    from tarry.spark.pipeline.topics import PipelineTopics
 
 RUN_EXAMPLES: Final = """
 \b
@@ -128,7 +128,7 @@ def _check(pipeline: Pipeline, given: dict[str, Any], *, as_json: bool) -> None:
         click.echo(f"tarry: the topics were not looked at: {away}", err=True)
 
 
-def _look_at_topics(pipeline: Pipeline) -> tuple[TopicPlan | None, str]:
+def _look_at_topics(pipeline: Pipeline) -> tuple[PipelineTopics | None, str]:
     """Return what is known of the topics, or why nothing is."""
     from tarry.client import ClientError
     from tarry.spark.pipeline.stages import stages_of

@@ -22,7 +22,7 @@ BINDING: Final = "pipeline.json"
 PROGRESS: Final = "progress.jsonl"
 
 
-class Bound(msgspec.Struct, frozen=True):
+class CheckpointOwner(msgspec.Struct, frozen=True):
     """Content of `pipeline.json`: what the checkpoint belongs to."""
 
     name: str
@@ -40,9 +40,9 @@ def bind(pipeline: Pipeline, cluster_id: str) -> None:
     directory = own_directory(pipeline)
     make_directories(directory)
     path = directory / BINDING
-    create_if_absent(path, msgspec.json.encode(Bound(pipeline.name, cluster_id)))
+    create_if_absent(path, msgspec.json.encode(CheckpointOwner(pipeline.name, cluster_id)))
     try:
-        bound = msgspec.json.decode(path.read_bytes(), type=Bound)
+        bound = msgspec.json.decode(path.read_bytes(), type=CheckpointOwner)
     except msgspec.MsgspecError as error:
         raise StageFailed(f"{path} cannot be read: {error}") from None
     advice = "give this one a checkpoint of its own"

@@ -33,8 +33,8 @@ TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
 JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
 
 
-class Fault(NamedTuple):
-    """Fault of a stage; a hopeless one is the same after another start."""
+class StageFault(NamedTuple):
+    """StageFault of a stage; a hopeless one is the same after another start."""
 
     sentence: str
     is_hopeless: bool = False
@@ -44,14 +44,14 @@ class StageFailed(Exception):
     """A stage came to an end that no other start mends; the text says which, and what to do."""
 
 
-def fault_of(error: BaseException) -> Fault:
+def fault_of(error: BaseException) -> StageFault:
     """Return the sentence of what ended a stage."""
     told = str(error)
     name = type(error).__name__
     if name in JAVA_GONE:
-        return Fault("Spark's Java process has ended: start the run again.", True)
+        return StageFault("Spark's Java process has ended: start the run again.", True)
     if TWO_DRIVERS in told:
-        return Fault("another driver runs it on the same checkpoint: end one of the two.", True)
+        return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
     ours = OURS.findall(told)
     if ours:
         name, told = ours[-1]
@@ -59,7 +59,7 @@ def fault_of(error: BaseException) -> Fault:
         told = raised[-1]
     if any(text in told for text in NO_ROOM):
         told += ". Make room; the next start goes on where it stopped"
-    return Fault(_sentence(told) or f"{name}.", name in HOPELESS)
+    return StageFault(_sentence(told) or f"{name}.", name in HOPELESS)
 
 
 def _sentence(told: str) -> str:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.stages import ARCHIVE, CLEAN, Stage
-from tarry.spark.pipeline.topics import TopicPlan
+from tarry.spark.pipeline.topics import PipelineTopics
 
 
 def plan_lines(
-    pipeline: Pipeline, stages: Sequence[Stage], topics: TopicPlan | None
+    pipeline: Pipeline, stages: Sequence[Stage], topics: PipelineTopics | None
 ) -> Iterator[str]:
     """Yield the lines of the plan; `topics` is None if the cluster is away."""
     yield f"pipeline    {pipeline.name}"

@@ -19,7 +19,7 @@ COMPACTED: Final = {"cleanup.policy": "compact"}
 
 
 @dataclass(frozen=True)
-class TopicPlan:
+class PipelineTopics:
     """Plan of topics: partitions of those that are there, and those that are to be made."""
 
     cluster_id: str
@@ -35,7 +35,7 @@ def admin_of(pipeline: Pipeline, limits: Mapping[str, str] | None = None) -> Adm
     return Admin({**common, **(limits or {})})
 
 
-def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> TopicPlan:
+def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> PipelineTopics:
     """Look which topics of the stages are there.  Raises ClientError if the cluster is away."""
     wanted = [name for stage in stages for name in (*stage.reads, *stage.writes)]
     found = admin.find_topics(tuple(dict.fromkeys([*pipeline.source.topics, *wanted])))
@@ -43,7 +43,7 @@ def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> To
     made = [name for stage in stages for name in stage.writes]
     read = [(at, name) for at, name in read_topics(pipeline) if name not in made]
     lacking = [(at, name) for at, name in read if name not in partitions]
-    return TopicPlan(
+    return PipelineTopics(
         admin.describe_cluster().cluster_id or "",
         partitions,
         [] if lacking else plan_missing(stages, pipeline.source.topics, partitions),

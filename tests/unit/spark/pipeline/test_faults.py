@@ -44,7 +44,7 @@ CASES = [
     ),
     (
         f"{FAILED}[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.",
-        "another driver runs it on the same checkpoint: end one of the two.",
+        "another driver runs it on this checkpoint: end one of the two.",
         True,
     ),
     ("", "RuntimeError.", False),

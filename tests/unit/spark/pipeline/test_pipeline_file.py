@@ -10,7 +10,7 @@ from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.spark.pipeline.stages import UnknownStage, choose, stages_of
 from tarry.spark.pipeline.told_plan import plan_lines
-from tarry.spark.pipeline.topics import TopicPlan, plan_missing
+from tarry.spark.pipeline.topics import PipelineTopics, plan_missing
 
 ORDERS = """\
 name = "orders"
@@ -183,6 +183,6 @@ def test_topics_that_are_missing_get_the_partitions_of_the_source(file):
     missing = plan_missing(stages, pipeline.source.topics, there)
 
     assert [(topic.name, topic.partition_count) for topic in missing] == [("orders.rejected", 6)]
-    lines = list(plan_lines(pipeline, stages, TopicPlan("", there, missing)))
+    lines = list(plan_lines(pipeline, stages, PipelineTopics("", there, missing)))
     assert "   check positive: amount > 0" in lines
     assert lines[-1] == "makes topic orders.rejected with 6 partitions"

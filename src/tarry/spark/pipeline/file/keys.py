@@ -6,17 +6,17 @@ from typing import Any, Final, NamedTuple
 
 from tarry.spark.pipeline.file.values import (
     Column,
-    Count,
     Directory,
     Duration,
     Expression,
     FilePath,
+    KafkaSettings,
     Kind,
     Name,
-    Settings,
     Start,
     Texts,
-    Topic,
+    TopicName,
+    WholeNumber,
     Word,
 )
 
@@ -33,8 +33,8 @@ class Key(NamedTuple):
     about: str
 
 
-class Section(NamedTuple):
-    """Section of the file: a table, or several of one name."""
+class FileSection(NamedTuple):
+    """FileSection of the file: a table, or several of one name."""
 
     name: str
     about: str
@@ -46,7 +46,7 @@ class Section(NamedTuple):
     is_required: bool = False
 
 
-TOP: Final = Section(
+TOP: Final = FileSection(
     "",
     "Top of the file, before the first table.",
     (
@@ -66,7 +66,7 @@ TOP: Final = Section(
         ),
         Key(
             "settings",
-            Settings(),
+            KafkaSettings(),
             {},
             'Settings of the clients under Kafka\'s keys, such as "compression.type" = "zstd": '
             "those of consumers are for reading, those of producers for writing.",
@@ -75,11 +75,11 @@ TOP: Final = Section(
 )
 
 SECTIONS: Final = (
-    Section(
+    FileSection(
         "source",
         "Topics that the pipeline reads, and how.",
         (
-            Key("topics", Texts(Topic()), REQUIRED, "Topics that are read."),
+            Key("topics", Texts(TopicName()), REQUIRED, "Topics that are read."),
             Key(
                 "bootstrap",
                 Kind(),
@@ -95,7 +95,7 @@ SECTIONS: Final = (
             ),
             Key(
                 "rate",
-                Count(),
+                WholeNumber(),
                 None,
                 "Records a second that the stage `clean` reads at most. With `--once`, which is "
                 "not slowed down, it limits the size of a micro-batch only.",
@@ -111,7 +111,7 @@ SECTIONS: Final = (
         ),
         is_required=True,
     ),
-    Section(
+    FileSection(
         "decode",
         "How a record's value becomes columns.",
         (
@@ -129,32 +129,37 @@ SECTIONS: Final = (
             ),
         ),
     ),
-    Section(
+    FileSection(
         "check",
         "Rules: each is a name and an SQL expression over the columns. A record for which it is "
         "false or null is rejected under the rule's name.",
         names=Expression(),
     ),
-    Section(
+    FileSection(
         "clean",
         "Stage `clean`: decodes and checks. Each record is in exactly one of the two topics, once.",
         (
-            Key("topic", Topic(), REQUIRED, "Topic of the records that are well."),
+            Key("topic", TopicName(), REQUIRED, "Topic of the records that are well."),
             Key(
                 "rejected",
-                Topic(),
+                TopicName(),
                 REQUIRED,
                 "Topic of the others: as they came, with the headers `x-error-rule`, `x-error` and "
                 "`x-origin`.",
             ),
         ),
     ),
-    Section(
+    FileSection(
         "archive",
         "Stage `archive`: topics as files, as `tarry spark archive` makes them.",
         (
             Key("path", Directory(), REQUIRED, "Directory of the archive."),
-            Key("topics", Texts(Topic()), None, "Topics that are kept. Default: those of source."),
+            Key(
+                "topics",
+                Texts(TopicName()),
+                None,
+                "Topics that are kept; else those of source.",
+            ),
             Key("by", Word("hour", "day", "none"), "hour", "Layout of the files by time."),
             Key("table", Word("parquet"), "parquet", "Kind of table."),
             Key("every", Duration(), "1m", "How often a round is taken while it runs on."),
@@ -163,6 +168,6 @@ SECTIONS: Final = (
 )
 
 
-def sections() -> tuple[Section, ...]:
+def sections() -> tuple[FileSection, ...]:
     """Return all sections, from the top of the file on."""
     return (TOP, *SECTIONS)

@@ -11,14 +11,14 @@ from typing import Any, Final
 
 from tarry.base.spelling import Spelling
 from tarry.spark.pipeline.file.clashes import clashes_of
-from tarry.spark.pipeline.file.keys import REQUIRED, SECTIONS, TOP, Key, Section
+from tarry.spark.pipeline.file.keys import REQUIRED, SECTIONS, TOP, FileSection, Key
 from tarry.spark.pipeline.file.mistakes import Mistake, PipelineRefused
 from tarry.spark.pipeline.file.sections import (
-    Archive,
-    Clean,
-    Decode,
+    ArchiveSection,
+    CleanSection,
+    DecodeSection,
     Pipeline,
-    Source,
+    SourceSection,
     make_mistake,
 )
 from tarry.spark.pipeline.file.toml_lines import KeyPath, key_lines
@@ -41,7 +41,7 @@ def read_pipeline(path: Path, environment: Mapping[str, str] = os.environ) -> Pi
         raise PipelineRefused(path, [Mistake(line, "", "the text is not UTF-8")]) from None
     except tomllib.TOMLDecodeError as error:
         raise PipelineRefused(path, [_not_toml(str(error))]) from None
-    reader = _Reader(path, key_lines(decoded.replace("\r\n", "\n")))
+    reader = _FileReader(path, key_lines(decoded.replace("\r\n", "\n")))
     pipeline = reader.pipeline(parsed, environment)
     if pipeline is None or reader.mistakes:
         raise PipelineRefused(path, reader.mistakes)
@@ -54,7 +54,7 @@ def _not_toml(told: str) -> Mistake:
     return Mistake(int(found[1]) if found else 0, "", f"not TOML: {sentence}")
 
 
-class _Reader:
+class _FileReader:
     """Reader of one file: it notes mistakes and goes on."""
 
     def __init__(self, path: Path, lines: Mapping[KeyPath, int]) -> None:
@@ -85,16 +85,16 @@ class _Reader:
             **top,
             path=self._path,
             lines=self._lines,
-            source=Source(**source),
-            decode=None if found["decode"] is None else Decode(**found["decode"]),
+            source=SourceSection(**source),
+            decode=None if found["decode"] is None else DecodeSection(**found["decode"]),
             check=found["check"] or {},
-            clean=None if found["clean"] is None else Clean(**found["clean"]),
-            archive=None if archive is None else Archive(**archive),
+            clean=None if found["clean"] is None else CleanSection(**found["clean"]),
+            archive=None if archive is None else ArchiveSection(**archive),
         )
         self.mistakes += clashes_of(pipeline)
         return pipeline
 
-    def _section(self, section: Section, parsed: Mapping[str, Any]) -> Any:
+    def _section(self, section: FileSection, parsed: Mapping[str, Any]) -> Any:
         """Return the values of a section; None if it is not there."""
         given = parsed.get(section.name)
         if given is None:
@@ -112,7 +112,9 @@ class _Reader:
                 self._unknown((section.name, name), "key", names)
         return self._values(section, given, (section.name,))
 
-    def _values(self, section: Section, given: Mapping[str, Any], at: KeyPath) -> dict[str, Any]:
+    def _values(
+        self, section: FileSection, given: Mapping[str, Any], at: KeyPath
+    ) -> dict[str, Any]:
         return {key.name: self._value(key, given.get(key.name), at) for key in section.keys}
 
     def _value(self, key: Key, value: Any, at: KeyPath) -> Any:
@@ -123,7 +125,7 @@ class _Reader:
             return key.default
         return self._read(key.kind.read, value, (*at, key.name))
 
-    def _named(self, section: Section, read: Any, given: Mapping[str, Any]) -> dict[str, Any]:
+    def _named(self, section: FileSection, read: Any, given: Mapping[str, Any]) -> dict[str, Any]:
         """Return values under the user's own names."""
         for name in given:
             if not NAME.fullmatch(name):

@@ -17,7 +17,7 @@ READ_COMMITTED: Final = {"isolation.level": "read_committed"}
 
 
 @dataclass(frozen=True)
-class Source:
+class SourceSection:
     """Section `source`."""
 
     topics: tuple[str, ...]
@@ -30,7 +30,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Decode:
+class DecodeSection:
     """Section `decode`."""
 
     format: str
@@ -38,7 +38,7 @@ class Decode:
 
 
 @dataclass(frozen=True)
-class Clean:
+class CleanSection:
     """Section `clean`."""
 
     topic: str
@@ -46,7 +46,7 @@ class Clean:
 
 
 @dataclass(frozen=True)
-class Archive:
+class ArchiveSection:
     """Section `archive`."""
 
     path: Path
@@ -64,11 +64,11 @@ class Pipeline:
     checkpoint: Path
     every: str
     settings: Mapping[str, str]
-    source: Source
-    decode: Decode | None
+    source: SourceSection
+    decode: DecodeSection | None
     check: Mapping[str, str]
-    clean: Clean | None
-    archive: Archive | None
+    clean: CleanSection | None
+    archive: ArchiveSection | None
     path: Path
     lines: Mapping[KeyPath, int]
 

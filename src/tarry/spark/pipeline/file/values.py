@@ -55,7 +55,7 @@ class Name(Kind):
         return text
 
 
-class Topic(Kind):
+class TopicName(Kind):
     """Name of a topic."""
 
     told = "topic"
@@ -129,7 +129,7 @@ class Duration(Kind):
         return f"{int(found[1])}{found[2]}"
 
 
-class Count(Kind):
+class WholeNumber(Kind):
     """Whole number of 1 or more."""
 
     told = "number"
@@ -172,7 +172,7 @@ class Directory(Kind):
 
 
 class Start(Kind):
-    """Where a new query begins: `earliest`, `latest` or a time, in milliseconds."""
+    """Place where a new query begins: `earliest`, `latest` or a time, in milliseconds."""
 
     told = "earliest, latest or a time"
 
@@ -197,7 +197,7 @@ class Expression(Kind):
     told = "SQL expression"
 
 
-class Settings(Kind):
+class KafkaSettings(Kind):
     """Settings of the clients, under Kafka's keys."""
 
     told = "Kafka's keys"
