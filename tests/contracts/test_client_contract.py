@@ -234,7 +234,7 @@ def test_what_was_not_delivered_comes_out_of_the_close(scene: Scene) -> None:
 
 def test_waits_of_a_producer_end_in_time_and_say_why(scene: Scene) -> None:
     with pytest.raises(UnknownTopic, match="topic 'nowhere' does not exist"):
-        scene.run(scene.producer(max_block_ms=700).send("nowhere", b"x"))
+        scene.run(scene.producer(max_block_ms=1_500).send("nowhere", b"x"))
     lonely = scene.keep(scene.face.Producer(bootstrap_servers=NOBODY, max_block_ms=200))
     with pytest.raises(TimedOut, match="connection refused"):
         scene.run(lonely.send("t", b"x"))
