@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Run pipelines, archive, recount and replay topics, and tell what a broker did.",
+        "Run pipelines; archive, recount, compact and replay topics; tell what a broker did.",
     ),
     "health": (
         "tarry.cli.health:health",

@@ -8,6 +8,7 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.compact import compact_command
 from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.run import run_command
 from tarry.cli.spark.verify import verify_command
@@ -19,6 +20,7 @@ Examples:
   tarry spark run orders.toml              the pipeline that the file describes
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
+  tarry spark compact lake                 small files of it become larger ones
   tarry spark replay lake --topic orders --to orders.again
   tarry spark waits --html waits.html      how long operations waited in the broker
 
@@ -29,11 +31,12 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Run pipelines, archive, recount and replay topics, and tell what a broker did."""
+    """Run pipelines; archive, recount, compact and replay topics; tell what a broker did."""
 
 
 for _command in (
     archive_command,
+    compact_command,
     replay_command,
     run_command,
     verify_command,
