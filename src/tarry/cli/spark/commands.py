@@ -9,6 +9,8 @@ import click
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
 from tarry.cli.spark.compact import compact_command
+from tarry.cli.spark.lag import lag_command
+from tarry.cli.spark.rebalances import rebalances_command
 from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.run import run_command
 from tarry.cli.spark.verify import verify_command
@@ -23,6 +25,8 @@ Examples:
   tarry spark compact lake                 small files of it become larger ones
   tarry spark replay lake --topic orders --to orders.again
   tarry spark waits --html waits.html      how long operations waited in the broker
+  tarry spark rebalances --since -1d       why groups stood still
+  tarry spark lag --sample 10s --for 5m    how far groups are behind
 
 \b
 Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
@@ -37,6 +41,8 @@ def spark() -> None:
 for _command in (
     archive_command,
     compact_command,
+    lag_command,
+    rebalances_command,
     replay_command,
     run_command,
     verify_command,
