@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from tarry.spark.pipeline.file.keys import REQUIRED, FileSection, Key, sections
+from tarry.spark.pipeline.file.keys import REQUIRED, FileKey, FileSection, sections
 
 PAGE_INTRODUCTION: Final = """\
 # The pipeline file
@@ -39,7 +39,7 @@ def title_of(section: FileSection) -> str:
     return f"`[{section.name}]`" if section.name else "Top"
 
 
-def row_of(key: Key) -> str:
+def row_of(key: FileKey) -> str:
     """Write the row of a key."""
     if key.default is REQUIRED:
         default = "must be there"

@@ -102,7 +102,9 @@ def test_a_pipeline_goes_on_where_it_was_and_tells_its_lag(spark, broker, pipeli
     fill(broker.bootstrap, "twice-pipe")
     lines: list[object] = []
 
-    first = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20, listeners=(lines.append,)))
+    first = run_pipeline(
+        spark, made, RunOptions(once=True, restarts_max=20, listeners=(lines.append,))
+    )
     again = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
 
     assert first["clean"].records == RECORDS

@@ -24,7 +24,7 @@ from tarry.spark.pipeline.file.values import (
 REQUIRED: Final = object()
 
 
-class Key(NamedTuple):
+class FileKey(NamedTuple):
     """Key of a section."""
 
     name: str
@@ -38,7 +38,7 @@ class FileSection(NamedTuple):
 
     name: str
     about: str
-    keys: tuple[Key, ...] = ()
+    keys: tuple[FileKey, ...] = ()
     # Several, each in [[double brackets]].
     is_many: bool = False
     # Keys are the user's own names, and values are of this kind.
@@ -50,21 +50,21 @@ TOP: Final = FileSection(
     "",
     "Top of the file, before the first table.",
     (
-        Key("name", Name(), REQUIRED, "Name of the pipeline, in progress and metrics."),
-        Key(
+        FileKey("name", Name(), REQUIRED, "Name of the pipeline, in progress and metrics."),
+        FileKey(
             "checkpoint",
             Directory(),
             REQUIRED,
             "Directory of what the stages remember, one below it for each; driver and workers "
             "share it. It belongs to this pipeline and this cluster.",
         ),
-        Key(
+        FileKey(
             "every",
             Duration(),
             "1s",
             "How often a stage takes a micro-batch while it runs continuously.",
         ),
-        Key(
+        FileKey(
             "settings",
             KafkaSettings(),
             {},
@@ -79,29 +79,31 @@ SECTIONS: Final = (
         "source",
         "Topics that the pipeline reads, and how.",
         (
-            Key("topics", Texts(TopicName()), REQUIRED, "Topics that are read."),
-            Key(
+            FileKey("topics", Texts(TopicName()), REQUIRED, "Topics that are read."),
+            FileKey(
                 "bootstrap",
                 Kind(),
                 "",
                 "Addresses of the cluster. Default: `TARRY_BOOTSTRAP_SERVERS` of the environment, "
                 "else 127.0.0.1:9092.",
             ),
-            Key(
+            FileKey(
                 "from",
                 Start(),
                 "earliest",
                 "Where a stage that is new begins. One that has run goes on where it was.",
             ),
-            Key(
+            FileKey(
                 "rate",
                 WholeNumber(),
                 None,
                 "Records a second that the stage `clean` reads at most. With `--once`, which is "
                 "not slowed down, it limits the size of a micro-batch only.",
             ),
-            Key("time", Column(), None, "Column of the event time. Default: the record's time."),
-            Key(
+            FileKey(
+                "time", Column(), None, "Column of the event time. Default: the record's time."
+            ),
+            FileKey(
                 "group",
                 Name(),
                 None,
@@ -115,13 +117,13 @@ SECTIONS: Final = (
         "decode",
         "How a record's value becomes columns.",
         (
-            Key(
+            FileKey(
                 "format",
                 Word("json", "text"),
                 REQUIRED,
                 "Format of values; text has one column, `text`.",
             ),
-            Key(
+            FileKey(
                 "schema",
                 FilePath(),
                 None,
@@ -139,8 +141,8 @@ SECTIONS: Final = (
         "clean",
         "Stage `clean`: decodes and checks. Each record is in exactly one of the two topics, once.",
         (
-            Key("topic", TopicName(), REQUIRED, "Topic of the records that are well."),
-            Key(
+            FileKey("topic", TopicName(), REQUIRED, "Topic of the records that are well."),
+            FileKey(
                 "rejected",
                 TopicName(),
                 REQUIRED,
@@ -153,16 +155,16 @@ SECTIONS: Final = (
         "archive",
         "Stage `archive`: topics as files, as `tarry spark archive` makes them.",
         (
-            Key("path", Directory(), REQUIRED, "Directory of the archive."),
-            Key(
+            FileKey("path", Directory(), REQUIRED, "Directory of the archive."),
+            FileKey(
                 "topics",
                 Texts(TopicName()),
                 None,
                 "Topics that are kept; else those of source.",
             ),
-            Key("by", Word("hour", "day", "none"), "hour", "Layout of the files by time."),
-            Key("table", Word("parquet"), "parquet", "Kind of table."),
-            Key("every", Duration(), "1m", "How often a round is taken while it runs on."),
+            FileKey("by", Word("hour", "day", "none"), "hour", "Layout of the files by time."),
+            FileKey("table", Word("parquet"), "parquet", "Kind of table."),
+            FileKey("every", Duration(), "1m", "How often a round is taken while it runs on."),
         ),
     ),
 )

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tarry.base.spelling import Spelling
 from tarry.spark.pipeline.file.clashes import clashes_of
-from tarry.spark.pipeline.file.keys import REQUIRED, SECTIONS, TOP, FileSection, Key
+from tarry.spark.pipeline.file.keys import REQUIRED, SECTIONS, TOP, FileKey, FileSection
 from tarry.spark.pipeline.file.mistakes import Mistake, PipelineRefused
 from tarry.spark.pipeline.file.sections import (
     ArchiveSection,
@@ -117,7 +117,7 @@ class _FileReader:
     ) -> dict[str, Any]:
         return {key.name: self._value(key, given.get(key.name), at) for key in section.keys}
 
-    def _value(self, key: Key, value: Any, at: KeyPath) -> Any:
+    def _value(self, key: FileKey, value: Any, at: KeyPath) -> Any:
         if value is None and key.default is REQUIRED:
             self._note((*at, key.name), f"is missing. {key.about}")
             return None
