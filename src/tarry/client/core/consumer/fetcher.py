@@ -180,6 +180,7 @@ class Fetcher:
             return
         else:
             position.failures = 0
+        position.refused_by = NONE
         if is_replica:
             position.replica_failures = 0
         self.note_ends(position, answer)
@@ -340,6 +341,7 @@ class Fetcher:
     ) -> None:
         code = answer.error_code
         reaction = reactions.reaction_to(reactions.FETCH, code)
+        position.refused_by = code
         if reaction == reactions.RESET:
             self._on_out_of_range(position, answer, now_ms)
         elif reaction == reactions.REFRESH:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
+from tarry.base.errors import NONE
 from tarry.client.core.consumer.fetched import Fetched
 from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.client.errors import DecodeError
@@ -68,6 +69,8 @@ class PartitionPosition:
         self.log_start_offset: int = -1
         self.retry_at_ms = 0
         self.failures = 0
+        # The code with which brokers refuse to give records at the moment.
+        self.refused_by: int = NONE
         # Corrupt answers in a row: one may be the network's, a second one is the log's.
         self.corrupt = 0
         # Offsets that the last answer had no batch for, and whether such a gap was once the same
@@ -104,6 +107,7 @@ class PartitionPosition:
         self.flawed_at = OFFSET_UNKNOWN
         self.corrupt = 0
         self.failures = 0
+        self.refused_by = NONE
         self.retry_at_ms = 0
         self.drop_fetched()
 
