@@ -24,7 +24,7 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.
 PAGES = {
-    "docs/how-to/archive-with-spark.md": 4,
+    "docs/how-to/archive-with-spark.md": 5,
     "docs/how-to/administer.md": 6,
     "docs/how-to/arrow-and-data-frames.md": 5,
     "docs/how-to/asyncio.md": 6,

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow.dataset as ds
 
 from tarry.spark.archive.archive import ArchiveOptions, archive
+from tarry.spark.archive.compact import compact
 from tarry.spark.archive.verify import verify
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.replay.replay import ReplayOptions, replay
@@ -47,21 +48,25 @@ def test_workers_archive_and_any_reader_reads(
     ].total == 3 * sum(range(COUNT // 3))
 
 
-def test_workers_replay_what_workers_archived(
+def test_workers_merge_and_replay_what_workers_archived(
     spark: SparkSession, broker: Tarry, tmp_path: Path
 ) -> None:
     values = [b"%d" % number for number in range(COUNT)]
     broker.topic("before", partitions=2)
     broker.topic("after", partitions=2)
-    broker.send("before", *values[:20_000], partition=0)
-    broker.send("before", *values[20_000:], partition=1)
     settings = {"bootstrap.servers": broker.bootstrap}
-    list(archive(spark, TopicChoice(names=("before",)), tmp_path, ArchiveOptions(settings)))
+    made = ArchiveOptions(settings, by="none")
+    for partition, sent in ((0, values[:10_000]), (0, values[10_000:20_000]), (1, values[20_000:])):
+        broker.send("before", *sent, partition=partition)
+        list(archive(spark, TopicChoice(names=("before",)), tmp_path, made))
+    (merged,) = list(compact(spark, tmp_path))
 
     # Both tasks of a round have a part of the larger partition.
     options = ReplayOptions(settings, "before", "after", round_records_max=20_000)
     *_, summary = replay(spark, tmp_path, options)
 
+    assert (merged.files_before, merged.files_after) == (2, 1)
+    assert verify(tmp_path, settings).faults == []
     assert (summary.rounds, summary.records, summary.is_finished) == (2, COUNT, True)
     found = broker.records("after")
     for partition, expected in enumerate((values[:20_000], values[20_000:])):

@@ -18,6 +18,7 @@ class ClientArguments(TypedDict, total=False):
     security_protocol: str
     request_timeout_ms: int | str
     socket_connection_setup_timeout_ms: int | str
+    connections_max_idle_ms: int | str
     reconnect_backoff_ms: int | str
     reconnect_backoff_max_ms: int | str
     retry_backoff_ms: int | str

@@ -180,6 +180,7 @@ class ClientSettings:
             reconnect_backoff_ms_max=self.number("reconnect.backoff.max.ms"),
             retry_backoff_ms=self.number("retry.backoff.ms"),
             retry_backoff_ms_max=self.number("retry.backoff.max.ms"),
+            connection_idle_ms_max=self.number("connections.max.idle.ms"),
         )
         self.metadata_age_ms_max = self.number("metadata.max.age.ms")
         self.api_timeout_ms = self.number("default.api.timeout.ms")

@@ -29,7 +29,6 @@ client.software.name               leave it out
 compression.codec                  use compression.type
 compression.level                  use compression.gzip.level, .lz4.level or .zstd.level
 config.providers                   read secrets yourself, and give their values
-connections.max.idle.ms            connections stay until the broker closes them; leave it out
 consume.callback.max.messages      use max.poll.records
 consumer.timeout.ms                give poll a timeout, or call wakeup to end an iteration
 coordinator.query.interval.ms      the coordinator is looked up when it is needed; leave it out

@@ -19,6 +19,9 @@ request.timeout.ms                 int     30000       1..
     Longest wait for the answer to one request.
 socket.connection.setup.timeout.ms int     10000       1..
     Longest attempt to connect.
+connections.max.idle.ms            long    540000      -1..
+    Time without a request or an answer after which a connection is closed, and made anew when it is
+    needed; -1: never. A client that nobody uses meanwhile does so in its next call.
 reconnect.backoff.ms               int     50          0..
     Pause after a failed connection; each further failure doubles it.
 reconnect.backoff.max.ms           int     1000        0..

@@ -5,7 +5,8 @@
 A connection is made when something is to be sent, from the look-up of the broker's name on.
 Requests go out in order and are answered in order.  Invariant: every exchange that was given to
 `send` ends once, by its answer or by a failure; what waits for the connection fails with it.  An
-answer that is late closes the connection, because nothing behind it can be answered either.
+answer that is late closes the connection, because nothing behind it can be answered either.  One
+that nobody has used for long is closed in quiet, and made anew for the next request.
 """
 
 from __future__ import annotations
@@ -48,6 +49,9 @@ READY: Final = 4
 # What an attempt to connect waits for in each state.
 WAITS_FOR: Final = ("", "its name was not looked up", "it took no connection", "no answer came")
 
+# A connection in use is looked at again after so long, however short the limit of idleness is.
+IDLE_LOOK_MS: Final = 1_000
+
 # A connection that takes longer is worth telling whoever waits.
 SLOW_MS: Final = 400
 
@@ -66,6 +70,8 @@ class Link:
         self.last_error = ""
         self.last_failure: ClientError | None = None
         self._began_ms = 0
+        # When the last request left or the last answer came.
+        self._used_ms = 0
         # Called when the connection is gone, after what it owed has failed.
         self.when_lost: Callable[[int], None] | None = None
         self._retry_at_ms = 0
@@ -79,6 +85,7 @@ class Link:
         self._deadline = Task(self._check_deadlines)
         self._setup_deadline = Task(self._give_up_connecting)
         self._resume = Task(self._go_on)
+        self._idleness = Task(self._close_if_idle)
 
     @property
     def in_flight(self) -> int:
@@ -97,6 +104,9 @@ class Link:
 
     def send(self, exchange: Exchange[Any], now_ms: int) -> None:
         """Send now, or when the connection is there and not throttled."""
+        if self._is_idle(now_ms):
+            # Nobody has turned the core in time, and the broker or a firewall may have closed it.
+            self._close_quietly()
         exchange.deadline_ms = now_ms + exchange.timeout_ms
         self.owner.tasks.schedule_earlier(self._deadline, exchange.deadline_ms)
         if self.state == READY and not self._waiting and now_ms >= self._throttled_until_ms:
@@ -109,6 +119,7 @@ class Link:
             self.owner.tasks.schedule(self._resume, max(now_ms, self._throttled_until_ms))
 
     def _transmit(self, exchange: Exchange[Any], now_ms: int) -> None:
+        self._used_ms = now_ms
         try:
             version = self._version_for(exchange)
             self._write(exchange, version, exchange.build(version))
@@ -203,6 +214,9 @@ class Link:
         self.failures = 0
         self.last_failure = None
         self.owner.tasks.cancel(self._setup_deadline)
+        self._used_ms = now_ms
+        if self.owner.settings.connection_idle_ms_max >= 0:
+            self._look_at_idleness_after(self.owner.settings.connection_idle_ms_max, now_ms)
         self._send_waiting(now_ms)
 
     def _send_waiting(self, now_ms: int) -> None:
@@ -236,6 +250,7 @@ class Link:
     # --- Answers
 
     def on_received(self, data: bytes, now_ms: int) -> None:
+        self._used_ms = now_ms
         try:
             for frame in self._frames.feed(data):
                 self._on_frame(frame, now_ms)
@@ -309,7 +324,7 @@ class Link:
             self.owner.random,
         )
         self._frames = FrameSplitter()
-        for task in (self._deadline, self._setup_deadline, self._resume):
+        for task in (self._deadline, self._setup_deadline, self._resume, self._idleness):
             self.owner.tasks.cancel(task)
         in_flight, waiting = self._in_flight, self._waiting
         self._in_flight, self._waiting = deque(), deque()
@@ -320,6 +335,36 @@ class Link:
         for exchange in waiting:
             exchange.on_failure(unsent, now_ms)
         self.owner.on_lost(self, now_ms)
+
+    def _is_idle(self, now_ms: int) -> bool:
+        """Return true if a connection that owes nothing was not used for too long."""
+        idle_ms_max = self.owner.settings.connection_idle_ms_max
+        is_unused = self.state == READY and not self._in_flight and not self._waiting
+        return is_unused and 0 <= idle_ms_max < now_ms - self._used_ms
+
+    def _close_if_idle(self, now_ms: int) -> None:
+        """Close a connection that is idle, else look again when it may be."""
+        if self._is_idle(now_ms):
+            self._close_quietly()
+            return
+        idle_ms_max = self.owner.settings.connection_idle_ms_max
+        is_unused = not self._in_flight and not self._waiting
+        left_ms = self._used_ms + idle_ms_max - now_ms if is_unused else idle_ms_max
+        self._look_at_idleness_after(left_ms if is_unused else max(left_ms, IDLE_LOOK_MS), now_ms)
+
+    def _look_at_idleness_after(self, left_ms: int, now_ms: int) -> None:
+        # More than the limit makes a connection idle.
+        self.owner.tasks.schedule(self._idleness, now_ms + left_ms + 1)
+
+    def _close_quietly(self) -> None:
+        """Close a connection that owes nothing: no failure, and nothing to learn about the
+        cluster."""
+        self.owner.put(Close(self.connection_id))
+        self.owner.forget(self.connection_id)
+        self.state = DISCONNECTED
+        self._frames = FrameSplitter()
+        for task in (self._deadline, self._resume, self._idleness):
+            self.owner.tasks.cancel(task)
 
     def _check_deadlines(self, now_ms: int) -> None:
         """Close the connection if an answer is late, and arm the next deadline."""

@@ -26,6 +26,8 @@ class LinkSettings(NamedTuple):
     reconnect_backoff_ms_max: int
     retry_backoff_ms: int
     retry_backoff_ms_max: int
+    # Negative: connections stay until the broker closes them.
+    connection_idle_ms_max: int
 
 
 class Links:

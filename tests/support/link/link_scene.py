@@ -38,6 +38,7 @@ SETTINGS = LinkSettings(
     reconnect_backoff_ms_max=1_000,
     retry_backoff_ms=100,
     retry_backoff_ms_max=1_000,
+    connection_idle_ms_max=60_000,
 )
 
 ADDRESSES = {1: Address("10.0.0.1", 9092), 2: Address("10.0.0.2", 9092)}

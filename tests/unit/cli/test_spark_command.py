@@ -103,3 +103,24 @@ def test_bounds_that_name_no_place_are_wrong_usage(
 
     assert result.exit_code == 2
     assert sentence in result.stderr
+
+
+def test_an_archive_is_compacted(broker: Tarry, tmp_path: Path) -> None:
+    broker.topic("small")
+    for value in (b"a", b"b"):
+        broker.send("small", value)
+        run(broker, "archive", "small", "--to", str(tmp_path), "--local", "--by", "none")
+    words = ["compact", str(tmp_path), "--local"]
+
+    done = CliRunner().invoke(spark, words)
+    again = CliRunner().invoke(spark, words)
+    told = CliRunner().invoke(spark, [*words, "--keep-replaced", "0", "--json"])
+    wrong = CliRunner().invoke(spark, [*words, "--keep-replaced", "-1s"])
+
+    assert done.exit_code == 0
+    assert done.stdout.startswith("2 files of ")
+    assert done.stderr.startswith("directory 1: 2 files of ")
+    assert again.stdout == "nothing to merge\n"
+    assert json.loads(told.stdout)["directories"] == 0
+    assert (wrong.exit_code, "invalid time '-1s'" in wrong.stderr) == (2, True)
+    assert run(broker, "verify", str(tmp_path)).stdout.startswith("whole  2 rounds, 1 file")

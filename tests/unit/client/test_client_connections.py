@@ -184,3 +184,31 @@ def test_two_runs_with_the_same_chance_are_the_same() -> None:
         traces.append([(one.now_ms, one.api_key) for one in cluster.seen])
 
     assert traces[0] == traces[1]
+
+
+def test_an_idle_connection_is_closed_in_quiet_and_made_anew_when_it_is_needed() -> None:
+    cluster = ScriptedCluster()
+    core = admin(cluster, connections_max_idle_ms=20_000, metadata_max_age_ms=1_000_000)
+    ask(cluster, TopicList(None))
+    cluster.run_for(20_100)
+    seen = len(cluster.seen)
+    assert len(cluster.closes) == 1
+
+    cluster.run_for(100_000)
+    assert len(cluster.seen) == seen
+    ask(cluster, TopicList(None))
+
+    metrics = core.connections.metrics(cluster.now_ms)
+    assert (metrics.made, metrics.lost, metrics.failed) == (2, 0, 0)
+    assert [one[1] for one in cluster.connects] == [cluster.brokers[1]] * 2
+
+
+def test_the_connection_of_a_broker_that_answers_late_is_not_idle() -> None:
+    cluster = ScriptedCluster()
+    admin(cluster, connections_max_idle_ms=500)
+    cluster.latency_ms = 1_500
+
+    call = ask(cluster, TopicList(None))
+
+    assert call.error is None
+    assert cluster.closes == []

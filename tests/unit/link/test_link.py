@@ -339,3 +339,74 @@ def test_a_connection_tells_who_began_it() -> None:
 
 def _response(code: int) -> Message:
     return HeartbeatResponse(0, code)
+
+
+# --- Idleness
+
+
+def test_a_connection_that_nobody_uses_is_closed_in_quiet_and_made_anew(scene: LinkScene) -> None:
+    scene.links.when_lost = lambda now_ms: pytest.fail("nothing was lost")
+    first, second = Beat(), Beat()
+    scene.send(first)
+    scene.reply(scene.requests.pop())
+    scene.pass_ms(60_000)
+    assert scene.link().state == READY
+
+    scene.pass_ms(1)
+    assert scene.link().state == DISCONNECTED
+    assert scene.closes == [1]
+    scene.send(second)
+    scene.reply(scene.requests.pop())
+
+    assert [first.ends, second.ends] == [[0], [0]]
+    assert [at_ms for at_ms, _address in scene.connects] == [1_000, 61_001]
+    assert (scene.links.made, scene.links.lost, scene.link().failures) == (2, 0, 0)
+
+
+def test_a_connection_with_a_request_under_way_is_not_idle(scene: LinkScene) -> None:
+    beat = Beat(timeout_ms=200_000)
+    scene.send(beat)
+
+    scene.pass_ms(150_000)
+    scene.reply(scene.requests.pop())
+    scene.pass_ms(60_000)
+
+    assert beat.ends == [0]
+    assert scene.closes == []
+    scene.pass_ms(1)
+    assert scene.closes == [1]
+
+
+def test_a_connection_that_was_idle_while_nobody_looked_takes_no_request(scene: LinkScene) -> None:
+    scene.send(Beat())
+    scene.reply(scene.requests.pop())
+    scene.now_ms += 60_001
+
+    scene.send(Beat())
+
+    assert scene.closes == [1]
+    assert [one.connection_id for one in scene.requests] == [2]
+
+
+def test_a_connection_stays_where_no_limit_is_set(scene: LinkScene) -> None:
+    scene.links.settings = scene.links.settings._replace(connection_idle_ms_max=-1)
+    scene.send(Beat())
+    scene.reply(scene.requests.pop())
+
+    scene.pass_ms(10_000_000)
+
+    assert scene.closes == []
+    assert scene.tasks.next_due_ms() is None
+
+
+def test_no_limit_at_all_is_no_reason_to_spin(scene: LinkScene) -> None:
+    scene.links.settings = scene.links.settings._replace(connection_idle_ms_max=0)
+    beat = Beat(timeout_ms=10_000)
+    scene.send(beat)
+
+    scene.pass_ms(5_000)
+    scene.reply(scene.requests.pop())
+    scene.pass_ms(1_001)
+
+    assert beat.ends == [0]
+    assert scene.closes == [1]

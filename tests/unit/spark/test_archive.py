@@ -16,7 +16,7 @@ from tarry.client import Admin, Producer
 from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
 from tarry.spark.archive.directory import MANIFESTS, STAGED, ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
-from tarry.spark.archive.parquet_files import ArchiveTask, visible_path
+from tarry.spark.archive.parquet_files import ArchiveTask, slot_directory
 from tarry.spark.archive.round_plan import lost_offsets, next_ranges, within_limit
 from tarry.spark.archive.verify import VerifiedArchive, verify
 from tarry.spark.archive.workers import OwnWorker, archive_files
@@ -430,9 +430,10 @@ def test_rounds_follow_one_another_without_gap_or_overlap(
         assert all(before[1] == after[0] for before, after in pairwise(parts))
 
 
-def test_the_path_of_a_file_tells_what_it_holds() -> None:
+def test_the_directory_of_a_file_tells_its_time() -> None:
     slot = ("orders", 3, NOON_MS)
 
-    assert visible_path(slot, "none", 7, 9) == f"topic=orders/orders-3-{7:020}-{9:020}.parquet"
-    assert visible_path(slot, "day", 7, 9).startswith("topic=orders/date=2025-10-09/orders-3-")
-    assert "date=1969-12-31/hour=23" in visible_path(("orders", 3, -1), "hour", 7, 9)
+    assert slot_directory(slot, "none") == "topic=orders"
+    assert slot_directory(slot, "day") == "topic=orders/date=2025-10-09"
+    assert slot_directory(slot, "hour") == "topic=orders/date=2025-10-09/hour=08"
+    assert slot_directory(("orders", 3, -1), "hour") == "topic=orders/date=1969-12-31/hour=23"

@@ -8,6 +8,7 @@ import click
 
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
+from tarry.cli.spark.compact import compact_command
 from tarry.cli.spark.replay import replay_command
 from tarry.cli.spark.verify import verify_command
 from tarry.cli.spark.waits import waits_command
@@ -17,6 +18,7 @@ EXAMPLES: Final = """
 Examples:
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
+  tarry spark compact lake                 small files of it become larger ones
   tarry spark replay lake --topic orders --to orders.again
   tarry spark waits --html waits.html      how long operations waited in the broker
 
@@ -27,8 +29,8 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics, recount and replay archives, and report what a broker tells of itself."""
+    """Archive topics, recount, compact and replay archives, and report what a broker tells."""
 
 
-for _command in (archive_command, replay_command, verify_command, waits_command):
+for _command in (archive_command, compact_command, replay_command, verify_command, waits_command):
     spark.add_command(_command)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Final
 
 from tarry.base.ids import TopicPartition
 from tarry.spark.archive.directory import ArchiveDirectory
-from tarry.spark.archive.manifest import ArchivedFile, Manifest
+from tarry.spark.archive.manifest import ArchivedFile
 from tarry.spark.archive.parquet_files import SLOT_MS
 
 DATE: Final = "date="
@@ -36,20 +35,20 @@ def read_contents(directory: ArchiveDirectory) -> ArchiveContents:
     # Files of a round whose run was killed come to their place.
     directory.newest()
     files: dict[str, ArchivedFile] = {}
-    for manifest in _manifests(directory):
+    for number in directory.numbers():
+        manifest = directory.manifest(number)
         files.update((file.path, file) for file in manifest.files)
         for one in manifest.ranges:
             place = one.topic, one.partition
             first, _ = contents.ranges.get(place, (one.first, one.end))
             contents.ranges[place] = first, one.end
+    for compaction in directory.compactions.since(0):
+        for file in compaction.replaced:
+            del files[file.path]
+        files.update((file.path, file) for file in compaction.files)
     for file in sorted(files.values(), key=lambda file: (file.topic, file.partition, file.first)):
         contents.files.setdefault((file.topic, file.partition), []).append(file)
     return contents
-
-
-def _manifests(directory: ArchiveDirectory) -> Iterator[Manifest]:
-    for number in directory.numbers():
-        yield directory.manifest(number)
 
 
 def times_of(file: ArchivedFile, by: str) -> tuple[int, int] | None:

@@ -12,6 +12,7 @@ from typing import Final
 
 import msgspec
 
+from tarry.spark.archive.compactions import FileCompactions, holders_of
 from tarry.spark.archive.manifest import (
     Archived,
     ArchiveRefused,
@@ -35,6 +36,7 @@ class ArchiveDirectory:
 
     def __init__(self, path: Path) -> None:
         self.path = path
+        self.compactions = FileCompactions(path)
 
     def bind(self, cluster_id: str, by: str) -> None:
         """Make the directory for a cluster and a layout; ArchiveRefused if it has others."""
@@ -93,6 +95,14 @@ class ArchiveDirectory:
 
     def publish(self, manifest: Manifest) -> None:
         """Move the files of a round to where readers see them; those that are there stay."""
+        is_there = all((self.path / file.path).exists() for file in manifest.files)
+        if is_there and self.compactions.is_settled():
+            return
+        with self.compactions.lock(is_needed=False):
+            self.compactions.settle()
+            self._move(manifest)
+
+    def _move(self, manifest: Manifest) -> None:
         directories: dict[Path, None] = {}
         for file in manifest.files:
             path = self.path / file.path
@@ -101,7 +111,7 @@ class ArchiveDirectory:
                 with suppress(FileNotFoundError):
                     os.rename(self.path / file.staged, path)
                     directories[path.parent] = None
-            if not path.exists():
+            if not path.exists() and file.path not in holders_of(self.compactions.since(0)):
                 raise ArchiveRefused(
                     f"{path} is missing, which round {manifest.number} of the archive has written: "
                     "bring it back from a backup"

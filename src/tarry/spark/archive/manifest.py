@@ -67,8 +67,8 @@ class Archived(msgspec.Struct, frozen=True):
     version: int = VERSION
 
 
-def encode(made: Manifest | Archived) -> bytes:
-    """Return the JSON text."""
+def encode(made: msgspec.Struct) -> bytes:
+    """Return the JSON text of a file that the archive keeps."""
     return msgspec.json.format(msgspec.json.encode(made), indent=1) + b"\n"
 
 

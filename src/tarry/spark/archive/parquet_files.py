@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, Final
 
+from tarry.base.ids import TopicPartition
 from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.spark.archive.manifest import ArchivedFile
@@ -125,15 +126,16 @@ class SlotFile:
         self._waiting = []
         self.waiting_bytes = 0
 
-    def finish(self, slot: Slot, task: ArchiveTask) -> ArchivedFile:
-        """Make the file durable, and tell what it holds."""
+    def finish(self, place: TopicPartition, directory: str, run: str) -> ArchivedFile:
+        """Make the file durable, and tell what it holds; readers will find it in `directory`."""
         self.write()
         self._writer.close()
         self._file.close()
-        topic, partition, _ = slot
+        topic, partition = place
+        name = f"{topic}-{partition}-{self.first:020}-{self.end:020}.parquet"
         return ArchivedFile(
-            path=visible_path(slot, task.by, self.first, self.end),
-            staged=f"{task.run}/{self.path.name}",
+            path=f"{directory}/{name}",
+            staged=f"{run}/{self.path.name}",
             topic=topic,
             partition=partition,
             first=self.first,
@@ -157,9 +159,9 @@ def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> 
         if file is None:
             if len(opened) >= OPEN_FILES_MAX:
                 oldest = next(iter(opened))
-                files.append(opened.pop(oldest).finish(oldest, task))
+                files.append(_finish(opened.pop(oldest), oldest, task))
             file = SlotFile(
-                directory / _new_name(number, len(files) + len(opened)),
+                directory / new_name(number, len(files) + len(opened)),
                 rows.schema,
                 task.compression,
             )
@@ -167,16 +169,20 @@ def write_files(task: ArchiveTask, number: int, ranges: Iterable[ReadRange]) -> 
         opened[slot] = file
         file.add(rows)
         if file.size >= FILE_BYTES_MAX:
-            files.append(opened.pop(slot).finish(slot, task))
+            files.append(_finish(opened.pop(slot), slot, task))
         elif sum(one.waiting_bytes for one in opened.values()) > WAITING_BYTES_MAX:
             for one in opened.values():
                 one.write()
-    files += [file.finish(slot, task) for slot, file in opened.items()]
+    files += [_finish(file, slot, task) for slot, file in opened.items()]
     flush_directory(directory)
     return files
 
 
-def _new_name(task_number: int, file_number: int) -> str:
+def _finish(file: SlotFile, slot: Slot, task: ArchiveTask) -> ArchivedFile:
+    return file.finish(slot[:2], slot_directory(slot, task.by), task.run)
+
+
+def new_name(task_number: int, file_number: int) -> str:
     """Return a name that no other file has, also where Spark repeats a task."""
     return f"{task_number:06}-{file_number:06}-{os.urandom(4).hex()}.parquet"
 
@@ -229,11 +235,11 @@ def _slots(rows: pa.RecordBatch, slot_ms: int) -> Iterator[tuple[int, pa.RecordB
         yield slot * slot_ms, rows.filter(pc.equal(slots, slot))
 
 
-def visible_path(slot: Slot, by: str, first: int, end: int) -> str:
-    """Return where readers find a file, counted from the archive's path."""
+def slot_directory(slot: Slot, by: str) -> str:
+    """Return where readers find the files of a slot, counted from the archive's path."""
     from datetime import UTC, datetime, timedelta
 
-    topic, partition, begin_ms = slot
+    topic, _, begin_ms = slot
     parts = [f"topic={topic}"]
     if by != "none":
         # Not by `fromtimestamp`, which refuses times before 1970 on some systems.
@@ -241,4 +247,4 @@ def visible_path(slot: Slot, by: str, first: int, end: int) -> str:
         parts.append(f"date={begin:%Y-%m-%d}")
         if by == "hour":
             parts.append(f"hour={begin:%H}")
-    return "/".join([*parts, f"{topic}-{partition}-{first:020}-{end:020}.parquet"])
+    return "/".join(parts)

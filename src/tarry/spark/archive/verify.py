@@ -7,8 +7,9 @@ read anew from the broker.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any
 from tarry.base.ids import TopicPartition
 from tarry.client.arrow import scan
 from tarry.client.arrow.installed import load_pyarrow
+from tarry.spark.archive.compactions import holders_of
 from tarry.spark.archive.directory import ArchiveDirectory
-from tarry.spark.archive.manifest import ArchivedFile, ArchivedRange, Manifest
+from tarry.spark.archive.manifest import ArchivedFile, ArchivedRange, ArchiveRefused, Manifest
 from tarry.spark.reading.bounds import TopicChoice
 from tarry.spark.reading.cluster import LiveCluster
 
@@ -55,16 +57,19 @@ def verify(
     directory = ArchiveDirectory(path)
     directory.bound()
     found = VerifiedArchive()
+    files = FilesNow(directory, found, checksums)
     ends: dict[TopicPartition, int] = {}
     if settings is None:
         for manifest in _manifests(directory, found):
-            _verify_round(directory, manifest, ends, found, checksums)
+            _verify_round(files, manifest, ends, found)
+        files.check_counted()
         return found
     with closing(LiveCluster(settings)) as cluster:
         broker = BrokerRows(cluster, settings)
         for manifest in _manifests(directory, found):
-            offsets = _verify_round(directory, manifest, ends, found, checksums)
+            offsets = _verify_round(files, manifest, ends, found)
             broker.compare(manifest, offsets, found)
+    files.check_counted()
     return found
 
 
@@ -80,17 +85,16 @@ def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[
 
 
 def _verify_round(
-    directory: ArchiveDirectory,
+    files: FilesNow,
     manifest: Manifest,
     ends: dict[TopicPartition, int],
     found: VerifiedArchive,
-    checksums: bool,
 ) -> dict[TopicPartition, pa.Array]:
     """Check ranges and files of one round; return the offsets of its rows, sorted."""
     arrow = load_pyarrow()
     parts: dict[TopicPartition, list[pa.Array]] = {}
     for file in manifest.files:
-        offsets = _verify_file(directory.path / file.path, file, found, checksums)
+        offsets = files.offsets_of(file)
         if offsets is not None:
             parts.setdefault((file.topic, file.partition), []).append(offsets)
     sorted_offsets: dict[TopicPartition, pa.Array] = {}
@@ -138,6 +142,74 @@ def _verify_rows(
     doubled = len(offsets) - len(pc.unique(offsets))
     if doubled:
         found.faults.append(f"{where}: {doubled} offsets are there more than once")
+
+
+class FilesNow:
+    """Files that hold the rows of rounds now: their own ones, or those of compactions."""
+
+    def __init__(
+        self, directory: ArchiveDirectory, found: VerifiedArchive, checksums: bool
+    ) -> None:
+        self._path = directory.path
+        self._compactions = directory.compactions
+        self._found = found
+        self._checksums = checksums
+        # By path of a file that was replaced: the one that holds its rows.
+        self._holders: dict[str, ArchivedFile] = {}
+        # By path of a holder: its offsets, and how many files are still to be looked up in it.
+        self._offsets: dict[str, pa.Array | None] = {}
+        self._left: Counter[str] = Counter()
+        self._rows_left: Counter[str] = Counter()
+        # A run that was killed while it changed a directory; who may only read cannot mend that.
+        with suppress(OSError, ArchiveRefused):
+            if not self._compactions.is_settled():
+                with self._compactions.lock(is_needed=True):
+                    self._compactions.settle()
+        self._read_holders()
+
+    def offsets_of(self, file: ArchivedFile) -> pa.Array | None:
+        """Check the file that holds the rows of a round's file; return the offsets of these."""
+        if not (self._path / self._holders.get(file.path, file).path).is_file():
+            # It may have been replaced a moment ago.
+            self._read_holders()
+        holder = self._holders.get(file.path)
+        if holder is None:
+            return _verify_file(self._path / file.path, file, self._found, self._checksums)
+        return self._part_of(file, holder)
+
+    def check_counted(self) -> None:
+        """Find rows of merged files that are of no round."""
+        for path, rows in sorted(self._rows_left.items()):
+            if rows > 0 and self._left[path] == 0:
+                self._found.faults.append(
+                    f"{self._path / path} has {rows} rows more than the files that it replaced"
+                )
+
+    def _part_of(self, file: ArchivedFile, holder: ArchivedFile) -> pa.Array | None:
+        import pyarrow.compute as pc
+
+        if holder.path not in self._offsets:
+            where = self._path / holder.path
+            self._offsets[holder.path] = _verify_file(where, holder, self._found, self._checksums)
+            self._rows_left[holder.path] = holder.rows
+        offsets = self._offsets[holder.path]
+        self._left[holder.path] -= 1
+        if self._left[holder.path] == 0:
+            self._offsets[holder.path] = None
+        if offsets is None:
+            return None
+        is_within = pc.and_(pc.greater_equal(offsets, file.first), pc.less(offsets, file.end))
+        part = offsets.filter(is_within)
+        self._rows_left[holder.path] -= len(part)
+        return part
+
+    def _read_holders(self) -> None:
+        compactions = self._compactions.since(0)
+        self._holders = holders_of(compactions)
+        merged = {file.path for one in compactions for file in one.files}
+        self._left = Counter(
+            holder.path for path, holder in self._holders.items() if path not in merged
+        )
 
 
 def _verify_file(

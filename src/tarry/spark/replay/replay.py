@@ -192,7 +192,14 @@ class Replayer:
         try:
             outputs: list[TaskOutput] = []
             if state.sink.read_plan(current.number) is None:
-                outputs = self._read(frozen, current, contents, options)
+                try:
+                    outputs = self._read(frozen, current, contents, options)
+                except Exception:
+                    newer = read_contents(self._archive)
+                    if newer == contents:
+                        raise
+                    # Files were merged while they were read.
+                    outputs = self._read(frozen, current, newer, options)
             commit(options, frozen.replay_id, current.number, outputs)
         except SinkRefused as error:
             raise ReplayRefused(

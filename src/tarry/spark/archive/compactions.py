@@ -1,0 +1,185 @@
+"""Compactions of an archive: files that took the place of others, directory by directory.
+
+A compaction counts when its manifest is there; then the directory of its files is changed for a
+twin that has the new files in place of the old ones.  Both have each record once, and where the
+file system can exchange two directories, a reader finds one or the other.
+
+Whoever changes what readers see has the archive's lock: a file that a round publishes is never
+moved into a directory that is just going.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from tarry.spark.archive.exchange import exchange
+from tarry.spark.archive.manifest import ArchivedFile, ArchiveRefused, encode
+from tarry.spark.durable_files import create_if_absent, flush_directory, make_directories
+
+COMPACTIONS: Final = "_tarry/compactions"
+TWINS: Final = "_tarry/twins"
+LOCK: Final = "_tarry/lock"
+
+# What file systems without locks answer.
+NO_LOCKS: Final = (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS)
+
+
+class FileCompaction(msgspec.Struct, frozen=True):
+    """Compaction of one directory: `files` hold what `replaced` held."""
+
+    number: int
+    made_ms: int
+    directory: str
+    replaced: list[ArchivedFile]
+    files: list[ArchivedFile]
+    version: int = 1
+
+
+class FileCompactions:
+    """Compactions of the archive at `path`."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def numbers(self) -> list[int]:
+        """Return the numbers of the compactions that count, in order."""
+        with suppress(FileNotFoundError):
+            names = os.listdir(self.path / COMPACTIONS)
+            return sorted(int(name[:-5]) for name in names if name[:-5].isdigit())
+        return []
+
+    def read(self, number: int) -> FileCompaction:
+        """Read one.  Raises ArchiveRefused if it is damaged."""
+        path = self._manifest(number)
+        try:
+            return msgspec.json.decode(path.read_bytes(), type=FileCompaction)
+        except msgspec.MsgspecError as error:
+            raise ArchiveRefused(
+                f"{path} cannot be read: {error}. Bring it back from a backup; without it nobody "
+                "knows which files the archive has"
+            ) from None
+
+    def since(self, number: int) -> list[FileCompaction]:
+        """Read all behind a number, in order."""
+        return [self.read(one) for one in self.numbers() if one > number]
+
+    @contextmanager
+    def lock(self, *, is_needed: bool) -> Iterator[None]:
+        """Have the archive's lock, which ends with the process at the latest.
+
+        Where the file system has no locks there are no compactions, and nothing needs it.
+        """
+        make_directories((self.path / LOCK).parent)
+        descriptor = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o666)
+        try:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX)
+            except OSError as error:
+                if is_needed or error.errno not in NO_LOCKS:
+                    raise
+            yield
+        finally:
+            os.close(descriptor)
+
+    def is_settled(self) -> bool:
+        """Return whether readers see what the newest compaction made."""
+        numbers = self.numbers()
+        return not numbers or self._is_done(self.read(numbers[-1]))
+
+    def commit(self, compaction: FileCompaction) -> None:
+        """Make a compaction count; the lock is held, and the one before is settled."""
+        make_directories(self.path / COMPACTIONS)
+        is_ours = create_if_absent(self._manifest(compaction.number), encode(compaction))
+        assert is_ours
+
+    def settle(self) -> None:
+        """Let readers see what the newest compaction made, wherever its run was killed; the lock
+        is held."""
+        numbers = self.numbers()
+        if not numbers:
+            return
+        compaction = self.read(numbers[-1])
+        if self._is_done(compaction):
+            return
+        place = self.path / compaction.directory
+        twin = self._twin(compaction.number)
+        if place.exists():
+            self.build_twin(compaction, place, twin)
+            if not exchange(place, twin):
+                self.move_away(place, self._old(compaction.number))
+                os.rename(twin, place)
+        elif twin.exists():
+            # The run was killed between the two renames.
+            os.rename(twin, place)
+        flush_directory(place.parent)
+        flush_directory(twin.parent)
+
+    def build_twin(self, compaction: FileCompaction, place: Path, twin: Path) -> None:
+        """Make the directory that takes the place, out of second names of files."""
+        # A twin in part has second names only.
+        shutil.rmtree(twin, ignore_errors=True)
+        make_directories(twin)
+        shutil.copymode(place, twin)
+        for file in compaction.files:
+            try:
+                os.link(self.path / file.staged, self.path / twin / Path(file.path).name)
+            except FileNotFoundError:
+                raise ArchiveRefused(
+                    f"{self.path / file.path} is missing, which compaction {compaction.number} of "
+                    "the archive has written: bring it back from a backup"
+                ) from None
+        replaced = {Path(file.path).name for file in compaction.replaced}
+        for name in sorted(os.listdir(place)):
+            if name not in replaced:
+                os.link(place / name, twin / name)
+        flush_directory(twin)
+
+    def move_away(self, place: Path, old: Path) -> None:
+        """Move a directory out of readers' sight, where directories cannot be exchanged."""
+        os.rename(place, old)
+
+    def remove_replaced(self, kept_seconds: float) -> None:
+        """Remove files that were replaced so long ago; the lock is held, and all is settled."""
+        before_ms = (time.time() - kept_seconds) * 1000
+        for number in self.numbers():
+            paths = [one for one in (self._twin(number), self._old(number)) if one.exists()]
+            if paths and self.read(number).made_ms <= before_ms:
+                for path in paths:
+                    shutil.rmtree(path, ignore_errors=True)
+
+    def _is_done(self, compaction: FileCompaction) -> bool:
+        return all((self.path / file.path).exists() for file in compaction.files)
+
+    def _manifest(self, number: int) -> Path:
+        return self.path / COMPACTIONS / f"{number:012}.json"
+
+    def _twin(self, number: int) -> Path:
+        return self.path / TWINS / f"{number:012}"
+
+    def _old(self, number: int) -> Path:
+        return self.path / TWINS / f"{number:012}.old"
+
+
+def holders_of(compactions: Iterable[FileCompaction]) -> dict[str, ArchivedFile]:
+    """Return by path of each replaced file which file has its rows now."""
+    holders: dict[str, ArchivedFile] = {}
+    for compaction in sorted(compactions, key=lambda one: one.number, reverse=True):
+        for old in compaction.replaced:
+            holder = next(file for file in compaction.files if _holds(file, old))
+            holders[old.path] = holders.get(holder.path, holder)
+    return holders
+
+
+def _holds(file: ArchivedFile, old: ArchivedFile) -> bool:
+    is_same = (file.topic, file.partition) == (old.topic, old.partition)
+    return is_same and file.first <= old.first and old.end <= file.end
