@@ -289,8 +289,8 @@ class Fetcher:
         except CorruptData as error:
             self._on_damaged(position, str(error), ends_at, now_ms)
             return False
+        position.note_epoch(position.position, batch.leader_epoch)
         position.position = max(batch.next_offset, position.position)
-        position.read_epoch = batch.leader_epoch
         position.corrupt = 0
         if batch.is_done:
             size = fetched.drop_next()

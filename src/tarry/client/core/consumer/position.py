@@ -19,6 +19,9 @@ from tarry.link.errors import ClientError
 NO_END: Final = 2**63 - 1
 NO_REPLICA: Final = -1
 
+# A leader changes rarely, and what is committed was read a short time ago.
+EPOCHS_MAX: Final = 8
+
 
 class PartitionPosition:
     """Position in one partition: `position` is the offset that is handed out next; -1 while the
@@ -42,6 +45,9 @@ class PartitionPosition:
         self.checked_epoch = -1
         # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
         self.read_epoch = -1
+        # Leader epochs of what was taken, each from an offset on, the last taken last: a commit
+        # says the one of the record before it.
+        self._epochs: list[tuple[int, int]] = []
         self.is_being_checked = False
         # The replica to read from instead of the leader, until when, how often it failed in a row,
         # and until when only the leader is asked.
@@ -100,6 +106,7 @@ class PartitionPosition:
         self.finished = offset
         self.is_void = False
         self.read_epoch = leader_epoch
+        self._epochs = [] if leader_epoch < 0 else [(offset - 1, leader_epoch)]
         self.question = None
         self.error = None
         self.is_error_told = False
@@ -110,6 +117,20 @@ class PartitionPosition:
         self.refused_by = NONE
         self.retry_at_ms = 0
         self.drop_fetched()
+
+    def note_epoch(self, offset: int, leader_epoch: int) -> None:
+        """Note the leader epoch of records that were taken from this offset on."""
+        if leader_epoch != self.read_epoch:
+            self.read_epoch = leader_epoch
+            self._epochs.append((offset, leader_epoch))
+            del self._epochs[:-EPOCHS_MAX]
+
+    def epoch_before(self, offset: int) -> int:
+        """Return the leader epoch of the record before this offset; -1 if it is not known."""
+        for first, leader_epoch in reversed(self._epochs):
+            if first < offset <= self.position:
+                return leader_epoch
+        return -1
 
     def drop_fetched(self) -> None:
         """Fetch from the position again, as if nothing had come since it was there."""
