@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import os
+from datetime import UTC, datetime, timedelta
 
 import pytest
+from pyspark.errors import StreamingQueryException
 from tests.support.spark.audit import make_topic
 
-from tarry.spark.steps import StepRefused, check, clean, decode
+from tarry.spark.steps import StepRefused, aggregate, check, clean, decode, deduplicate, wait
+from tarry.spark.steps.states import PROVIDER_KEY, ROCKSDB
 
 ORDER = {
     "type": "object",
@@ -131,7 +135,14 @@ def test_the_event_time_may_be_milliseconds(texts, tmp_path):
     path.write_text(json.dumps({"properties": {"ms": {"type": ["integer", "null"]}}}))
 
     rows = decode(
-        texts('{"ms": 1500}', '{"ms": null}', "{}", '{"ms": 999999999999999}'),
+        texts(
+            '{"ms": 1500}',
+            '{"ms": null}',
+            "{}",
+            '{"ms": 999999999999999}',
+            # A second and a day after the record.
+            '{"ms": 1767355201000}',
+        ),
         format="json",
         schema=path,
         time="ms",
@@ -146,6 +157,10 @@ def test_the_event_time_may_be_milliseconds(texts, tmp_path):
             None,
             "field ms is the event time, and it is 999999999999999, which is no time between the "
             "years 1 and 9999",
+        ),
+        (
+            None,
+            "field ms is the event time, and it is more than a day ahead of the record's time",
         ),
     ]
 
@@ -189,6 +204,217 @@ def test_what_cannot_be_is_refused_before_it_starts(texts, schema):
             decode(records.drop("headers"), format="json", schema=schema), topic="a", rejected="b"
         ),
         "go to one topic": lambda: clean(orders, topic="a", rejected="a"),
+    }
+
+    for sentence, attempt in attempts.items():
+        with pytest.raises(StepRefused) as refusal:
+            attempt()
+        assert sentence in str(refusal.value)
+
+
+EVENT = {
+    "type": "object",
+    "required": ["id", "at", "kind"],
+    "properties": {
+        "id": {"type": ["string", "null"]},
+        "at": {"type": "string", "format": "date-time"},
+        "kind": {"type": "string"},
+    },
+}
+
+# Events of four micro-batches: id, minute, kind.
+BATCHES = [
+    [
+        ("a", 0, "placed"),
+        ("b", 1, "placed"),
+        ("a", 2, "paid"),
+        None,
+        (None, 3, "x"),
+        (None, 3, "x"),
+    ],
+    [
+        ("c", 90, "placed"),
+        ("b", 80, "paid"),
+        ("a", 2, "paid"),
+        ("d", 95, "paid"),
+        ("d", 94, "placed"),
+    ],
+    [("z", 10, "placed"), ("c", 200, "paid"), ("a", 150, "placed")],
+    [("q", 300, "placed")],
+]
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def minute(number):
+    return f"{START + timedelta(minutes=number):%Y-%m-%dT%H:%M:%S}.000Z"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Lines of offset and value, a file for each micro-batch."""
+    made = tmp_path_factory.mktemp("events")
+    (made / "in").mkdir()
+    (made / "event.json").write_text(json.dumps(EVENT))
+    offset = 0
+    for number, events in enumerate(BATCHES):
+        lines = []
+        for event in events:
+            value = "broken"
+            if event is not None:
+                value = json.dumps({"id": event[0], "at": minute(event[1]), "kind": event[2]})
+            lines.append(f"{offset}|{value}\n")
+            offset += 1
+        path = made / "in" / f"{number}.txt"
+        path.write_text("".join(lines))
+        # A stream of files takes the oldest first.
+        os.utime(path, (1_000_000 + number * 10,) * 2)
+    return made
+
+
+@pytest.fixture
+def events(spark, folder):
+    """Decoded events, as a stream or as a batch."""
+
+    def make(*, stream):
+        reader = spark.readStream.option("maxFilesPerTrigger", 1) if stream else spark.read
+        records = reader.text(str(folder / "in")).selectExpr(
+            "CAST(NULL AS BINARY) AS key",
+            "CAST(substring_index(value, '|', -1) AS BINARY) AS value",
+            "'orders' AS topic",
+            "0 AS partition",
+            "CAST(substring_index(value, '|', 1) AS BIGINT) AS offset",
+            "TIMESTAMP'2026-01-01 05:00:00.123456' AS timestamp",
+        )
+        return decode(records, format="json", schema=folder / "event.json", time="at")
+
+    return make
+
+
+@pytest.fixture
+def rocksdb(spark):
+    spark.conf.set(PROVIDER_KEY, ROCKSDB)
+    yield
+    spark.conf.unset(PROVIDER_KEY)
+
+
+# Spark gives a Python worker 10 s to come up, whatever its settings: a busy machine needs longer.
+TOO_BUSY = "Timed out while waiting for the Python worker to connect back"
+
+
+def run(frame, name, attempts=5):
+    for attempt in range(attempts):
+        table = f"{name}_{attempt}"
+        writer = frame.writeStream.format("memory").queryName(table).trigger(availableNow=True)
+        try:
+            writer.start().awaitTermination()
+        except StreamingQueryException as flaw:
+            if TOO_BUSY not in str(flaw) or attempt == attempts - 1:
+                raise
+        else:
+            return frame.sparkSession.table(table).collect()
+    raise AssertionError("no attempt")
+
+
+def test_doubles_are_marked_and_nothing_is_dropped(events, rocksdb):
+    def marks(rows):
+        assert {row["_record"].timestamp.microsecond for row in rows} == {123456}
+        return {
+            row["_record"].offset: row["_rule"] for row in rows if row["_rule"] is not None
+        }, sorted(row["_record"].offset for row in rows)
+
+    options = {"by": ["id", "kind"], "within": "1h"}
+    whole = list(range(sum(len(batch) for batch in BATCHES)))
+    frame = deduplicate(events(stream=True), **options)
+
+    streamed = run(frame, "doubles")
+    at_once = deduplicate(events(stream=False), **options).collect()
+
+    assert marks(streamed) == ({3: "decode", 8: "duplicate", 11: "late"}, whole)
+    assert marks(at_once) == ({3: "decode", 8: "duplicate"}, whole)
+    told = {row["_error"] for row in streamed if row["_rule"] in ("duplicate", "late")}
+    assert told == {
+        "an event with the same id, kind came before, within 1h",
+        "the event is of 2026-01-01 00:10:00 UTC, and what came before 2026-01-01 00:35:00 UTC is "
+        "forgotten: it may be a double or not",
+    }
+
+
+def test_each_wait_ends_once_and_says_how(events, rocksdb):
+    frame = wait(
+        events(stream=True),
+        key="id",
+        start="kind = 'placed'",
+        until="kind = 'paid'",
+        within="30m",
+        late="10m",
+        topic="unpaid",
+    )
+
+    rows = run(frame, "waits")
+
+    assert {row.topic for row in rows} == {"unpaid"}
+    assert sorted(
+        (row.key, told["key"], told["outcome"], told["began"], told["ended"], told["waited_ms"])
+        for row in rows
+        for told in [json.loads(row.value)]
+    ) == [
+        ("a", "a", "completed", minute(0), minute(2), 120_000),
+        ("a", "a", "expired", minute(150), minute(180), 1_800_000),
+        ("b", "b", "expired", minute(1), minute(31), 1_800_000),
+        ("c", "c", "expired", minute(90), minute(120), 1_800_000),
+        ("d", "d", "completed", minute(94), minute(95), 60_000),
+        ("z", "z", "expired", minute(10), minute(40), 1_800_000),
+    ]
+
+
+@pytest.mark.parametrize("span", [{"window": "1h", "slide": "30m"}, {"session": "10m"}])
+def test_results_of_windows_are_those_computed_in_one_go(events, span):
+    def results(rows):
+        assert {row.topic for row in rows} == {"counts"}
+        return {row.key: json.loads(row.value) for row in rows}
+
+    options = {"late": "10m", "by": ["kind"], "values": {"n": "count(*)"}, "topic": "counts"}
+    name = "_".join(span)
+
+    streamed = run(aggregate(events(stream=True), **span, **options), name)
+    at_once = results(aggregate(events(stream=False), **span, **options).collect())
+
+    # The watermark is ten minutes behind the newest event.
+    closed = {key: value for key, value in at_once.items() if value["end"] <= minute(290)}
+    assert results(streamed) == closed
+    assert len(streamed) == len(closed) < len(at_once)
+    key, value = next(iter(closed.items()))
+    assert json.loads(key) == {name: value[name] for name in ("start", "end", "kind")}
+    session = {"start": minute(0), "end": minute(20), "kind": "placed", "n": 3}
+    window = {"start": minute(0), "end": minute(60), "kind": "placed", "n": 3}
+    assert (session if "session" in span else window) in closed.values()
+
+
+def test_steps_with_state_and_windows_refuse_what_cannot_be(events):
+    stream, batch = events(stream=True), events(stream=False)
+    waits = {"key": "id", "start": "true", "until": "true", "within": "1h", "late": "1m"}
+    counts = {"late": "1m", "values": {"n": "count(*)"}, "topic": "t"}
+    attempts = {
+        'spark.conf.set("spark.sql.streaming.stateStore.providerClass"': lambda: deduplicate(
+            stream, by=["id"], within="1h"
+        ),
+        "there is no column 'no' among id, at, kind": lambda: deduplicate(
+            batch, by=["no"], within="1h"
+        ),
+        "within='soon' is no time": lambda: deduplicate(batch, by=["id"], within="soon"),
+        "within='0' must be longer": lambda: deduplicate(batch, by=["id"], within="0"),
+        "wait needs a stream": lambda: wait(batch, topic="t", **waits),
+        "start is no expression": lambda: wait(stream, topic="t", **{**waits, "start": "a +"}),
+        "either a window": lambda: aggregate(batch, **counts),
+        "leave out slide": lambda: aggregate(batch, session="1m", slide="1m", **counts),
+        "is longer than window": lambda: aggregate(batch, window="1m", slide="2m", **counts),
+        "the field 'start' twice": lambda: aggregate(
+            batch, window="1m", **{**counts, "values": {"start": "count(*)"}}
+        ),
+        "the value 'n' is no aggregate": lambda: aggregate(
+            batch, window="1m", **{**counts, "values": {"n": "id"}}
+        ),
     }
 
     for sentence, attempt in attempts.items():

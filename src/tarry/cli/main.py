@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Archive topics, recount and replay archives, and report what a broker tells of itself.",
+        "Archive topics, recount, compact and replay archives, and report what a broker tells.",
     ),
     "health": (
         "tarry.cli.health:health",

@@ -15,21 +15,27 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from tarry.spark.steps.aggregation import aggregate as aggregate
     from tarry.spark.steps.checking import check as check
     from tarry.spark.steps.cleaning import clean as clean
     from tarry.spark.steps.decoding import decode as decode
+    from tarry.spark.steps.deduplication import deduplicate as deduplicate
     from tarry.spark.steps.refused import StepRefused as StepRefused
+    from tarry.spark.steps.waiting import wait as wait
 
 # PySpark is loaded with the first step that is used.  No module is named as its function: the
 # module would hide it.
 HOMES: Final = {
+    "aggregate": "tarry.spark.steps.aggregation",
     "check": "tarry.spark.steps.checking",
     "clean": "tarry.spark.steps.cleaning",
     "decode": "tarry.spark.steps.decoding",
+    "deduplicate": "tarry.spark.steps.deduplication",
     "StepRefused": "tarry.spark.steps.refused",
+    "wait": "tarry.spark.steps.waiting",
 }
 
-__all__ = ["StepRefused", "check", "clean", "decode"]
+__all__ = ["StepRefused", "aggregate", "check", "clean", "decode", "deduplicate", "wait"]
 
 
 def __getattr__(name: str) -> Any:

@@ -47,7 +47,7 @@ def check_expression(df: DataFrame, what: str, text: str, kind: str = "boolean")
     from pyspark.sql import functions as of
 
     try:
-        with _quiet_context():
+        with quiet_context():
             # Beside the columns, so that a sum over all rows is refused here and not at the start.
             found = df.select("*", of.expr(text).alias("_asked")).schema
     except PySparkException as flaw:
@@ -62,7 +62,7 @@ def check_expression(df: DataFrame, what: str, text: str, kind: str = "boolean")
 
 
 @contextmanager
-def _quiet_context() -> Iterator[None]:
+def quiet_context() -> Iterator[None]:
     """Keep PySpark from logging what the refusal says."""
     context = logging.getLogger("SQLQueryContextLogger")
     was_disabled = context.disabled

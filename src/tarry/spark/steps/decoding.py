@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -28,6 +30,9 @@ DECODE: Final = "decode"
 # The years 1 to 9999, which Python can tell.
 TIME_MS_MIN: Final = -62_135_596_800_000
 TIME_MS_MAX: Final = 253_402_300_799_999
+
+# An event may be this far ahead of its record: clocks differ, and zones are mistaken.
+AHEAD_MAX: Final = timedelta(days=1)
 
 TIMESTAMP: Final = pa.timestamp("us", "UTC")
 
@@ -56,8 +61,9 @@ def decode(
     `format` is `json` (with a file of JSON Schema as `schema`) or `text` (one column, `text`).
     A registry's framing before JSON is passed over, and `registry` need not be asked for it.
     `time` names the field that is the event time: a date-time, or an integer of milliseconds since
-    1970; else it is the record's timestamp.  A value that cannot be decoded is not dropped: its
-    `_rule` is `decode` and its `_error` a sentence.  Raises StepRefused.
+    1970, not more than a day ahead of the record's timestamp; without `time` it is that timestamp.
+    A value that cannot be decoded is not dropped: its `_rule` is `decode` and its `_error` a
+    sentence.  Raises StepRefused.
     """
     if message is not None:
         raise StepRefused(f"the format {format} has no messages: leave out message={message!r:.60}")
@@ -67,7 +73,7 @@ def decode(
     decoder = decoder_of(made)
     check_names(field.name for field in decoder.fields)
     _check_time(decoder.fields, made.time)
-    for needed in ("value",) if made.time else ("value", "timestamp"):
+    for needed in ("value", "timestamp"):
         if needed not in df.columns:
             raise StepRefused(
                 f"decode needs the column {needed}, as the source of topics gives it, and there "
@@ -156,6 +162,7 @@ def decode_batch(decoder: ValueDecoder, batch: pa.RecordBatch, time: str) -> pa.
                 zip(errors, times.is_valid().to_pylist(), strict=True)
             )
         ]
+        times, errors = _without_future(times, batch.column("timestamp"), errors, time)
     else:
         times = batch.column("timestamp")
     rules = [None if error is None else DECODE for error in errors]
@@ -175,6 +182,28 @@ def _event_times(column: pa.Array) -> pa.Array:
         for one in column.to_pylist()
     ]
     return pa.array(micros, pa.int64()).cast(TIMESTAMP)
+
+
+def _without_future(
+    times: pa.Array, written: pa.Array, errors: list[str | None], name: str
+) -> tuple[pa.Array, list[str | None]]:
+    """Take times that lie ahead of their record for wrong.
+
+    One wrong clock would else move the watermark of a stream, and make all others late.
+    """
+    # Any: pyarrow's compute functions have no types.
+    compute: Any = import_module("pyarrow.compute")
+    limit = compute.add(written.cast(TIMESTAMP), pa.scalar(AHEAD_MAX))
+    is_ahead = compute.fill_null(compute.greater(times, limit), False)
+    if not is_ahead.true_count:
+        return times, errors
+    told = [
+        f"field {name} is the event time, and it is more than a day ahead of the record's time"
+        if ahead and error is None
+        else error
+        for ahead, error in zip(is_ahead.to_pylist(), errors, strict=True)
+    ]
+    return compute.if_else(is_ahead, pa.scalar(None, TIMESTAMP), times), told
 
 
 def _no_time(value: object) -> str:

@@ -66,7 +66,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         """Write the rows of a task to a file."""
         return _write_file(self.options, self.columns, iterator)
 
-    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Freeze the micro-batch, publish and mark it."""
         from tarry.spark.writing.commit import commit, query_id_of
 
@@ -74,7 +74,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         query_id = query_id_of(self.options.checkpoint)
         commit(self.options, query_id, batchId, _outputs_of(messages))
 
-    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+    def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:
         """Remove the files of tasks of a micro-batch that failed."""
         _drop(self.options, batchId, messages)
 

@@ -1,0 +1,116 @@
+"""Step `aggregate`: results of windows of event time, one record each.
+
+On a stream a window's result is written once, when the watermark has passed the window's end: the
+newest event time less `late`.  Spark counts what comes later as rows dropped by the watermark; the
+job `backfill` mends the results, under the same keys.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from tarry.spark.steps.columns import RULE, TIME, check_decoded
+from tarry.spark.steps.refused import StepRefused, duration_ms
+from tarry.spark.steps.states import check_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+START: Final = "start"
+END: Final = "end"
+
+# Times in results, whatever the session's zone.
+JSON_OPTIONS: Final = {
+    "timeZone": "UTC",
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSXXX",
+    "ignoreNullFields": "false",
+}
+
+
+def aggregate(
+    df: DataFrame,
+    *,
+    window: str | None = None,
+    slide: str | None = None,
+    session: str | None = None,
+    late: str,
+    by: Sequence[str] = (),
+    values: Mapping[str, str],
+    topic: str,
+) -> DataFrame:
+    """Return a record for each window and group: key and value are JSON.
+
+    `window` is the length of tumbling windows, or of sliding ones with `slide`; `session` is the
+    gap that ends a session.  `values` are expressions such as `sum(amount)`.  Rows that an earlier
+    step marked are left out.  Raises StepRefused.
+    """
+    from pyspark.sql import functions as of
+
+    check_decoded(df, "aggregate")
+    late_ms = duration_ms("late", late)
+    span = _span(window, slide, session)
+    _check_values(df, by, values)
+    well = df.filter(of.col(RULE).isNull() & of.col(TIME).isNotNull())
+    if df.isStreaming:
+        well = well.withWatermark(TIME, f"{late_ms} milliseconds")
+    groups = [of.col(f"`{name}`") for name in by]
+    made = well.groupBy(span.alias("_window"), *groups).agg(
+        *[of.expr(text).alias(name) for name, text in values.items()]
+    )
+    ends = [of.col("_window.start").alias(START), of.col("_window.end").alias(END)]
+    results = [of.col(f"`{name}`") for name in values]
+    return made.select(
+        of.lit(topic).alias("topic"),
+        of.to_json(of.struct(*ends, *groups), JSON_OPTIONS).alias("key"),
+        of.to_json(of.struct(*ends, *groups, *results), JSON_OPTIONS).alias("value"),
+    )
+
+
+def _span(window: str | None, slide: str | None, session: str | None) -> Column:
+    from pyspark.sql import functions as of
+
+    if (window is None) == (session is None):
+        raise StepRefused("aggregate needs either a window, such as 5m, or a session, such as 30m")
+    if session is not None:
+        if slide is not None:
+            raise StepRefused("a session does not slide: leave out slide, or name a window")
+        return of.session_window(TIME, f"{duration_ms('session', session)} milliseconds")
+    assert window is not None
+    length_ms = duration_ms("window", window)
+    if slide is None:
+        return of.window(TIME, f"{length_ms} milliseconds")
+    slide_ms = duration_ms("slide", slide)
+    if slide_ms > length_ms:
+        raise StepRefused(
+            f"slide={slide!r:.60} is longer than window={window!r:.60}, so that events between two "
+            "windows would be in none"
+        )
+    return of.window(TIME, f"{length_ms} milliseconds", f"{slide_ms} milliseconds")
+
+
+def _check_values(df: DataFrame, by: Sequence[str], values: Mapping[str, str]) -> None:
+    """Refuse expressions that are no aggregates, and names that are taken."""
+    from pyspark.errors import PySparkException
+    from pyspark.sql import functions as of
+
+    from tarry.spark.steps.checking import quiet_context
+
+    if by:
+        check_columns(df, "aggregate", list(by))
+    if not values:
+        raise StepRefused('aggregate needs values, such as {"orders": "count(*)"}')
+    names = [name.lower() for name in (START, END, *by, *values)]
+    double = next((name for name in names if names.count(name) > 1), None)
+    if double is not None:
+        raise StepRefused(f"the result would have the field {double!r:.60} twice: rename one")
+    for name, text in values.items():
+        try:
+            with quiet_context():
+                df.groupBy(*[of.col(f"`{one}`") for one in by]).agg(of.expr(text)).schema  # noqa: B018
+        except PySparkException as flaw:
+            told = str(flaw.getMessage() or flaw).strip().splitlines()[0]
+            raise StepRefused(
+                f"the value {name!r:.60} is no aggregate, such as sum(amount): {text!r:.200}: "
+                f"{told:.300}"
+            ) from None

@@ -1,0 +1,67 @@
+"""Step `wait`: waits that an event begins and another one completes, or that expire."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tarry.spark.steps.aggregation import JSON_OPTIONS
+from tarry.spark.steps.checking import check_expression
+from tarry.spark.steps.columns import RULE, TIME, check_decoded
+from tarry.spark.steps.refused import StepRefused, duration_ms
+from tarry.spark.steps.states import MILLISECOND_US, check_columns, check_state
+from tarry.spark.steps.wait_outcomes import ENDS, KINDS, STARTS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+
+def wait(
+    df: DataFrame, *, key: str, start: str, until: str, within: str, late: str, topic: str
+) -> DataFrame:
+    """Return a record for each wait that ended: how, and when.
+
+    An event for which `start` is true begins a wait of its `key`, unless one is open; the first one
+    for which `until` is true completes it.  A wait that nothing completes `within` of event time
+    expires.  A wait ends once, when the watermark has passed its end: the newest event time less
+    `late`.  The record's key is the wait's, its value JSON with key, outcome (`completed` or
+    `expired`), began, ended and waited_ms.  Rows that an earlier step marked, and rows whose key is
+    null, are left out.  Raises StepRefused.
+    """
+    from pyspark.sql import functions as of
+
+    within_us = duration_ms("within", within) * MILLISECOND_US
+    late_ms = duration_ms("late", late)
+    check_decoded(df, "wait")
+    check_columns(df, "wait", [key])
+    check_expression(df, "start", start)
+    check_expression(df, "until", until)
+    if not df.isStreaming:
+        raise StepRefused(
+            "wait needs a stream: read it with readStream; a query with the trigger availableNow "
+            "goes through what is there and ends"
+        )
+    check_state(df, "wait")
+    from tarry.spark.steps.waits_on_events import OUTCOME_SCHEMA, WaitsOnEvents
+
+    kind = of.when(of.expr(start), STARTS).otherwise(0) + of.when(of.expr(until), ENDS).otherwise(0)
+    well = df.filter(of.col(RULE).isNull() & of.col(TIME).isNotNull())
+    named = well.select(of.col(f"`{key}`").cast("string").alias("key"), TIME, kind.alias("kind"))
+    events = named.filter("key IS NOT NULL AND kind > 0").withWatermark(
+        TIME, f"{late_ms} milliseconds"
+    )
+    coded = events.select(
+        "key", TIME, (of.unix_micros(TIME) * KINDS + of.col("kind")).alias("code")
+    )
+    ended = coded.groupBy("key").transformWithState(
+        WaitsOnEvents(within_us), OUTCOME_SCHEMA, "append", "eventTime"
+    )
+    told = of.struct(
+        "key",
+        "outcome",
+        of.timestamp_micros("began").alias("began"),
+        of.timestamp_micros("ended").alias("ended"),
+        of.floor((of.col("ended") - of.col("began")) / MILLISECOND_US).alias("waited_ms"),
+    )
+    return ended.select(
+        of.lit(topic).alias("topic"), "key", of.to_json(told, JSON_OPTIONS).alias("value")
+    )
