@@ -24,7 +24,7 @@ from tests.support.patience import PATIENCE_S
 ROOT = Path(__file__).resolve().parents[2]
 # How many examples and commands of each page run at the least.
 PAGES = {
-    "docs/how-to/archive-with-spark.md": 5,
+    "docs/how-to/archive-with-spark.md": 7,
     "docs/how-to/administer.md": 6,
     "docs/how-to/arrow-and-data-frames.md": 5,
     "docs/how-to/asyncio.md": 6,
@@ -80,6 +80,10 @@ def test_commands_and_examples_do_what_the_page_says(
     if any(word in page for word in ("archive", "arrow", "replay")):
         pytest.importorskip(
             "pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'"
+        )
+    if "archive" in page:
+        pytest.importorskip(
+            "deltalake", reason="deltalake is not installed: pip install 'tarry[delta]'"
         )
     # Some of them write files.
     monkeypatch.chdir(tmp_path)
