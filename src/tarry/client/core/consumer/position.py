@@ -41,12 +41,10 @@ class PartitionPosition:
         self.bare_at = OFFSET_UNKNOWN
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
-        self.fetch_epoch = -1
-        self.checked_epoch = -1
+        self.fetch_epoch = self.checked_epoch = -1
         # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
         self.read_epoch = -1
-        # Leader epochs of what was taken, each from an offset on, the last taken last: a commit
-        # says the one of the record before it.
+        # Leader epochs of what was taken, each from an offset on, the last taken last.
         self._epochs: list[tuple[int, int]] = []
         self.is_being_checked = False
         # The replica to read from instead of the leader, until when, how often it failed in a row,
@@ -73,8 +71,7 @@ class PartitionPosition:
         # committed, else the high watermark.
         self.readable_end = -1
         self.log_start_offset: int = -1
-        self.retry_at_ms = 0
-        self.failures = 0
+        self.retry_at_ms = self.failures = 0
         # The code with which brokers refuse to give records at the moment.
         self.refused_by: int = NONE
         # Corrupt answers in a row: one may be the network's, a second one is the log's.
