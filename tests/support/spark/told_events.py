@@ -15,6 +15,11 @@ from tarry.broker.events.kinds import VERSION, Event
 from tarry.broker.events.operation_waits import bucket_of
 from tarry.spark.events.decoding import Tally, TimeSpan, decode_events
 from tarry.spark.events.reading import EventsMissing, EventSource
+from tarry.spark.jobs.rebalances import (
+    RebalancesOptions,
+    RebalanceSums,
+    gather_rebalances,
+)
 from tarry.spark.jobs.waits import WaitsOptions, WaitSums, sum_waits
 
 MINUTE_MS = 60_000
@@ -47,6 +52,20 @@ def summed(told: list[dict[str, Any]], span: TimeSpan | None = None, **options: 
     values = [json.dumps(each).encode() for each in told]
     decoded = decode_events(values, span or TimeSpan(), tally)
     return sum_waits(decoded, WaitsOptions(**options), tally)
+
+
+def note(at_ms: int, what: str, group: str = "billing", **told: object) -> dict[str, object]:
+    """What the broker tells of a group."""
+    common = {"kind": "group", "v": VERSION, "at_ms": at_ms, "broker": 1}
+    return {**common, "group": group, "what": what, "note": told}
+
+
+def gathered(told: list[dict[str, object]], groups: tuple[str, ...] = ()) -> RebalanceSums:
+    """The rebalances of these events."""
+    tally = Tally()
+    values = [json.dumps(each).encode() for each in told]
+    decoded = decode_events(values, TimeSpan(), tally)
+    return gather_rebalances(decoded, RebalancesOptions(groups), tally)
 
 
 def wait_until_told(bootstrap: str, is_enough: Callable[[list[Event]], bool]) -> list[Event]:

@@ -59,9 +59,7 @@ html_option = click.option(
 
 
 def event_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Add the options of an event log; the command gets `cluster`, `source`, `as_json` and
-    `html_path`.
-    """
+    """Add the options of an event log; the command gets `source`, `as_json` and `html_path`."""
 
     @cluster_options
     @click.option(
@@ -97,7 +95,7 @@ def event_options(command: Callable[..., None]) -> Callable[..., None]:
             None if archive_path is None else Path(archive_path).absolute(),
             TimeSpan(since, until),
         )
-        command(cluster=cluster, source=source, **options)
+        command(source=source, **options)
 
     return run
 

@@ -72,7 +72,7 @@ def decode_events(values: Iterable[bytes | None], span: TimeSpan, tally: Tally) 
             continue
         if not span.has(event.at_ms):
             continue
-        _count(event, tally)
+        count_event(event, tally)
         yield event
 
 
@@ -88,7 +88,8 @@ def _decoded(decoder: msgspec.json.Decoder[Event], value: bytes | None) -> Event
     return event
 
 
-def _count(event: Event, tally: Tally) -> None:
+def count_event(event: Event, tally: Tally) -> None:
+    """Count an event that is told."""
     tally.events += 1
     if tally.first_ms is None or event.at_ms < tally.first_ms:
         tally.first_ms = event.at_ms

@@ -9,7 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from html import escape
@@ -67,16 +67,24 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Plot:
-    """Vega-Lite's description of a plot; above it stand title, sentence and legend.
+class Key:
+    """Key of a legend: a name, its colour as the style sheet writes it, its sign."""
 
-    `legend` has the colours by name, as the style sheet writes them.
-    """
+    name: str
+    colour: str
+    sign: str = "\u25a0"
+
+
+@dataclass(frozen=True)
+class Plot:
+    """Vega-Lite's description of a plot; above it stand title, sentence and legend."""
 
     spec: dict[str, Any]
     title: str
     text: str
-    legend: Mapping[str, str] = field(default_factory=dict)
+    legend: Sequence[Key] = ()
+    # As wide as the page, not one of two side by side.
+    is_wide: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,10 +142,12 @@ def _section(place: int, section: Section, plots: dict[str, dict[str, Any]]) -> 
     for plot in section.plots:
         name = f"plot-{len(plots)}"
         plots[name] = plot.spec
+        size = ' class="whole"' if plot.is_wide else ""
         drawn.append(
-            f"<figure><figcaption><strong>{escape(plot.title)}</strong><br>{escape(plot.text)}"
-            f'{_legend(plot.legend)}</figcaption><div id="{name}" class="plot" role="img" '
-            f'aria-label="{escape(plot.title)}"></div></figure>'
+            f"<figure{size}><figcaption><strong>{escape(plot.title)}</strong><br>"
+            f"{escape(plot.text)}{_legend(plot.legend)}</figcaption>"
+            f'<div id="{name}" class="plot" role="img" aria-label="{escape(plot.title)}"></div>'
+            "</figure>"
         )
     several = " several" if len(drawn) > 1 else ""
     tables = "".join(
@@ -150,10 +160,10 @@ def _section(place: int, section: Section, plots: dict[str, dict[str, Any]]) -> 
     )
 
 
-def _legend(legend: Mapping[str, str]) -> str:
+def _legend(legend: Sequence[Key]) -> str:
     named = "".join(
-        f'<li><i style="background:{escape(colour)}"></i>{escape(name)}</li>'
-        for name, colour in legend.items()
+        f'<li><b style="color:{escape(key.colour)}">{key.sign}</b> {escape(key.name)}</li>'
+        for key in legend
     )
     return f'<ul class="legend">{named}</ul>' if named else ""
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from tarry.spark.reports.installed import load_altair
-from tarry.spark.reports.page import Plot
+from tarry.spark.reports.page import Key, Plot
 
 # Ticks of an axis of waits, where people think in other units than thousands.
 WAIT_TICKS_MS: Final = (
@@ -44,6 +44,7 @@ CONFIG: Final[dict[str, Any]] = {
         "labelOverlap": True,
         "titleFontSize": 12,
         "titlePadding": 8,
+        "labelPadding": 6,
     },
     "text": {"color": "var(--ink)"},
 }
@@ -54,7 +55,7 @@ def data_of(rows: Sequence[Mapping[str, object]]) -> Any:
     return load_altair().Data(values=list(rows))
 
 
-def over_waits(channel: Any, name: str, waits_ms: Sequence[float]) -> Any:
+def over_waits(channel: Any, name: str, waits_ms: Sequence[float], title: str = "Wait") -> Any:
     """Return the place of a wait of the data on a logarithmic scale that has room for all waits.
 
     `channel` is Altair's X or Y.
@@ -65,7 +66,7 @@ def over_waits(channel: Any, name: str, waits_ms: Sequence[float]) -> Any:
     return channel(
         f"{name}:Q",
         scale=alt.Scale(type="log", domain=[ticks[0], ticks[-1]], nice=False),
-        axis=alt.Axis(title="Wait", values=shown, labelExpr=WAIT_LABELS),
+        axis=alt.Axis(title=title, values=shown, labelExpr=WAIT_LABELS),
     )
 
 
@@ -100,8 +101,40 @@ def coloured(name: str, colours: Mapping[str, str]) -> Any:
     return alt.Color(f"{name}:N", scale=scale, legend=None)
 
 
+def shaped(name: str, shapes: Mapping[str, str]) -> Any:
+    """Return the shapes of a field of the data, which say the same as its colours."""
+    alt = load_altair()
+    scale = alt.Scale(domain=list(shapes), range=list(shapes.values()))
+    return alt.Shape(f"{name}:N", scale=scale, legend=None)
+
+
+# Signs of Vega's shapes, for legends.
+SIGNS: Final = {
+    "square": "\u25a0",
+    "circle": "\u25cf",
+    "cross": "\u271a",
+    "diamond": "\u25c6",
+    "triangle-up": "\u25b2",
+    "triangle-down": "\u25bc",
+    "triangle-left": "\u25c0",
+    "triangle-right": "\u25b6",
+}
+
+
+def keys(colours: Mapping[str, str], shapes: Mapping[str, str] | None = None) -> list[Key]:
+    """Return the legend of colours, and of the shapes that go with them."""
+    signs = {name: SIGNS[shape] for name, shape in (shapes or {}).items()}
+    return [Key(name, colour, signs.get(name, SIGNS["square"])) for name, colour in colours.items()]
+
+
 def plot(
-    chart: Any, title: str, text: str, height: int, legend: Mapping[str, str] | None = None
+    chart: Any,
+    title: str,
+    text: str,
+    height: int,
+    legend: Sequence[Key] = (),
+    *,
+    is_wide: bool = False,
 ) -> Plot:
     """Finish a plot as wide as its place in the page."""
     alt = load_altair()
@@ -112,7 +145,7 @@ def plot(
     )
     spec = finished.to_dict()
     spec["config"] = CONFIG
-    return Plot(spec, title, text, legend or {})
+    return Plot(spec, title, text, legend, is_wide)
 
 
 def time_text(at_ms: int) -> str:

@@ -45,14 +45,14 @@ section > p { max-width: 75ch; margin: 0 0 12px; color: var(--soft); }
 @media screen and (min-width: 900px) {
   .plots.several { grid-template-columns: repeat(2, minmax(0, 1fr)); }
 }
+figure.whole { grid-column: 1 / -1; }
 figure { margin: 0; min-width: 0; background: var(--card); border: 1px solid var(--line);
   border-radius: 8px; padding: 12px 12px 8px; }
 figcaption { font-size: 13px; line-height: 1.4; color: var(--soft); margin-bottom: 6px; }
 figcaption strong { font-size: 15px; color: var(--ink); }
 .legend { list-style: none; margin: 4px 0 0; padding: 0; display: flex; flex-wrap: wrap;
   gap: 2px 14px; color: var(--ink); }
-.legend i { display: inline-block; width: 11px; height: 11px; border-radius: 2px;
-  margin-right: 5px; }
+.legend b { font-size: 14px; line-height: 1; }
 .plot { width: 100%; }
 .plot svg { display: block; max-width: 100%; height: auto; }
 details { margin: 10px 0 0; }
@@ -82,8 +82,6 @@ main { padding-bottom: 48px; }
     --c6: #3b9bd6; --c7: #6b6f76; --c8: #7a4fa3; --pale: #8fc1e3; --faint: #cfe3f2; --bad: #b3261e;
   }
   button.copy { display: none; }
-  .plots.several { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .plot svg { width: 100%; }
   figure, .figures, tr { break-inside: avoid; }
   h2, h2 + p { break-after: avoid; }
 }

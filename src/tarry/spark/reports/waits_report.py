@@ -12,6 +12,7 @@ from tarry.spark.reports.page import Figure, Page, Plot, Section, Table
 from tarry.spark.reports.plots import (
     coloured,
     data_of,
+    keys,
     length_text,
     over_time,
     over_waits,
@@ -154,6 +155,7 @@ PARTS: Final = {
     "p90 to p99": "var(--faint)",
     "longest": "var(--c2)",
 }
+PART_SHAPES: Final = {"longest": "diamond"}
 
 
 def _parts(row: dict[str, Any]) -> list[dict[str, Any]]:
@@ -205,7 +207,7 @@ def _waits_plot(waits: WaitSums, intervals: Sequence[WaitRow]) -> Plot:
         "How long operations waited",
         "Bars reach from the median of an interval to its 99th percentile",
         260,
-        PARTS,
+        keys(PARTS, PART_SHAPES),
     )
 
 
@@ -232,7 +234,7 @@ def _count_plot(waits: WaitSums, intervals: Sequence[WaitRow]) -> Plot:
         "How many ended",
         f"Operations in each interval of {length_text(waits.interval_ms)}",
         260,
-        ENDS,
+        keys(ENDS),
     )
 
 
@@ -300,7 +302,11 @@ def _subjects_plot(subjects: Sequence[WaitRow]) -> Plot:
         .encode(x=across)
     )
     return plot(
-        bars + median + longest, "By topic or group", _drawn(subjects), _height(drawn), PARTS
+        bars + median + longest,
+        "By topic or group",
+        _drawn(subjects),
+        _height(drawn),
+        keys(PARTS, PART_SHAPES),
     )
 
 
@@ -336,7 +342,9 @@ def _subject_counts_plot(subjects: Sequence[WaitRow]) -> Plot:
             ],
         )
     )
-    return plot(chart, "How many ended, by topic or group", _drawn(subjects), _height(drawn), ENDS)
+    return plot(
+        chart, "How many ended, by topic or group", _drawn(subjects), _height(drawn), keys(ENDS)
+    )
 
 
 def _drawn(subjects: Sequence[WaitRow]) -> str:
