@@ -33,6 +33,7 @@ BROKER_PAGES = (
     "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
     "docs/how-to/fork-and-workers.md",
+    "docs/how-to/look-at-waits-and-rebalances.md",
     "docs/how-to/moving-from-other-clients.md",
     "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/produce-safely.md",
