@@ -413,6 +413,40 @@ def test_a_leader_gives_partitions_to_the_members_near_their_replicas() -> None:
     assert told == {scene.core.membership.member_id: [("t", 1)], "z": [PLACE]}
 
 
+@pytest.mark.parametrize(("rack", "rounds"), [("far", 2), ("", 1)])
+def test_a_leader_in_a_rack_assigns_anew_when_replicas_move_to_other_racks(
+    rack: str, rounds: int
+) -> None:
+    scene = GroupScene(client_rack=rack, metadata_max_age_ms=1_000)
+    scene.cluster.brokers[2] = Address("10.0.0.2", 9092)
+    replicas = [1]
+    away: list[int] = []
+
+    def with_racks(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.metadata(seen)
+        for broker, name in zip(answer.brokers, ("near", "far"), strict=True):
+            broker.rack = name
+        answer.brokers = [one for one in answer.brokers if one.node_id not in away]
+        answer.topics[0].partitions[0].replica_nodes = list(replicas)
+        return answer
+
+    scene.cluster.rule(api_keys.METADATA, with_racks)
+    scene.join()
+
+    # A broker that is away for a while takes no replica to another rack.
+    replicas.append(2)
+    away.append(2)
+    scene.poll(5_000)
+    before = len(scene.requests(api_keys.SYNC_GROUP))
+    away.clear()
+    scene.poll(10_000)
+
+    assert before == 1
+    assert len(scene.requests(api_keys.SYNC_GROUP)) == rounds
+    reasons = [one.request.reason for one in scene.requests(api_keys.JOIN_GROUP)]
+    assert reasons[1:] == ["t [0] is in the racks far, near, not near"][: rounds - 1]
+
+
 def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:
     scene = joined()
     address = scene.cluster.brokers[1]

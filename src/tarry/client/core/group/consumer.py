@@ -91,7 +91,7 @@ class GroupConsumerCore(ConsumerCore):
         chosen = choose_assignors(settings.assignors, assignors)
         self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
-        self.topics = TopicSubscription(self.metadata)
+        self.topics = TopicSubscription(self.metadata, settings.rack)
         self.membership = Membership(settings, self.coordinator, self.topics, chosen)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
