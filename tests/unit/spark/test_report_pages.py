@@ -23,10 +23,11 @@ from tests.support.spark.told_events import NOON_MS, gathered, note, operations,
 
 from tarry.broker.events.kinds import VERSION, LagEvent
 from tarry.spark.jobs.lag import LagOptions, sum_samples
+from tarry.spark.pipeline.progress import BatchProgress, progress_line
 from tarry.spark.reports.health_report import health_page, read_health
 from tarry.spark.reports.lag_report import lag_page
 from tarry.spark.reports.page import ROWS_MAX, Page, Section, Table
-from tarry.spark.reports.plots import length_text, ticks_for
+from tarry.spark.reports.plots import length_text, ticks_for, time_text
 from tarry.spark.reports.rebalances_report import rebalances_page
 from tarry.spark.reports.waits_report import waits_page
 
@@ -214,6 +215,30 @@ def test_the_health_of_a_pipeline_is_read_from_its_lines() -> None:
     for text in ("clean", "4,000", "positive", "1,000", "7"):
         assert text in reader.cells
     assert "passed over, since they are no progress: 2" in page.html()
+
+
+def test_the_lines_are_those_that_a_pipeline_writes() -> None:
+    written = progress_line(
+        BatchProgress(
+            at="2026-11-22T12:00:00.000Z",
+            pipeline="orders",
+            stage="clean",
+            batch=3,
+            records=50,
+            bytes=5_000,
+            seconds=2.0,
+            lag=None,
+            seconds_left=None,
+            rejected={"decode": 3},
+            late=1,
+        )
+    )
+
+    (one,) = read_health([written]).batches
+
+    assert (one.pipeline, one.stage, one.batch, one.records) == ("orders", "clean", 3, 50)
+    assert (one.bytes, one.seconds, one.lag, one.late) == (5_000, 2.0, None, 1)
+    assert (one.rejected, time_text(one.at_ms)) == ({"decode": 3}, "2026-11-22 12:00:00")
 
 
 def test_a_pipeline_without_trouble_says_so() -> None:
