@@ -6,7 +6,8 @@ python tools/generate_settings.py --check    write nothing; exit 1 if one differ
 The tables are those that the program reads: `base/settings_table` and `base/settings_ignored` of
 the broker, `base/topic_settings_table` of topics, `client/settings_table` of our own clients.
 Written are `docs/reference/settings.md`, `base/setting_attributes.py` (the broker's settings as
-attributes) and `client/setting_arguments.py` (a client's settings as keyword arguments).
+attributes) and `client/setting_arguments.py` (a client's settings as keyword arguments); and
+`docs/reference/pipeline-file.md` from the keys of `spark/pipeline/file/keys`.
 """
 
 from __future__ import annotations
@@ -24,8 +25,15 @@ from tarry.base.settings_table import DEFAULT_ONLY_TABLE, GONE_TABLE, HONOURED_T
 from tarry.client.settings import CLIENT_SETTINGS, COMMON, CONSUMER, PRODUCER
 
 ROOT: Final = Path(__file__).resolve().parent.parent
+if str(ROOT / "tools") not in sys.path:
+    # Where a test loads this file, the folder of the tools is not searched.
+    sys.path.insert(0, str(ROOT / "tools"))
+
+from pipeline_page import pipeline_page  # noqa: E402
+
 PAGE: Final = ROOT / "docs" / "reference" / "settings.md"
 ATTRIBUTES: Final = ROOT / "src" / "tarry" / "base" / "setting_attributes.py"
+PIPELINE_PAGE: Final = ROOT / "docs" / "reference" / "pipeline-file.md"
 ARGUMENTS: Final = ROOT / "src" / "tarry" / "client" / "setting_arguments.py"
 
 NOTICE: Final = "<!-- Written by tools/generate_settings.py from the tables; change those. -->"
@@ -299,6 +307,7 @@ def main() -> int:
     status = 0
     for path, text in (
         (PAGE, page_text()),
+        (PIPELINE_PAGE, pipeline_page(NOTICE)),
         (ATTRIBUTES, attributes_text()),
         (ARGUMENTS, arguments_text()),
     ):

@@ -58,7 +58,7 @@ COMMANDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "spark": (
         "tarry.cli.spark.commands:spark",
-        "Archive topics, recount, compact and replay archives, and report what a broker tells.",
+        "Run pipelines; archive, recount, compact and replay topics; tell what a broker did.",
     ),
     "health": (
         "tarry.cli.health:health",

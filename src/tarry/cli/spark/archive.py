@@ -51,6 +51,13 @@ DuckDB and Spark read them as one table.  A run that is killed leaves nothing th
     help="Codec of the files.",
 )
 @click.option(
+    "--table",
+    type=click.Choice(["parquet", "delta"]),
+    default="parquet",
+    show_default=True,
+    help="Plain files, or a Delta table over them.",
+)
+@click.option(
     "--round-records",
     type=Count(1),
     default="50M",
@@ -82,6 +89,7 @@ def archive_command(
         settings=settings_of(cluster),
         by=given["by"],
         compression=given["compression"],
+        table=given["table"],
         round_records_max=given["round_records"],
         fail_on_data_loss=not given["skip_lost"],
     )

@@ -9,15 +9,18 @@ import click
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
 from tarry.cli.spark.compact import compact_command
+from tarry.cli.spark.health import health_command
 from tarry.cli.spark.lag import lag_command
 from tarry.cli.spark.rebalances import rebalances_command
 from tarry.cli.spark.replay import replay_command
+from tarry.cli.spark.run import run_command
 from tarry.cli.spark.verify import verify_command
 from tarry.cli.spark.waits import waits_command
 
 EXAMPLES: Final = """
 \b
 Examples:
+  tarry spark run orders.toml              the pipeline that the file describes
   tarry spark archive orders --to lake     what the topic holds, as Parquet files
   tarry spark verify lake                  is the archive whole?
   tarry spark compact lake                 small files of it become larger ones
@@ -33,15 +36,17 @@ Spark needs Java 17 or newer and PySpark: pip install "tarry[spark]"
 
 @click.group(cls=GuessingGroup, epilog=EXAMPLES)
 def spark() -> None:
-    """Archive topics, recount, compact and replay archives, and report what a broker tells."""
+    """Run pipelines; archive, recount, compact and replay topics; tell what a broker did."""
 
 
 for _command in (
     archive_command,
     compact_command,
+    health_command,
     lag_command,
     rebalances_command,
     replay_command,
+    run_command,
     verify_command,
     waits_command,
 ):

@@ -36,6 +36,8 @@ def spark_session(master: str | None, *, is_local: bool) -> Iterator[SparkSessio
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder: Any = SparkSession.builder
     builder = builder.appName("tarry spark")
+    # On a busy machine a worker needs longer than Spark's 15 s to come up.
+    builder = builder.config("spark.python.authenticate.socketTimeout", "120s")
     # Under spark-submit the master is given already.
     if master is not None or "PYSPARK_GATEWAY_PORT" not in os.environ:
         builder = builder.master(master or "local[*]").config("spark.ui.enabled", "false")

@@ -9,13 +9,25 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from tarry.cli.running import EXIT_FAILED, Cluster, cluster_options, json_option, quietly
+from tarry.cli.running import (
+    EXIT_FAILED,
+    EXIT_USAGE,
+    Cluster,
+    cluster_options,
+    fail,
+    json_option,
+    quietly,
+)
+from tarry.cli.spark.pipeline_files import load_pipeline
 from tarry.cli.spark.session import settings_of
 from tarry.cli.tables import bad, count_of, good, print_json
 from tarry.cli.units import size_text
 
 if TYPE_CHECKING:
     from tarry.spark.archive.verify import VerifiedArchive
+
+# What is named so is no archive, but the file of a pipeline that has one.
+PIPELINE_SUFFIX: Final = ".toml"
 
 # Faults that are told one by one.
 TOLD_MAX: Final = 20
@@ -26,6 +38,7 @@ Examples:
   tarry spark verify lake                files, checksums, offsets; and beside the broker
   tarry spark verify lake --offline      without asking a broker
   tarry spark verify lake --json
+  tarry spark verify orders.toml         the archive of a pipeline
 
 \b
 Every offset of every range must be in one file, or be one that the log has no record for.  What
@@ -46,8 +59,13 @@ def verify_command(
     """Recount an archive: no gap, no overlap, every file whole, nothing missing."""
     from tarry.spark.archive.verify import verify
 
-    settings = None if offline else settings_of(cluster)
-    found = verify(Path(path).absolute(), settings, checksums=not no_checksums)
+    directory, settings = Path(path).absolute(), settings_of(cluster)
+    if directory.suffix == PIPELINE_SUFFIX:
+        pipeline = load_pipeline(directory)
+        if pipeline.archive is None:
+            fail(f"{path} has no [archive], so there is nothing to recount", EXIT_USAGE)
+        directory, settings = pipeline.archive.path, pipeline.reading()
+    found = verify(directory, None if offline else settings, checksums=not no_checksums)
     if as_json:
         print_json({"is_whole": not found.faults, **asdict(found)})
     else:

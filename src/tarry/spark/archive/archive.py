@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from tarry.spark.archive.directory import ArchiveDirectory
+from tarry.spark.archive.delta import load_deltalake
+from tarry.spark.archive.directory import DELTA, PARQUET, TABLES, ArchiveDirectory
 from tarry.spark.archive.manifest import ArchiveRefused, Manifest, make_manifest
 from tarry.spark.archive.parquet_files import SLOT_MS, ArchiveTask
 from tarry.spark.archive.round_plan import (
@@ -49,6 +50,8 @@ class ArchiveOptions:
     # hour, day or none: how files are laid out by the time of their records.
     by: str = "hour"
     compression: str = "zstd"
+    # parquet: plain files; delta: a Delta table over them.
+    table: str = PARQUET
     # Records of one round at most.
     round_records_max: int = ROUND_RECORDS_MAX
     # False: records that the log has lost before they were archived are counted, not refused.
@@ -61,6 +64,11 @@ class ArchiveOptions:
     def __post_init__(self) -> None:
         if self.by not in SLOT_MS:
             raise ArchiveRefused(f"by={self.by!r} is none of {', '.join(SLOT_MS)}")
+        if self.table not in TABLES:
+            raise ArchiveRefused(f"table={self.table!r} is none of {', '.join(TABLES)}")
+        if self.table == DELTA:
+            # Before anything is written.
+            load_deltalake()
         if self.compression not in COMPRESSIONS:
             raise ArchiveRefused(
                 f"compression={self.compression!r} is none of {', '.join(COMPRESSIONS)}"
@@ -122,7 +130,7 @@ class Archiver:
     def run(self, choice: TopicChoice) -> Iterator[ArchiveSummary]:
         """Take rounds up to the ends that the topics have at first."""
         cluster = self._cluster
-        self._directory.bind(cluster.cluster_id(), self._options.by)
+        self._directory.bind(cluster.cluster_id(), self._options.by, self._options.table)
         topics = cluster.topics(choice)
         check_found(choice, topics)
         self._topic_ids = {name: topic.topic_id for name, topic in topics.items()}

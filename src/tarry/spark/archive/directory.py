@@ -13,6 +13,7 @@ from typing import Final
 import msgspec
 
 from tarry.spark.archive.compactions import FileCompactions, holders_of
+from tarry.spark.archive.delta import ArchiveTable
 from tarry.spark.archive.manifest import (
     Archived,
     ArchiveRefused,
@@ -27,6 +28,10 @@ BINDING: Final = f"{OWN}/archive.json"
 MANIFESTS: Final = f"{OWN}/manifests"
 STAGED: Final = f"{OWN}/staged"
 
+PARQUET: Final = "parquet"
+DELTA: Final = "delta"
+TABLES: Final = (PARQUET, DELTA)
+
 # What a driver left behind that was killed; no round takes a day.
 LEFT_OVER_SECONDS: Final = 24 * 3600
 
@@ -38,10 +43,10 @@ class ArchiveDirectory:
         self.path = path
         self.compactions = FileCompactions(path)
 
-    def bind(self, cluster_id: str, by: str) -> None:
+    def bind(self, cluster_id: str, by: str, table: str = PARQUET) -> None:
         """Make the directory for a cluster and a layout; ArchiveRefused if it has others."""
         make_directories(self.path / MANIFESTS)
-        create_if_absent(self.path / BINDING, encode(Archived(cluster_id, by)))
+        create_if_absent(self.path / BINDING, encode(Archived(cluster_id, by, table=table)))
         bound = self.bound()
         if bound.cluster_id != cluster_id:
             raise ArchiveRefused(
@@ -52,6 +57,12 @@ class ArchiveDirectory:
             raise ArchiveRefused(
                 f"{self.path} is laid out by {bound.by}, not by {by}: go on with that, or give "
                 "another path"
+            )
+
+        if bound.table != table:
+            raise ArchiveRefused(
+                f"{self.path} is an archive with table={bound.table}, not {table}: go on with "
+                "that, or give another path"
             )
 
     def bound(self) -> Archived:
@@ -96,11 +107,18 @@ class ArchiveDirectory:
     def publish(self, manifest: Manifest) -> None:
         """Move the files of a round to where readers see them; those that are there stay."""
         is_there = all((self.path / file.path).exists() for file in manifest.files)
-        if is_there and self.compactions.is_settled():
-            return
-        with self.compactions.lock(is_needed=False):
-            self.compactions.settle()
-            self._move(manifest)
+        if not is_there or not self.compactions.is_settled():
+            with self.compactions.lock(is_needed=False):
+                self.compactions.settle()
+                self._move(manifest)
+        table = self.table()
+        if table is not None:
+            table.bring_up_to(manifest.number, self.manifest)
+
+    def table(self) -> ArchiveTable | None:
+        """Return the Delta table; None if this is an archive of plain files."""
+        bound = self.bound()
+        return ArchiveTable(self.path, bound.by) if bound.table == DELTA else None
 
     def _move(self, manifest: Manifest) -> None:
         directories: dict[Path, None] = {}

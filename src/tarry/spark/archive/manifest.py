@@ -65,6 +65,8 @@ class Archived(msgspec.Struct, frozen=True):
     cluster_id: str
     by: str
     version: int = VERSION
+    # parquet: plain files; delta: a Delta table over them.
+    table: str = "parquet"
 
 
 def encode(made: msgspec.Struct) -> bytes:

@@ -62,15 +62,48 @@ def verify(
     if settings is None:
         for manifest in _manifests(directory, found):
             _verify_round(files, manifest, ends, found)
-        files.check_counted()
+        _verify_sums(directory, files, found)
         return found
     with closing(LiveCluster(settings)) as cluster:
         broker = BrokerRows(cluster, settings)
         for manifest in _manifests(directory, found):
             offsets = _verify_round(files, manifest, ends, found)
             broker.compare(manifest, offsets, found)
-    files.check_counted()
+    _verify_sums(directory, files, found)
     return found
+
+
+def _verify_sums(directory: ArchiveDirectory, files: FilesNow, found: VerifiedArchive) -> None:
+    """Check what no round alone tells: merged files, and the Delta table."""
+    files.check_counted()
+    table = directory.table()
+    if table is None:
+        return
+    import pyarrow.compute as pc
+
+    expected: dict[str, dict[int, int]] = {}
+    numbers = directory.numbers()
+    snapshot = table.snapshot()
+    newest = table.round_of(snapshot)
+    for number in numbers:
+        manifest = directory.manifest(number)
+        if number > newest and manifest.files:
+            found.faults.append(
+                f"round {number} is not in the Delta table yet: the next run of archive adds it"
+            )
+        for one in manifest.ranges if number <= newest else ():
+            of_topic = expected.setdefault(one.topic, {})
+            of_topic[one.partition] = of_topic.get(one.partition, 0) + one.rows
+    for topic, partitions in sorted(expected.items()):
+        rows = table.offsets(snapshot, topic)
+        for partition, count in sorted(partitions.items()):
+            offsets = rows.filter(pc.equal(rows["partition"], partition))["offset"]
+            different = len(pc.unique(offsets))
+            if (len(offsets), different) != (count, count):
+                found.faults.append(
+                    f"the Delta table has {len(offsets)} rows of {topic} [{partition}] with "
+                    f"{different} offsets, and the rounds have {count}"
+                )
 
 
 def _manifests(directory: ArchiveDirectory, found: VerifiedArchive) -> Iterator[Manifest]:

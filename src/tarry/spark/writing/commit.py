@@ -11,7 +11,7 @@ import msgspec
 from tarry.client.sync.publisher import Publisher
 from tarry.link.errors import ClientError
 from tarry.spark.writing.directory import SinkDirectory, local_path
-from tarry.spark.writing.plan import Plan, SinkRefused, TaskOutput
+from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused, TaskOutput
 from tarry.spark.writing.publishing import Publishing, expiration_ms_of
 from tarry.spark.writing.steps import SinkSteps
 from tarry.spark.writing.write_options import WriteOptions
@@ -55,7 +55,7 @@ def commit(
         drop(options, batch_id, outputs)
         if not isinstance(error, ClientError):
             raise
-        raise SinkRefused(
+        raise SinkInterrupted(
             f"micro-batch {batch_id} was not written to its end: {error}. Start the query again "
             "when that is mended; it goes on where it stopped"
         ) from error

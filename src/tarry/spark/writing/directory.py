@@ -26,7 +26,7 @@ import msgspec
 
 from tarry.spark.durable_files import TEMPORARY, create_if_absent, flush_directory
 from tarry.spark.writing.effects import StoredPlan
-from tarry.spark.writing.plan import Plan, SinkRefused, decode_plan, encode_plan
+from tarry.spark.writing.plan import Plan, SinkInterrupted, SinkRefused, decode_plan, encode_plan
 
 BINDING: Final = "sink.json"
 PLAN: Final = "plan-"
@@ -205,4 +205,6 @@ def refusal(path: Path, what: str, error: OSError) -> SinkRefused:
             "the file system must be able to give a file a second name (a hard link); give another "
             "directory as the option sinkLocation"
         )
-    return SinkRefused(f"the sink's directory {path} {what}: {error.strerror}. Advice: {advice}")
+    return SinkInterrupted(
+        f"the sink's directory {path} {what}: {error.strerror}. Advice: {advice}"
+    )

@@ -31,6 +31,10 @@ class SinkRefused(Exception):
     """The sink cannot go on; the text says why, where, and what to do."""
 
 
+class SinkInterrupted(SinkRefused):
+    """The sink came no further for now: a query that is started again goes on where it stopped."""
+
+
 class PlannedFile(msgspec.Struct, frozen=True):
     """File of finished batches that a task wrote; `crc` is its CRC32C."""
 

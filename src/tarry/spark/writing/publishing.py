@@ -18,7 +18,14 @@ from tarry.records.numbering import numbered
 from tarry.spark.writing import effects
 from tarry.spark.writing.directory import SinkDirectory
 from tarry.spark.writing.effects import LookedBack, SentRound, Steps
-from tarry.spark.writing.plan import Noted, Plan, PlannedFile, Share, SinkRefused
+from tarry.spark.writing.plan import (
+    Noted,
+    Plan,
+    PlannedFile,
+    Share,
+    SinkInterrupted,
+    SinkRefused,
+)
 from tarry.wire.crc32c import crc32c
 
 # Kafka's default, where a cluster does not tell its own.
@@ -213,7 +220,7 @@ class Publishing:
             self._stands_since_ms = now_ms
         stood_ms = now_ms - self._stands_since_ms
         if stood_ms >= self._limit_ms:
-            raise SinkRefused(
+            raise SinkInterrupted(
                 f"the micro-batch came no further for {stood_ms} ms (delivery.timeout.ms): "
                 f"{effect.reason}. It is frozen: start the query again when the brokers are there, "
                 "and it goes on where it stopped"

@@ -18,8 +18,18 @@ INCLUDE_HEADERS: Final = "includeHeaders"
 AT_LEAST_ONCE: Final = "at-least-once"
 EXACTLY_ONCE: Final = "exactly-once"
 
-# Spark's own Kafka sink takes it too, and has headers whenever the column is there.
-NAMES: Final = (TOPIC, SINK_LOCATION, CHECKPOINT_LOCATION, DELIVERY, INCLUDE_HEADERS)
+# What `DataStreamWriter.queryName` leaves among the options.
+QUERY_NAME: Final = "queryName"
+
+# Spark's own Kafka sink takes includeHeaders too, and has headers whenever the column is there.
+NAMES: Final = (
+    TOPIC,
+    SINK_LOCATION,
+    CHECKPOINT_LOCATION,
+    DELIVERY,
+    INCLUDE_HEADERS,
+    QUERY_NAME,
+)
 
 # Settings that the sink decides: another value would not do what it says.
 DECIDED: Final = {

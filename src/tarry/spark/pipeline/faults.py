@@ -1,0 +1,69 @@
+"""Faults of a stage: a sentence for each, and whether another start can help."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NamedTuple
+
+# Last line of a traceback of this package, which Spark tells as text.
+OURS: Final = re.compile(r"\btarry(?:\.\w+)*\.(\w+): (\S.*)")
+# Last line of any traceback.
+RAISED: Final = re.compile(r"^(?:\w+\.)*[A-Z]\w+(?:Error|Exception): (.+)$", re.MULTILINE)
+# What Spark says before the reason.
+BEFORE: Final = re.compile(
+    r"^(?:\[STREAM_FAILED\] Query \[[^]]*\] terminated with exception: )?(?:\[[A-Z_.]+\] )?"
+)
+BEHIND: Final = " SQLSTATE:"
+
+# Classes of errors that are the same after another start.
+HOPELESS: Final = (
+    "AnalysisException",
+    "ArchiveRefused",
+    "DataLost",
+    "InvalidSetting",
+    "OptionRefused",
+    "ParseException",
+    "SinkRefused",
+    "StepRefused",
+)
+
+NO_ROOM: Final = ("No space left on device", "Disk quota exceeded")
+TWO_DRIVERS: Final = "CONCURRENT_STREAM_LOG_UPDATE"
+# Errors of the bridge to Java when its process is gone.
+JAVA_GONE: Final = ("Py4JNetworkError", "ConnectionRefusedError", "ConnectionResetError")
+
+
+class StageFault(NamedTuple):
+    """StageFault of a stage; a hopeless one is the same after another start."""
+
+    sentence: str
+    is_hopeless: bool = False
+
+
+class StageFailed(Exception):
+    """A stage came to an end that no other start mends; the text says which, and what to do."""
+
+
+def fault_of(error: BaseException) -> StageFault:
+    """Return the sentence of what ended a stage."""
+    told = str(error)
+    name = type(error).__name__
+    if name in JAVA_GONE:
+        return StageFault("Spark's Java process has ended: start the run again.", True)
+    if TWO_DRIVERS in told:
+        return StageFault("another driver runs it on this checkpoint: end one of the two.", True)
+    ours = OURS.findall(told)
+    if ours:
+        name, told = ours[-1]
+    elif raised := RAISED.findall(told):
+        told = raised[-1]
+    if any(text in told for text in NO_ROOM):
+        told += ". Make room; the next start goes on where it stopped"
+    return StageFault(_sentence(told) or f"{name}.", name in HOPELESS)
+
+
+def _sentence(told: str) -> str:
+    """Return the first line without Spark's codes, with a full stop."""
+    line = told.strip().split("\n", 1)[0].partition(BEHIND)[0]
+    line = BEFORE.sub("", line).strip()
+    return line if not line or line.endswith((".", "!", "?")) else line + "."

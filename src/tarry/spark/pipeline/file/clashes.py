@@ -1,0 +1,86 @@
+"""Clashes: keys of a pipeline file that cannot be meant together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+from tarry.spark.pipeline.file.mistakes import Mistake
+from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.file.toml_lines import KeyPath
+
+# Rules under which the steps themselves reject records.
+OWN_RULES: Final = ("decode", "duplicate")
+
+
+def clashes_of(pipeline: Pipeline) -> list[Mistake]:
+    """Return what cannot be meant together."""
+    mistakes = [
+        *_missing_parts(pipeline),
+        *_decoding(pipeline),
+        *_rules(pipeline),
+        *_topics(pipeline),
+        *_paths(pipeline),
+    ]
+    return [pipeline.mistake(at, sentence) for at, sentence in mistakes]
+
+
+Found = Iterator[tuple[KeyPath, str]]
+
+
+def _missing_parts(pipeline: Pipeline) -> Found:
+    if pipeline.clean is None:
+        if pipeline.archive is None:
+            yield (), "nothing is to be done: add [clean], which checks records, or [archive]"
+        for name, section in (("decode", pipeline.decode), ("check", pipeline.check)):
+            if section:
+                yield (name,), "needs [clean] with topic and rejected, where its records go"
+    elif pipeline.decode is None:
+        yield ("clean",), "needs [decode], which says how values become columns"
+
+
+def _decoding(pipeline: Pipeline) -> Found:
+    decode = pipeline.decode
+    if decode is None:
+        return
+    if decode.format == "text" and decode.schema is not None:
+        yield ("decode", "schema"), "is of no use to text, which has one column, text"
+    if decode.format != "text" and decode.schema is None:
+        yield ("decode",), f"{decode.format} needs a schema: name its file"
+
+
+def _rules(pipeline: Pipeline) -> Found:
+    for rule in pipeline.check:
+        if rule in OWN_RULES:
+            yield (
+                ("check", rule),
+                f"the pipeline itself rejects records as {rule}: give the rule another name",
+            )
+
+
+def _topics(pipeline: Pipeline) -> Found:
+    """Find topics that would feed themselves, or that two stages write."""
+    sources = pipeline.source.topics
+    written: dict[str, KeyPath] = {}
+    for at, topic in written_topics(pipeline):
+        if topic in sources:
+            yield at, f"{topic!r} is a topic of source: what is written would be read again"
+        elif topic in written:
+            other = ".".join(str(part) for part in written[topic])
+            yield at, f"{topic!r} is written by {other} already: give another topic"
+        written.setdefault(topic, at)
+
+
+def written_topics(pipeline: Pipeline) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the topics that stages write, each with its key."""
+    if pipeline.clean is not None:
+        yield ("clean", "topic"), pipeline.clean.topic
+        yield ("clean", "rejected"), pipeline.clean.rejected
+
+
+def _paths(pipeline: Pipeline) -> Found:
+    if pipeline.archive is None:
+        return
+    path, checkpoint = pipeline.archive.path, pipeline.checkpoint
+    if path == checkpoint or checkpoint in path.parents or path in checkpoint.parents:
+        yield ("archive", "path"), "lies within the checkpoint, or around it: keep them apart"

@@ -1,0 +1,175 @@
+"""Keys of a pipeline file: one table, which the reader and the reference are made from."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from tarry.spark.pipeline.file.values import (
+    Column,
+    Directory,
+    Duration,
+    Expression,
+    FilePath,
+    KafkaSettings,
+    Kind,
+    Name,
+    Start,
+    Texts,
+    TopicName,
+    WholeNumber,
+    Word,
+)
+
+# In place of a default, for a key that must be there.
+REQUIRED: Final = object()
+
+
+class FileKey(NamedTuple):
+    """Key of a section."""
+
+    name: str
+    kind: Kind
+    default: Any
+    about: str
+
+
+class FileSection(NamedTuple):
+    """FileSection of the file: a table, or several of one name."""
+
+    name: str
+    about: str
+    keys: tuple[FileKey, ...] = ()
+    # Several, each in [[double brackets]].
+    is_many: bool = False
+    # Keys are the user's own names, and values are of this kind.
+    names: Kind | None = None
+    is_required: bool = False
+
+
+TOP: Final = FileSection(
+    "",
+    "Top of the file, before the first table.",
+    (
+        FileKey("name", Name(), REQUIRED, "Name of the pipeline, in progress and metrics."),
+        FileKey(
+            "checkpoint",
+            Directory(),
+            REQUIRED,
+            "Directory of what the stages remember, one below it for each; driver and workers "
+            "share it. It belongs to this pipeline and this cluster.",
+        ),
+        FileKey(
+            "every",
+            Duration(),
+            "1s",
+            "How often a stage takes a micro-batch while it runs continuously.",
+        ),
+        FileKey(
+            "settings",
+            KafkaSettings(),
+            {},
+            'Settings of the clients under Kafka\'s keys, such as "compression.type" = "zstd": '
+            "those of consumers are for reading, those of producers for writing.",
+        ),
+    ),
+)
+
+SECTIONS: Final = (
+    FileSection(
+        "source",
+        "Topics that the pipeline reads, and how.",
+        (
+            FileKey("topics", Texts(TopicName()), REQUIRED, "Topics that are read."),
+            FileKey(
+                "bootstrap",
+                Kind(),
+                "",
+                "Addresses of the cluster. Default: `TARRY_BOOTSTRAP_SERVERS` of the environment, "
+                "else 127.0.0.1:9092.",
+            ),
+            FileKey(
+                "from",
+                Start(),
+                "earliest",
+                "Where a stage that is new begins. One that has run goes on where it was.",
+            ),
+            FileKey(
+                "rate",
+                WholeNumber(),
+                None,
+                "Records a second that the stage `clean` reads at most. With `--once`, which is "
+                "not slowed down, it limits the size of a micro-batch only.",
+            ),
+            FileKey(
+                "time", Column(), None, "Column of the event time. Default: the record's time."
+            ),
+            FileKey(
+                "group",
+                Name(),
+                None,
+                "Group to which offsets are committed, so that `tarry groups describe` shows the "
+                "lag. Nobody joins it.",
+            ),
+        ),
+        is_required=True,
+    ),
+    FileSection(
+        "decode",
+        "How a record's value becomes columns.",
+        (
+            FileKey(
+                "format",
+                Word("json", "text"),
+                REQUIRED,
+                "Format of values; text has one column, `text`.",
+            ),
+            FileKey(
+                "schema",
+                FilePath(),
+                None,
+                "File of the JSON Schema; its properties become columns.",
+            ),
+        ),
+    ),
+    FileSection(
+        "check",
+        "Rules: each is a name and an SQL expression over the columns. A record for which it is "
+        "false or null is rejected under the rule's name.",
+        names=Expression(),
+    ),
+    FileSection(
+        "clean",
+        "Stage `clean`: decodes and checks. Each record is in exactly one of the two topics, once.",
+        (
+            FileKey("topic", TopicName(), REQUIRED, "Topic of the records that are well."),
+            FileKey(
+                "rejected",
+                TopicName(),
+                REQUIRED,
+                "Topic of the others: as they came, with the headers `x-error-rule`, `x-error` and "
+                "`x-origin`.",
+            ),
+        ),
+    ),
+    FileSection(
+        "archive",
+        "Stage `archive`: topics as files, as `tarry spark archive` makes them.",
+        (
+            FileKey("path", Directory(), REQUIRED, "Directory of the archive."),
+            FileKey(
+                "topics",
+                Texts(TopicName()),
+                None,
+                "Topics that are kept; else those of source.",
+            ),
+            FileKey("by", Word("hour", "day", "none"), "hour", "Layout of the files by time."),
+            FileKey("table", Word("parquet"), "parquet", "Kind of table."),
+            FileKey("every", Duration(), "1m", "How often a round is taken while it runs on."),
+        ),
+    ),
+)
+
+
+def sections() -> tuple[FileSection, ...]:
+    """Return all sections, from the top of the file on."""
+    return (TOP, *SECTIONS)

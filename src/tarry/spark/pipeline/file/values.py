@@ -1,0 +1,251 @@
+"""Values of a pipeline file: each kind takes what TOML has and returns what the program uses.
+
+A kind raises ValueError with the end of a sentence whose subject is the key.
+"""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from tarry.base.errors import InvalidSetting
+from tarry.client.settings import (
+    CLIENT_SETTINGS,
+    CONSUMER,
+    PRODUCER,
+    ConsumerSettings,
+    ProducerSettings,
+)
+from tarry.spark.options import DURATIONS_MS
+from tarry.spark.reading.bounds import AT_EARLIEST, AT_LATEST
+
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+TOPIC: Final = re.compile(r"[A-Za-z0-9._-]+")
+TOPIC_LETTERS_MAX: Final = 249
+DURATION: Final = re.compile(r"(\d+) ?(ms|s|m|min|h|d)")
+COLUMN: Final = re.compile(r"[^`]+")
+
+
+class Kind:
+    """Kind of a value; `told` is how the reference names it."""
+
+    told = "text"
+
+    def read(self, value: Any, folder: Path) -> Any:
+        """Return the value as the program uses it; paths count from the folder."""
+        if not isinstance(value, str):
+            raise ValueError(f"is {toml_word(value)}, and it must be a text in quotes")
+        if not value.strip():
+            raise ValueError("is empty")
+        return value
+
+
+class Name(Kind):
+    """Name of a pipeline or a stage, which a directory is named after."""
+
+    told = "name"
+
+    def read(self, value: Any, folder: Path) -> str:
+        text: str = super().read(value, folder)
+        if not NAME.fullmatch(text):
+            raise ValueError(f"{text!r:.60} may have letters, digits, dots, dashes and underscores")
+        return text
+
+
+class TopicName(Kind):
+    """Name of a topic."""
+
+    told = "topic"
+
+    def read(self, value: Any, folder: Path) -> str:
+        text: str = super().read(value, folder)
+        if not TOPIC.fullmatch(text) or text in (".", "..") or len(text) > TOPIC_LETTERS_MAX:
+            raise ValueError(
+                f"{text!r:.60} cannot be a topic's name: letters, digits, dots, dashes and "
+                f"underscores, {TOPIC_LETTERS_MAX} at most"
+            )
+        return text
+
+
+class Word(Kind):
+    """Word out of a few."""
+
+    def __init__(self, *words: str) -> None:
+        self._words = words
+        self.told = ", ".join(words)
+
+    def read(self, value: Any, folder: Path) -> str:
+        if value not in self._words:
+            raise ValueError(f"is {value!r:.60}, and it must be one of {self.told}")
+        return str(value)
+
+
+class Texts(Kind):
+    """List of one or more values of another kind, each once."""
+
+    def __init__(self, each: Kind) -> None:
+        self._each = each
+        self.told = f"list of {each.told}s"
+
+    def read(self, value: Any, folder: Path) -> tuple[Any, ...]:
+        if not isinstance(value, list) or not value:
+            raise ValueError(
+                f"is {toml_word(value)}, and it must be a list with one {self._each.told} or more, "
+                f'such as ["orders"]'
+            )
+        found = tuple(self._each.read(one, folder) for one in value)
+        for one in found:
+            if found.count(one) > 1:
+                raise ValueError(f"has {one!r:.60} twice")
+        return found
+
+
+class Column(Kind):
+    """Name of a column of the decoded records."""
+
+    told = "column"
+
+    def read(self, value: Any, folder: Path) -> str:
+        text: str = super().read(value, folder)
+        if text.startswith("_"):
+            raise ValueError(
+                f"{text!r:.60} begins with an underscore, as columns of Tarry's own do"
+            )
+        return text
+
+
+class Duration(Kind):
+    """Duration, such as 500ms, 30s, 5m, 24h or 7d; kept as text without blanks."""
+
+    told = "duration"
+
+    def read(self, value: Any, folder: Path) -> str:
+        found = DURATION.fullmatch(value) if isinstance(value, str) else None
+        if found is None or int(found[1]) == 0:
+            raise ValueError(f"is {value!r:.60}, and it must be a duration such as 30s, 5m or 24h")
+        return f"{int(found[1])}{found[2]}"
+
+
+class WholeNumber(Kind):
+    """Whole number of 1 or more."""
+
+    told = "number"
+
+    def read(self, value: Any, folder: Path) -> int:
+        if type(value) is not int or value < 1:
+            raise ValueError(f"is {toml_word(value)}, and it must be a whole number of 1 or more")
+        return value
+
+
+class FilePath(Kind):
+    """Path of a file that is there."""
+
+    told = "file"
+
+    def read(self, value: Any, folder: Path) -> Path:
+        text: str = super().read(value, folder)
+        path = folder / text
+        if not path.is_file():
+            raise ValueError(f"there is no file {path}")
+        return path
+
+
+class Directory(Kind):
+    """Path of a directory, which is made when it is needed."""
+
+    told = "directory"
+
+    def read(self, value: Any, folder: Path) -> Path:
+        text: str = super().read(value, folder)
+        if "://" in text:
+            raise ValueError(
+                f"{text!r:.100} is no directory of a file system; driver and workers need one that "
+                "they share (local, NFS, a mounted volume)"
+            )
+        path = (folder / text).absolute()
+        if path.exists() and not path.is_dir():
+            raise ValueError(f"{path} is no directory")
+        return path
+
+
+class Start(Kind):
+    """Place where a new query begins: `earliest`, `latest` or a time, in milliseconds."""
+
+    told = "earliest, latest or a time"
+
+    def read(self, value: Any, folder: Path) -> str | int:
+        if value in (AT_EARLIEST, AT_LATEST):
+            return str(value)
+        if isinstance(value, str):
+            try:
+                value = datetime.datetime.fromisoformat(value)
+            except ValueError:
+                value = None
+        if not isinstance(value, datetime.datetime) or value.tzinfo is None:
+            raise ValueError(
+                "must be earliest, latest or a time with its zone, such as 2026-11-22T08:00:00Z"
+            )
+        return int(value.timestamp() * 1_000)
+
+
+class Expression(Kind):
+    """Expression in SQL; Spark parses it before anything starts."""
+
+    told = "SQL expression"
+
+
+class KafkaSettings(Kind):
+    """Settings of the clients, under Kafka's keys."""
+
+    told = "Kafka's keys"
+
+    def read(self, value: Any, folder: Path) -> dict[str, str]:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"is {toml_word(value)}, and it must be a table of Kafka's keys")
+        settings: dict[str, str] = {}
+        for key, each in value.items():
+            if not isinstance(each, (str, int, bool)):
+                raise ValueError(f'write the key in quotes: "{key}..." = ...')
+            settings[key] = str(each).lower() if isinstance(each, bool) else str(each)
+        if "bootstrap.servers" in settings:
+            raise ValueError("bootstrap.servers stands in [source], as bootstrap")
+        try:
+            ConsumerSettings(of_owner(settings, CONSUMER))
+            ProducerSettings(of_owner(settings, PRODUCER))
+            # A key that nobody knows is refused with a guess.
+            ConsumerSettings({key: text for key, text in settings.items() if not _is_known(key)})
+        except InvalidSetting as error:
+            raise ValueError(str(error)) from None
+        return settings
+
+
+def of_owner(settings: Mapping[str, str], owner: str) -> dict[str, str]:
+    """Return the settings of one kind of client, of those that are known."""
+    other = PRODUCER if owner == CONSUMER else CONSUMER
+    return {
+        key: text
+        for key, text in settings.items()
+        if _is_known(key) and CLIENT_SETTINGS[key].scope != other
+    }
+
+
+def _is_known(key: str) -> bool:
+    return key in CLIENT_SETTINGS
+
+
+def duration_ms(text: str) -> int:
+    """Return the milliseconds of a duration that was read."""
+    letters = text.lstrip("0123456789")
+    return int(text.removesuffix(letters)) * DURATIONS_MS[letters]
+
+
+def toml_word(value: object) -> str:
+    """Return what TOML calls a value, for a sentence."""
+    words = {bool: "true or false", int: "a number", float: "a number with a point"}
+    words |= {str: "a text", list: "a list", dict: "a table"}
+    if isinstance(value, list) and not value:
+        return "an empty list"
+    return words.get(type(value), "a date or time")

@@ -1,0 +1,170 @@
+"""Progress of a pipeline: a line for each micro-batch, and sums for the end."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import IO, Any, Final
+
+import msgspec
+
+from tarry.spark.reading.advance import ranges_between
+from tarry.spark.reading.offsets import QueryOffsets
+
+# Name of what a stage observes of its rows, and of its columns.
+OBSERVED: Final = "tarry"
+OBSERVED_BYTES: Final = "bytes"
+OBSERVED_RULE: Final = "rule:"
+
+# Size at which a file of progress makes room for a new one; one older file is kept.
+FILE_BYTES_MAX: Final = 32 * 1024 * 1024
+
+
+class BatchProgress(msgspec.Struct, frozen=True):
+    """Progress of one micro-batch, or of one round of an archive."""
+
+    at: str
+    pipeline: str
+    stage: str
+    batch: int
+    records: int
+    bytes: int
+    seconds: float
+    # Records in the topics that the stage had not read yet; None: not known.
+    lag: int | None
+    # Time until the lag is gone at the pace of this micro-batch; None: not known.
+    seconds_left: float | None
+    rejected: dict[str, int]
+    # Rows that came behind the watermark.
+    late: int
+
+    @property
+    def records_per_second(self) -> float:
+        return self.records / self.seconds if self.seconds else 0.0
+
+
+def progress_line(one: BatchProgress) -> bytes:
+    """Return the line of JSON of a micro-batch."""
+    pace = round(one.records_per_second, 1)
+    megabytes = round(one.bytes / one.seconds / 1e6, 3) if one.seconds else 0.0
+    told = msgspec.to_builtins(one)
+    return msgspec.json.encode({**told, "records_per_second": pace, "mb_per_second": megabytes})
+
+
+def batch_of(progress: Mapping[str, Any], pipeline: str, stage: str) -> BatchProgress:
+    """Make the progress of a micro-batch from what Spark tells of it."""
+    observed = (progress.get("observedMetrics") or {}).get(OBSERVED) or {}
+    operators = progress.get("stateOperators") or ()
+    durations = progress.get("durationMs") or {}
+    records = sum(int(source.get("numInputRows") or 0) for source in progress["sources"])
+    seconds = int(durations.get("triggerExecution") or 0) / 1_000
+    lags = [_lag(source) for source in progress["sources"]]
+    lag = None if None in lags else sum(one or 0 for one in lags)
+    left = lag * seconds / records if lag is not None and records else None
+    return BatchProgress(
+        at=str(progress["timestamp"]),
+        pipeline=pipeline,
+        stage=stage,
+        batch=int(progress["batchId"]),
+        records=records,
+        bytes=int(observed.get(OBSERVED_BYTES) or 0),
+        seconds=seconds,
+        lag=lag,
+        seconds_left=None if left is None else round(left, 1),
+        rejected={
+            name.removeprefix(OBSERVED_RULE): int(count)
+            for name, count in observed.items()
+            if name.startswith(OBSERVED_RULE) and count
+        },
+        late=sum(int(one.get("numRowsDroppedByWatermark") or 0) for one in operators),
+    )
+
+
+def _lag(source: Mapping[str, Any]) -> int | None:
+    """Return how many offsets of a source are not read yet."""
+    reached, latest = _offsets(source.get("endOffset")), _offsets(source.get("latestOffset"))
+    if reached is None or latest is None:
+        return None
+    return sum(one.size for one in ranges_between(reached, latest))
+
+
+def _offsets(told: object) -> QueryOffsets | None:
+    if isinstance(told, str):
+        told = msgspec.json.decode(told)
+    return QueryOffsets.from_json(told) if isinstance(told, dict) else None
+
+
+class StageSums(msgspec.Struct):
+    """Sums of one stage over a run."""
+
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+    rejected: dict[str, int] = {}
+    late: int = 0
+    restarts: int = 0
+    lag: int | None = None
+
+    def add(self, one: BatchProgress) -> None:
+        """Count a micro-batch."""
+        self.batches += 1
+        self.records += one.records
+        self.bytes += one.bytes
+        self.late += one.late
+        self.lag = one.lag
+        for rule, count in one.rejected.items():
+            self.rejected[rule] = self.rejected.get(rule, 0) + count
+
+
+class Progress:
+    """Progress of a run, told by several threads."""
+
+    def __init__(self, listeners: tuple[Callable[[BatchProgress], None], ...] = ()) -> None:
+        self._lock = threading.Lock()
+        self._listeners = listeners
+        self._sums: dict[str, StageSums] = {}
+
+    def add(self, one: BatchProgress) -> None:
+        """Count a micro-batch and tell it to all listeners."""
+        with self._lock:
+            self._sums.setdefault(one.stage, StageSums()).add(one)
+            for listener in self._listeners:
+                listener(one)
+
+    def restarted(self, stage: str) -> None:
+        """Count a restart."""
+        with self._lock:
+            self._sums.setdefault(stage, StageSums()).restarts += 1
+
+    def batches(self, stage: str) -> int:
+        """Return how many micro-batches of a stage were done."""
+        with self._lock:
+            return self._sums[stage].batches if stage in self._sums else 0
+
+    def sums(self) -> dict[str, StageSums]:
+        """Return the sums so far."""
+        with self._lock:
+            return dict(self._sums)
+
+
+class ProgressFile:
+    """File with a line for each micro-batch; it makes room for a new one when it is large."""
+
+    def __init__(self, path: Path, bytes_max: int = FILE_BYTES_MAX) -> None:
+        self._path = path
+        self._bytes_max = bytes_max
+        self._file: IO[bytes] = path.open("ab")
+
+    def add(self, one: BatchProgress) -> None:
+        """Write a line."""
+        if self._file.tell() >= self._bytes_max:
+            self._file.close()
+            self._path.replace(self._path.with_name(self._path.name + ".1"))
+            self._file = self._path.open("ab")
+        self._file.write(progress_line(one) + b"\n")
+        self._file.flush()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._file.close()

@@ -1,0 +1,90 @@
+"""Queries of the stages that Spark runs: DataFrames from the steps, and their start."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from tarry.spark import steps
+from tarry.spark.options import KAFKA_PREFIX
+from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.file.values import duration_ms
+from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
+from tarry.spark.pipeline.stages import Stage
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+FORMAT: Final = "tarry"
+SINK: Final = "tarry"
+DECODE: Final = "decode"
+
+
+def records_of(spark: SparkSession, pipeline: Pipeline, stage: Stage) -> DataFrame:
+    """Read the topics of a stage."""
+    source = pipeline.source
+    reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
+    reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
+    if isinstance(source.start, int):
+        reader = reader.option("startingTimestamp", source.start)
+        reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
+    else:
+        reader = reader.option("startingOffsets", source.start)
+    if source.group is not None:
+        reader = reader.option("groupId", source.group)
+    if source.rate is not None:
+        records = max(1, source.rate * duration_ms(pipeline.every) // 1_000)
+        reader = reader.option("maxOffsetsPerTrigger", records)
+    return reader.load()
+
+
+def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
+    """Decode the values of records.  Raises StepRefused."""
+    decode = pipeline.decode
+    assert decode is not None
+    return steps.decode(
+        records, format=decode.format, schema=decode.schema, time=pipeline.source.time
+    )
+
+
+def clean_frame(pipeline: Pipeline, records: DataFrame) -> DataFrame:
+    """Make the rows of the stage `clean`, as the sink takes them."""
+    assert pipeline.clean is not None
+    frame = decoded_records(pipeline, records)
+    if pipeline.check:
+        frame = steps.check(frame, pipeline.check)
+    rules = [DECODE, *pipeline.check]
+    frame = _observed(frame, rules)
+    return steps.clean(frame, topic=pipeline.clean.topic, rejected=pipeline.clean.rejected)
+
+
+def _observed(frame: DataFrame, rules: list[str]) -> DataFrame:
+    """Let Spark count bytes, and what each rule rejects."""
+    from pyspark.sql import functions as sql
+
+    read = sql.sum(sql.octet_length("_record.value")).alias(OBSERVED_BYTES)
+    counts = [sql.count_if(sql.col("_rule") == rule).alias(OBSERVED_RULE + rule) for rule in rules]
+    return frame.observe(OBSERVED, read, *counts)
+
+
+def start_query(
+    pipeline: Pipeline, stage: Stage, frame: DataFrame, *, once: bool
+) -> StreamingQuery:
+    """Start the query of a stage."""
+    writer = frame.writeStream.format(SINK).queryName(query_name(pipeline, stage))
+    writer = writer.options(**_kafka(pipeline.writing()))
+    writer = writer.option("checkpointLocation", str(stage.path))
+    if once:
+        writer = writer.trigger(availableNow=True)
+    else:
+        writer = writer.trigger(processingTime=f"{duration_ms(pipeline.every)} milliseconds")
+    return writer.start()
+
+
+def query_name(pipeline: Pipeline, stage: Stage) -> str:
+    """Return the name that Spark has for a stage's query."""
+    return f"{pipeline.name}.{stage.name}"
+
+
+def _kafka(settings: dict[str, str]) -> dict[str, Any]:
+    return {KAFKA_PREFIX + key: text for key, text in settings.items()}

@@ -1,0 +1,125 @@
+"""Run of a pipeline: from its file to stages that Spark runs."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, closing, contextmanager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from tarry.spark.pipeline.driver_lock import PROGRESS, bind, locked, own_directory
+from tarry.spark.pipeline.expressions import expression_mistakes
+from tarry.spark.pipeline.file.mistakes import PipelineRefused
+from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.listener import StageListener
+from tarry.spark.pipeline.progress import BatchProgress, Progress, ProgressFile, StageSums
+from tarry.spark.pipeline.queries import clean_frame, query_name, records_of, start_query
+from tarry.spark.pipeline.stage_runs import ArchiveRun, QueryRun, StageRun
+from tarry.spark.pipeline.stages import ARCHIVE, Stage, choose, stages_of
+from tarry.spark.pipeline.supervisor import Supervisor
+from tarry.spark.pipeline.topics import admin_of, find_topics, make_topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+
+log = logging.getLogger("tarry.spark")
+
+RESTARTS_MAX: Final = 5
+
+# Of the session: the store that holds more than memory, and days that begin alike everywhere.
+STATE_STORE: Final = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Options of a run."""
+
+    # True: all stages in order, each up to where its topics end now.
+    once: bool = False
+    # Name of the only stage that runs.
+    only: str | None = None
+    # Faults of a stage in a row after which it is started again.
+    restarts_max: int = RESTARTS_MAX
+    # What hears of each micro-batch.
+    listeners: tuple[Callable[[BatchProgress], None], ...] = ()
+    # Sentences for people.
+    tell: Callable[[str], None] = log.warning
+    # Set by somebody else: the run stops.
+    stopping: threading.Event = field(default_factory=threading.Event)
+
+
+def run_pipeline(
+    spark: SparkSession, pipeline: Pipeline, options: RunOptions | None = None
+) -> dict[str, StageSums]:
+    """Run a pipeline; return the sums of its stages.
+
+    Raises PipelineRefused for mistakes in the file, StageFailed for a stage that cannot go on, and
+    ClientError if the cluster is away at the start.
+    """
+    options = options or RunOptions()
+    stages = choose(stages_of(pipeline), options.only)
+    session = session_of(spark)
+    mistakes = expression_mistakes(session, pipeline)
+    if mistakes:
+        raise PipelineRefused(pipeline.path, mistakes)
+    with closing(admin_of(pipeline)) as admin:
+        plan = find_topics(admin, pipeline, stages_of(pipeline))
+        if plan.mistakes:
+            raise PipelineRefused(pipeline.path, plan.mistakes)
+        bind(pipeline, plan.cluster_id)
+        make_topics(admin, plan.missing)
+    with ExitStack() as held:
+        held.enter_context(locked(pipeline, stages))
+        file = held.enter_context(closing(ProgressFile(own_directory(pipeline) / PROGRESS)))
+        progress = Progress((file.add, *options.listeners))
+        listener = held.enter_context(_listening(session, pipeline, stages, progress))
+        runs = [_run_of(session, pipeline, stage, listener, progress) for stage in stages]
+        supervisor = Supervisor(progress, options.stopping, options.restarts_max, options.tell)
+        if options.once:
+            supervisor.run_once(runs)
+        else:
+            supervisor.run_on(runs)
+        return progress.sums()
+
+
+def session_of(spark: SparkSession) -> SparkSession:
+    """Make a session of the same Spark with the settings that stages need."""
+    session = spark.newSession()
+    session.conf.set("spark.sql.streaming.stateStore.providerClass", STATE_STORE)
+    session.conf.set("spark.sql.session.timeZone", "UTC")
+    # As many as tasks run at a time; a checkpoint keeps its first number.
+    session.conf.set("spark.sql.shuffle.partitions", str(spark.sparkContext.defaultParallelism))
+    return session
+
+
+@contextmanager
+def _listening(
+    session: SparkSession, pipeline: Pipeline, stages: Sequence[Stage], progress: Progress
+) -> Iterator[StageListener]:
+    names = {query_name(pipeline, stage): stage.name for stage in stages}
+    listener = StageListener(pipeline.name, names, progress)
+    session.streams.addListener(listener)
+    try:
+        yield listener
+    finally:
+        session.streams.removeListener(listener)
+
+
+def _run_of(
+    session: SparkSession,
+    pipeline: Pipeline,
+    stage: Stage,
+    listener: StageListener,
+    progress: Progress,
+) -> StageRun:
+    if stage.kind == ARCHIVE:
+        return ArchiveRun(session, pipeline, stage, progress)
+
+    def start(once: bool) -> StreamingQuery:
+        frame = clean_frame(pipeline, records_of(session, pipeline, stage))
+        return start_query(pipeline, stage, frame, once=once)
+
+    return QueryRun(stage.name, start, listener)

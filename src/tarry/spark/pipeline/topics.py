@@ -1,0 +1,97 @@
+"""Topics of a pipeline: which are there, and those that a run makes before it begins."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from tarry.base.errors import TOPIC_ALREADY_EXISTS
+from tarry.base.spelling import Spelling
+from tarry.client import Admin, BrokerError, NewTopic
+from tarry.client.settings import CLIENT_SETTINGS, COMMON
+from tarry.spark.pipeline.file.mistakes import Mistake
+from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.file.toml_lines import KeyPath
+from tarry.spark.pipeline.stages import Stage
+
+COMPACTED: Final = {"cleanup.policy": "compact"}
+
+
+@dataclass(frozen=True)
+class PipelineTopics:
+    """Plan of topics: partitions of those that are there, and those that are to be made."""
+
+    cluster_id: str
+    partitions: Mapping[str, int]
+    missing: Sequence[NewTopic]
+    mistakes: Sequence[Mistake] = field(default=())
+
+
+def admin_of(pipeline: Pipeline, limits: Mapping[str, str] | None = None) -> Admin:
+    """Make the client that looks at topics."""
+    settings = pipeline.reading()
+    common = {key: text for key, text in settings.items() if CLIENT_SETTINGS[key].scope == COMMON}
+    return Admin({**common, **(limits or {})})
+
+
+def find_topics(admin: Admin, pipeline: Pipeline, stages: Sequence[Stage]) -> PipelineTopics:
+    """Look which topics of the stages are there.  Raises ClientError if the cluster is away."""
+    wanted = [name for stage in stages for name in (*stage.reads, *stage.writes)]
+    found = admin.find_topics(tuple(dict.fromkeys([*pipeline.source.topics, *wanted])))
+    partitions = {name: len(topic.partitions) for name, topic in found.items()}
+    made = [name for stage in stages for name in stage.writes]
+    read = [(at, name) for at, name in read_topics(pipeline) if name not in made]
+    lacking = [(at, name) for at, name in read if name not in partitions]
+    return PipelineTopics(
+        admin.describe_cluster().cluster_id or "",
+        partitions,
+        [] if lacking else plan_missing(stages, pipeline.source.topics, partitions),
+        [_lacking(pipeline, at, name, admin) for at, name in lacking],
+    )
+
+
+def plan_missing(
+    stages: Sequence[Stage], sources: Sequence[str], partitions: Mapping[str, int]
+) -> list[NewTopic]:
+    """Plan the topics that stages write and that are not there.
+
+    They get as many partitions as the largest source has, so that records of a key stay together.
+    """
+    count = max(partitions[name] for name in sources)
+    return [
+        NewTopic(name, count, configs=dict(COMPACTED) if name in stage.compacted else {})
+        for stage in stages
+        for name in stage.writes
+        if name not in partitions
+    ]
+
+
+def make_topics(admin: Admin, topics: Sequence[NewTopic]) -> None:
+    """Make topics; one that somebody else has made meanwhile is fine."""
+    for outcome in admin.create_topics(list(topics)) if topics else ():
+        error = outcome.error
+        if error is None:
+            continue
+        if isinstance(error, BrokerError) and error.code == TOPIC_ALREADY_EXISTS:
+            continue
+        raise error
+
+
+def read_topics(pipeline: Pipeline) -> Iterator[tuple[KeyPath, str]]:
+    """Yield the topics that the file says are read, each with its key."""
+    for place, name in enumerate(pipeline.source.topics):
+        yield ("source", "topics", place), name
+    if pipeline.archive is not None:
+        for place, name in enumerate(pipeline.archive.topics):
+            if name not in pipeline.source.topics:
+                yield ("archive", "topics", place), name
+
+
+def _lacking(pipeline: Pipeline, at: KeyPath, name: str, admin: Admin) -> Mistake:
+    near = Spelling(topic.name for topic in admin.list_topics()).near(name)
+    hint = f"; did you mean {near}?" if near else ""
+    return pipeline.mistake(
+        at,
+        f"topic {name!r} does not exist at {pipeline.source.bootstrap}{hint}",
+    )

@@ -1,0 +1,153 @@
+"""Pipelines on a real Spark: their stages, restarts, mistakes that only Spark sees."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tests.support.spark.audit import make_topic, values_of
+from tests.support.spark.trap import Trap, snapped, trapped_source
+
+from tarry.client import Admin, Producer
+from tarry.spark.archive.verify import verify
+from tarry.spark.pipeline import queries, run
+from tarry.spark.pipeline.expressions import expression_mistakes
+from tarry.spark.pipeline.faults import StageFailed
+from tarry.spark.pipeline.file.reader import read_pipeline
+from tarry.spark.pipeline.run import RunOptions, run_pipeline
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"number": {"type": "integer"}, "country": {"type": ["string", "null"]}},
+    "required": ["number"],
+}
+
+FILE = """\
+name = "{name}"
+checkpoint = "checkpoint"
+every = "100ms"
+source = {{ topics = ["{name}"], rate = 1_000, group = "{name}-pipe" }}
+decode = {{ format = "json", schema = "schema.json" }}
+clean = {{ topic = "{name}.clean", rejected = "{name}.rejected" }}
+archive = {{ path = "archive", topics = ["{name}", "{name}.clean"], every = "50ms" }}
+[check]
+even = "number % 2 = 0"
+known = "country IS NOT NULL"
+"""
+
+RECORDS = 240
+
+TRAPS = [Trap(0, "CreatePlan", is_behind=True), Trap(1, "MarkDone", is_behind=False)]
+
+
+@pytest.fixture
+def pipeline(tmp_path, broker):
+    """Make a pipeline's file with a name of its own, and read it."""
+
+    def make(name: str, text: str = FILE):
+        (tmp_path / "schema.json").write_text(json.dumps(SCHEMA))
+        path = tmp_path / "pipeline.toml"
+        path.write_text(text.format(name=name))
+        return read_pipeline(path, {"TARRY_BOOTSTRAP_SERVERS": broker.bootstrap})
+
+    return make
+
+
+def value_of(number: int) -> bytes:
+    if number % 40 == 0:
+        return b"no JSON %d" % number
+    country = None if number % 20 == 4 else "DE"
+    return json.dumps({"number": number, "country": country}).encode()
+
+
+def is_well(number: int) -> bool:
+    return number % 40 != 0 and number % 2 == 0 and number % 20 != 4
+
+
+def fill(bootstrap: str, topic: str) -> None:
+    make_topic(bootstrap, topic, 2)
+    with Producer(bootstrap_servers=bootstrap) as producer:
+        for number in range(RECORDS):
+            producer.send(topic, value_of(number), key=b"%d" % (number % 7))
+
+
+@pytest.mark.timeout(900)
+def test_each_record_is_in_one_topic_once_and_in_the_archive_whatever_dies(
+    spark, broker, pipeline, tmp_path, monkeypatch
+):
+    made = pipeline("killed-pipe")
+    fill(broker.bootstrap, "killed-pipe")
+    spark.dataSource.register(trapped_source(TRAPS, str(tmp_path)))
+    monkeypatch.setattr(queries, "SINK", "tarry-trapped")
+    # The data source of this test is known to its session only.
+    monkeypatch.setattr(run, "session_of", lambda session: session)
+    told: list[str] = []
+
+    sums = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20, tell=told.append))
+
+    assert snapped(str(tmp_path), len(TRAPS)) == len(TRAPS)
+    assert sums["clean"].restarts >= len(TRAPS)
+    assert all("It starts again in" in sentence for sentence in told)
+    well = {value_of(number): 1 for number in range(RECORDS) if is_well(number)}
+    bad = {value_of(number): 1 for number in range(RECORDS) if not is_well(number)}
+    assert values_of(broker.bootstrap, "killed-pipe.clean") == well
+    assert values_of(broker.bootstrap, "killed-pipe.rejected") == bad
+    found = verify(made.archive.path, made.reading())
+    assert (found.faults, found.rows) == ([], RECORDS + len(well))
+
+
+def test_a_pipeline_goes_on_where_it_was_and_tells_its_lag(spark, broker, pipeline, tmp_path):
+    made = pipeline("twice-pipe")
+    fill(broker.bootstrap, "twice-pipe")
+    lines: list[object] = []
+
+    first = run_pipeline(
+        spark, made, RunOptions(once=True, restarts_max=20, listeners=(lines.append,))
+    )
+    again = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
+
+    assert first["clean"].records == RECORDS
+    assert first["clean"].lag == 0
+    assert first["clean"].rejected == {"decode": 6, "even": 120, "known": 12}
+    assert first["archive"].records == 2 * RECORDS - sum(first["clean"].rejected.values())
+    assert sum(one.records for one in again.values()) == 0
+    file = tmp_path / "checkpoint" / "_pipeline" / "progress.jsonl"
+    assert len(file.read_text().splitlines()) >= len(lines)
+    with Admin(bootstrap_servers=broker.bootstrap) as admin:
+        (offsets,) = admin.group_offsets(["twice-pipe-pipe"]).values()
+    assert sum(one.offset for one in offsets.values()) == RECORDS
+
+
+def test_stages_run_on_until_they_are_stopped(spark, broker, pipeline):
+    made = pipeline("on-pipe")
+    fill(broker.bootstrap, "on-pipe")
+    archived = 0
+
+    def look(one):
+        nonlocal archived
+        archived += one.records if one.stage == "archive" else 0
+        if archived == RECORDS + sum(is_well(number) for number in range(RECORDS)):
+            options.stopping.set()
+
+    options = RunOptions(restarts_max=20, listeners=(look,))
+    sums = run_pipeline(spark, made, options)
+
+    assert sums["clean"].records == RECORDS
+    with pytest.raises(StageFailed, match="belongs to the pipeline 'on-pipe', and this is 'off-p"):
+        run_pipeline(spark, pipeline("off-pipe", FILE.replace('["{name}"', '["on-pipe"')))
+
+
+def test_expressions_that_spark_refuses_are_told_with_their_lines(spark, pipeline):
+    rules = 'even = "numbr % 2 = 0"\nknown = "country IS"\nfine = "number > 0"\nsum = "number"'
+    made = pipeline("wrong-pipe", FILE[: FILE.index("even")] + rules)
+
+    mistakes = expression_mistakes(spark, made)
+
+    assert [(one.line, one.key) for one in mistakes] == [
+        (9, "check.even"),
+        (10, "check.known"),
+        (12, "check.sum"),
+    ]
+    assert "numbr" in mistakes[0].sentence
+    assert Path(made.path).name == "pipeline.toml"

@@ -1,0 +1,62 @@
+"""Faults: what Spark tells of a query that ended, as a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from tarry.client import ClientError
+from tarry.spark.archive.manifest import ArchiveRefused
+from tarry.spark.pipeline.faults import fault_of
+
+FAILED = "[STREAM_FAILED] Query [id = 5d, runId = 7f] terminated with exception: "
+IN_PYTHON = "[PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR] Failed to read: Traceback:\n  File"
+
+
+class Py4JNetworkError(Exception):
+    """Error of the bridge to Java, known by its name."""
+
+
+CASES = [
+    (
+        f"{FAILED}{IN_PYTHON}\ntarry.spark.reading.loss.DataLost: these are gone: a [0]\n SQLSTATE",
+        "these are gone: a [0].",
+        True,
+    ),
+    (
+        f"{FAILED}Job\ntarry.spark.writing.plan.SinkInterrupted: it came no further\n  at x",
+        "it came no further.",
+        False,
+    ),
+    (
+        f"{FAILED}[TASK_WRITE_FAILED] Task failed. SQLSTATE: 58030\njava.io.IOException: x\n\tat y",
+        "x.",
+        False,
+    ),
+    (
+        f"{FAILED}[UNRESOLVED.X] no column. SQLSTATE: 42\nmore",
+        "no column.",
+        False,
+    ),
+    (
+        "java.io.IOException: No space left on device",
+        "No space left on device. Make room; the next start goes on where it stopped.",
+        False,
+    ),
+    (
+        f"{FAILED}[CONCURRENT_STREAM_LOG_UPDATE] Concurrent update to the log.",
+        "another driver runs it on this checkpoint: end one of the two.",
+        True,
+    ),
+    ("", "RuntimeError.", False),
+]
+
+
+@pytest.mark.parametrize(("told", "sentence", "is_hopeless"), CASES)
+def test_what_spark_tells_becomes_a_sentence(told, sentence, is_hopeless):
+    assert fault_of(RuntimeError(told)) == (sentence, is_hopeless)
+
+
+def test_errors_of_this_process_are_known_by_their_class():
+    assert fault_of(ArchiveRefused("lake is laid out by day")) == ("lake is laid out by day.", True)
+    assert fault_of(ClientError("no broker answers")) == ("no broker answers.", False)
+    assert fault_of(Py4JNetworkError("Answer from Java side is empty")).is_hopeless

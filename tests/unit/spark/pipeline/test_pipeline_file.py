@@ -1,0 +1,188 @@
+"""Pipeline file: what is read of it, and each mistake with its line and key."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tarry.spark.pipeline.file.mistakes import PipelineRefused
+from tarry.spark.pipeline.file.reader import read_pipeline
+from tarry.spark.pipeline.stages import UnknownStage, choose, stages_of
+from tarry.spark.pipeline.told_plan import plan_lines
+from tarry.spark.pipeline.topics import PipelineTopics, plan_missing
+
+ORDERS = """\
+name = "orders"
+checkpoint = "lake/checkpoints/orders"
+
+[source]
+topics = ["orders"]
+rate = 50_000
+
+[decode]
+format = "json"
+schema = "order.json"
+
+[check]
+positive = "amount > 0"
+
+[clean]
+topic = "orders.clean"
+rejected = "orders.rejected"
+
+[archive]
+path = "lake/orders"
+topics = ["orders", "orders.clean"]
+"""
+
+
+@pytest.fixture
+def file(tmp_path):
+    (tmp_path / "order.json").write_text("{}")
+    path = tmp_path / "orders.toml"
+    path.write_text(ORDERS)
+    return path
+
+
+def changed(file: Path, old: str, new: str) -> Path:
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+    return file
+
+
+def mistakes_of(file: Path) -> list[str]:
+    with pytest.raises(PipelineRefused) as refused:
+        read_pipeline(file, {})
+    return refused.value.lines()
+
+
+def test_paths_count_from_the_file_and_the_broker_from_the_environment(file):
+    pipeline = read_pipeline(file, {"TARRY_BOOTSTRAP_SERVERS": "one:1"})
+
+    assert pipeline.checkpoint == file.parent / "lake/checkpoints/orders"
+    assert pipeline.archive.path == file.parent / "lake/orders"
+    assert pipeline.reading() == {"bootstrap.servers": "one:1", "isolation.level": "read_committed"}
+    assert read_pipeline(file, {}).source.bootstrap == "127.0.0.1:9092"
+    changed(file, "rate =", 'bootstrap = "two:2"\nrate =')
+    named = read_pipeline(file, {"TARRY_BOOTSTRAP_SERVERS": "one:1"})
+    assert named.source.bootstrap == "two:2"
+
+
+def test_settings_go_to_the_clients_that_know_them(file):
+    text = file.read_text()
+    settings = '"compression.type" = "zstd"\n"fetch.max.bytes" = 7_000_000\n"client.id" = "p"\n'
+    file.write_text(f"{text}\n[settings]\n{settings}")
+
+    pipeline = read_pipeline(file, {})
+
+    assert sorted(pipeline.writing()) == ["bootstrap.servers", "client.id", "compression.type"]
+    assert pipeline.reading()["fetch.max.bytes"] == "7000000"
+    assert "compression.type" not in pipeline.reading()
+
+
+MISTAKES = [
+    ('name = "orders"\n', "", ":0 name: is missing"),
+    ('name = "orders"', 'name = "a/b"', ":1 name: 'a/b' may have letters"),
+    ('name = "orders"', "name = 3", ":1 name: is a number"),
+    ('name = "orders"', 'nam = "orders"', ":1 nam: there is no such key or table; did you mean na"),
+    ('checkpoint = "lake', 'checkpoint = "s3://lake', ":2 checkpoint: 's3://lake"),
+    ("[source]", "[sourc]", ":0 source: is missing"),
+    ('topics = ["orders"]\nrate', "rate", ":4 source.topics: is missing"),
+    ('topics = ["orders"]\nrate', "topics = []\nrate", ":5 source.topics: is an empty list"),
+    ('topics = ["orders"]\nrate', 'topics = "orders"\nrate', ":5 source.topics: is a text"),
+    ('["orders"]\nrate', '["a b"]\nrate', ":5 source.topics: 'a b' cannot be a topic's name"),
+    ('["orders"]\nrate', '["a", "a"]\nrate', ":5 source.topics: has 'a' twice"),
+    ("rate = 50_000", "rate = 0", ":6 source.rate: is a number"),
+    ("rate = 50_000", "rates = 1", ":6 source.rates: there is no such key; did you mean rate?"),
+    ("rate = 50_000", 'from = "now"', ":6 source.from: must be earliest, latest or a time"),
+    ("rate = 50_000", "from = 2026-11-22T08:00:00", ":6 source.from: must be earliest"),
+    ("rate = 50_000", 'time = "_time"', ":6 source.time: '_time' begins with an underscore"),
+    ('format = "json"', 'format = "jsn"', ":9 decode.format: is 'jsn', and it must be one of"),
+    ('format = "json"', 'format = "text"', ":10 decode.schema: is of no use to text"),
+    ('schema = "order.json"\n', "", ":8 decode: json needs a schema"),
+    ('"order.json"', '"orders.json"', ":10 decode.schema: there is no file"),
+    ("positive =", '"a b" =', ":13 check.a b: a name may have letters"),
+    ("positive =", "duplicate =", ":13 check.duplicate: the pipeline itself rejects records as"),
+    ('"amount > 0"', '""', ":13 check.positive: is empty"),
+    (
+        'topic = "orders.clean"',
+        'topic = "orders"',
+        ":16 clean.topic: 'orders' is a topic of source",
+    ),
+    ('rejected = "orders.rejected"', 'rejected = "orders.clean"', ":17 clean.rejected: 'orders.c"),
+    ('rejected = "orders.rejected"\n', "", ":15 clean.rejected: is missing"),
+    ('path = "lake/orders"', 'path = "lake/checkpoints"', ":20 archive.path: lies within"),
+    ('path = "lake/orders"', 'path = "order.json"', ":20 archive.path: "),
+    ("[archive]", "[[archive]]", ":19 archive: is a list, and it must be a table"),
+    ("[archive]", "[archive", ":19 not TOML: "),
+    ("[archive]", "[settings]\nlinger = 1\n[archive]", ":19 settings: "),
+    ("[archive]", '[settings]\n"bootstrap.servers" = "a:1"\n[archive]', ":19 settings: bootstrap"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "told"), MISTAKES)
+def test_a_mistake_is_told_with_its_line_and_its_key(file, old, new, told):
+    mistakes = mistakes_of(changed(file, old, new))
+
+    place, _, rest = told.partition(" ")
+    begin = f"orders.toml{'' if place == ':0' else place}: {rest}"
+    assert any(line.startswith(begin) for line in mistakes), mistakes
+
+
+def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(file):
+    changed(file, "rate = 50_000", "rate = 0")
+    changed(file, 'format = "json"', 'format = "jsn"')
+
+    assert [line.split(": ")[:2] for line in mistakes_of(file)] == [
+        ["orders.toml:6", "source.rate"],
+        ["orders.toml:9", "decode.format"],
+    ]
+
+
+def test_records_that_are_checked_need_topics_to_go_to(file):
+    text = file.read_text()
+    file.write_text(text[: text.index("[clean]")] + text[text.index("[archive]") :])
+
+    assert [line.split(": ")[1] for line in mistakes_of(file)] == ["decode", "check"]
+
+
+def test_a_file_without_a_stage_is_refused(file):
+    text = file.read_text()
+    file.write_text(text[: text.index("[decode]")])
+
+    assert mistakes_of(file) == [
+        "orders.toml: nothing is to be done: add [clean], which checks records, or [archive]"
+    ]
+
+
+def test_a_text_that_is_not_utf8_is_refused_with_its_line(file):
+    file.write_bytes(b'name = "a"\n# \xff\n')
+
+    assert mistakes_of(file) == ["orders.toml:2: the text is not UTF-8"]
+
+
+def test_stages_stand_in_the_order_of_what_feeds_what(file):
+    stages = stages_of(read_pipeline(file, {}))
+
+    assert [(stage.name, stage.reads, stage.writes) for stage in stages] == [
+        ("clean", ("orders",), ("orders.clean", "orders.rejected")),
+        ("archive", ("orders", "orders.clean"), ()),
+    ]
+    assert [stage.name for stage in choose(stages, "archive")] == ["archive"]
+    with pytest.raises(UnknownStage, match=r"no stage 'clear'; did you mean clean\?"):
+        choose(stages, "clear")
+
+
+def test_topics_that_are_missing_get_the_partitions_of_the_source(file):
+    pipeline = read_pipeline(file, {})
+    stages = stages_of(pipeline)
+    there = {"orders": 6, "orders.clean": 2}
+
+    missing = plan_missing(stages, pipeline.source.topics, there)
+
+    assert [(topic.name, topic.partition_count) for topic in missing] == [("orders.rejected", 6)]
+    lines = list(plan_lines(pipeline, stages, PipelineTopics("", there, missing)))
+    assert "   check positive: amount > 0" in lines
+    assert lines[-1] == "makes topic orders.rejected with 6 partitions"

@@ -1,0 +1,93 @@
+"""Progress: what Spark tells of a micro-batch, as lines, sums and metrics."""
+
+from __future__ import annotations
+
+import json
+from urllib.request import urlopen
+
+import pytest
+from tests.support.spark.batches import TOLD, batch
+
+from tarry.spark.pipeline.progress import (
+    BatchProgress,
+    Progress,
+    ProgressFile,
+    batch_of,
+    progress_line,
+)
+
+
+def test_a_micro_batch_is_told_in_one_line():
+    line = json.loads(progress_line(batch_of(TOLD, "orders", "clean")))
+
+    assert line == {
+        "at": "2026-11-22T08:00:00.000Z",
+        "pipeline": "orders",
+        "stage": "clean",
+        "batch": 7,
+        "records": 500,
+        "bytes": 4_000_000,
+        "seconds": 2.0,
+        "records_per_second": 250.0,
+        "mb_per_second": 2.0,
+        "lag": 1000,
+        "seconds_left": 4.0,
+        "rejected": {"a.b": 12},
+        "late": 3,
+    }
+
+
+def test_what_spark_does_not_tell_is_null():
+    told = {**TOLD, "sources": [{"numInputRows": 0, "endOffset": None}], "observedMetrics": {}}
+
+    one = batch_of(told, "orders", "clean")
+
+    assert (one.records, one.lag, one.seconds_left, one.rejected) == (0, None, None, {})
+
+
+def test_sums_are_kept_by_stage():
+    heard: list[BatchProgress] = []
+    progress = Progress((heard.append,))
+
+    progress.add(batch("clean"))
+    progress.add(batch("clean", rejected={"a.b": 1, "decode": 5}, lag=0))
+    progress.add(batch("archive", rejected={}, late=0))
+    progress.restarted("archive")
+
+    sums = progress.sums()
+    assert (sums["clean"].batches, sums["clean"].records, sums["clean"].late) == (2, 1000, 6)
+    assert sums["clean"].rejected == {"a.b": 13, "decode": 5}
+    assert sums["clean"].lag == 0
+    assert (sums["archive"].restarts, sums["archive"].rejected) == (1, {})
+    assert len(heard) == 3
+
+
+def test_a_file_that_is_large_makes_room(tmp_path):
+    path = tmp_path / "progress.jsonl"
+    file = ProgressFile(path, bytes_max=600)
+
+    for number in range(6):
+        file.add(batch("clean", batch=number))
+    file.close()
+
+    older = (tmp_path / "progress.jsonl.1").read_text().splitlines()
+    numbers = [json.loads(line)["batch"] for line in [*older, *path.read_text().splitlines()]]
+    assert numbers == list(range(6))[-len(numbers) :]
+    assert len(numbers) > 2
+
+
+def test_prometheus_reads_the_metrics():
+    pytest.importorskip("prometheus_client")
+    from tarry.spark.pipeline.metrics import PipelineMetrics, served
+
+    metrics = PipelineMetrics()
+    metrics.add(batch("clean"))
+    metrics.add(batch("clean", rejected={}, lag=3))
+
+    with served(metrics, "127.0.0.1", 0) as port:
+        text = urlopen(f"http://127.0.0.1:{port}/metrics", timeout=30).read().decode()
+
+    stage = 'pipeline="orders",stage="clean"'
+    assert f"tarry_pipeline_records_total{{{stage}}} 1000.0" in text
+    assert 'tarry_pipeline_rejected_total{pipeline="orders",rule="a.b",stage="clean"} 12.0' in text
+    assert f"tarry_pipeline_lag{{{stage}}} 3.0" in text

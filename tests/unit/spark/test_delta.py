@@ -1,0 +1,213 @@
+"""An archive as a Delta table: each round enters once, and deltalake reads it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tarry.client import Admin, Producer
+from tarry.spark.archive import delta
+from tarry.spark.archive.archive import ArchiveOptions, Archiver, ArchiveSummary, archive
+from tarry.spark.archive.compact import compact
+from tarry.spark.archive.delta import ArchiveTable
+from tarry.spark.archive.directory import ArchiveDirectory
+from tarry.spark.archive.manifest import ArchiveRefused, Manifest
+from tarry.spark.archive.verify import VerifiedArchive, verify
+from tarry.spark.archive.workers import OwnWorker
+from tarry.spark.reading.bounds import TopicChoice
+from tarry.spark.reading.cluster import LiveCluster
+from tarry.testing import Tarry
+
+pytest.importorskip("pyarrow")
+deltalake = pytest.importorskip("deltalake", reason="deltalake is not installed")
+
+HOUR_MS = 3_600_000
+NOON_MS = 1_760_000_000_000 // HOUR_MS * HOUR_MS
+ORDERS = TopicChoice(names=("orders",))
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Tarry]:
+    with Tarry() as tarry:
+        yield tarry
+
+
+@pytest.fixture
+def broker(shared: Tarry) -> Iterator[Tarry]:
+    """The broker, with twelve records in the topic `orders`."""
+    shared.topic("orders", partitions=2, retention_ms=-1)
+    fill(shared)
+    yield shared
+    with Admin(bootstrap_servers=shared.bootstrap) as admin:
+        admin.delete_topics(["orders"])
+
+
+def fill(broker: Tarry) -> None:
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for number in range(12):
+            producer.send(
+                "orders",
+                b"%d" % number,
+                partition=number % 2,
+                timestamp=NOON_MS + number % 3 * HOUR_MS,
+                headers=[("h", b"1"), ("empty", None)],
+            )
+
+
+def options(broker: Tarry, **changed: Any) -> ArchiveOptions:
+    given = {"table": "delta", **changed}
+    return ArchiveOptions({"bootstrap.servers": broker.bootstrap}, **given)
+
+
+def run(broker: Tarry, path: Path, **changed: Any) -> ArchiveSummary:
+    summary = ArchiveSummary()
+    for summary in archive(None, ORDERS, path, options(broker, **changed)):  # noqa: B007
+        pass
+    return summary
+
+
+def places(path: Path) -> Counter[tuple[int, int]]:
+    """How often a reader of the table sees each partition and offset."""
+    table = deltalake.DeltaTable(str(path)).to_pyarrow_table(columns=["partition", "offset"])
+    return Counter(zip(table["partition"].to_pylist(), table["offset"].to_pylist(), strict=True))
+
+
+def once(count: int) -> Counter[tuple[int, int]]:
+    return Counter((partition, offset) for partition in range(2) for offset in range(count // 2))
+
+
+def recount(broker: Tarry, path: Path) -> VerifiedArchive:
+    return verify(path, {"bootstrap.servers": broker.bootstrap})
+
+
+@pytest.mark.parametrize(
+    ("by", "columns"),
+    [("hour", ["topic", "date", "hour"]), ("day", ["topic", "date"]), ("none", ["topic"])],
+)
+def test_a_table_has_each_record_once(
+    broker: Tarry, tmp_path: Path, by: str, columns: list[str]
+) -> None:
+    run(broker, tmp_path, by=by)
+    fill(broker)
+    run(broker, tmp_path, by=by)
+
+    table = deltalake.DeltaTable(str(tmp_path))
+    assert table.metadata().partition_columns == columns
+    assert table.version() == 2
+    assert places(tmp_path) == once(24)
+    (row,) = (
+        row
+        for row in table.to_pyarrow_table().to_pylist()
+        if (row["partition"], row["offset"]) == (1, 2)
+    )
+    assert (row["key"], row["value"], row["topic"]) == (None, b"5", "orders")
+    assert int(row["timestamp"].timestamp() * 1000) == NOON_MS + 2 * HOUR_MS
+    assert row["headers"] == [{"key": "h", "value": b"1"}, {"key": "empty", "value": None}]
+    recounted = recount(broker, tmp_path)
+    assert (recounted.faults, recounted.rows) == ([], 24)
+
+
+class Killed(BaseException):
+    """The end of a process, as a test has it."""
+
+
+@pytest.mark.parametrize("step", ["before manifest", "before commit", "behind commit"])
+def test_a_killed_run_neither_loses_nor_doubles_a_round(
+    broker: Tarry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    run(broker, tmp_path)
+    fill(broker)
+    owner: type[Any] = ArchiveDirectory if step == "before manifest" else ArchiveTable
+    name = "commit" if step == "before manifest" else "add"
+    done = getattr(owner, name)
+
+    def killed(*arguments: Any) -> None:
+        if step == "behind commit":
+            done(*arguments)
+        raise Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(owner, name, killed)
+        with pytest.raises(Killed):
+            run(broker, tmp_path)
+    seen = places(tmp_path)
+    faults = recount(broker, tmp_path).faults
+    fill(broker)
+
+    run(broker, tmp_path)
+
+    assert seen == once(24 if step == "behind commit" else 12)
+    assert len(faults) == (1 if step == "before commit" else 0)
+    assert places(tmp_path) == once(36)
+    assert recount(broker, tmp_path).faults == []
+
+
+class TwinDirectory(ArchiveDirectory):
+    """A directory in which another run adds a round to the table a moment before this one."""
+
+    def table(self) -> ArchiveTable | None:
+        made = super().table()
+        return None if made is None else LateTable(self.path, "hour")
+
+
+class LateTable(ArchiveTable):
+    """A table that has the round already when this run adds it."""
+
+    def add(self, table: Any, manifest: Manifest) -> None:
+        ArchiveTable(self.path, "hour").add(deltalake.DeltaTable(str(self.path)), manifest)
+        super().add(table, manifest)
+
+
+def test_of_two_that_add_a_round_one_does(broker: Tarry, tmp_path: Path) -> None:
+    run(broker, tmp_path)
+    fill(broker)
+    made = options(broker)
+    with closing(LiveCluster(made.reading())) as cluster:
+        list(Archiver(OwnWorker(), cluster, TwinDirectory(tmp_path), made).run(ORDERS))
+
+    assert deltalake.DeltaTable(str(tmp_path)).version() == 2
+    assert places(tmp_path) == once(24)
+    assert recount(broker, tmp_path).faults == []
+
+
+def test_a_recount_finds_what_the_table_lacks(broker: Tarry, tmp_path: Path) -> None:
+    run(broker, tmp_path)
+    deltalake.DeltaTable(str(tmp_path)).delete("partition = 1")
+
+    (fault,) = recount(broker, tmp_path).faults
+
+    assert "the Delta table has 0 rows of orders [1] with 0 offsets, and the rounds have 6" in fault
+
+
+def test_an_archive_stays_what_it_was_first(broker: Tarry, tmp_path: Path) -> None:
+    run(broker, tmp_path / "delta")
+    run(broker, tmp_path / "plain", table="parquet")
+
+    with pytest.raises(ArchiveRefused, match="table=delta, not parquet"):
+        run(broker, tmp_path / "delta", table="parquet")
+    with pytest.raises(ArchiveRefused, match="table=parquet, not delta"):
+        run(broker, tmp_path / "plain")
+    with pytest.raises(ArchiveRefused, match="only its log may change"):
+        list(compact(None, tmp_path / "delta"))
+
+
+def test_a_table_without_the_library_is_refused(
+    broker: Tarry, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def missing(name: str) -> None:
+        raise ImportError(name)
+
+    monkeypatch.setattr(delta, "import_module", missing)
+
+    with pytest.raises(ArchiveRefused, match=r"pip install \"tarry\[delta\]\""):
+        options(broker)
+
+
+def test_another_table_is_none(broker: Tarry) -> None:
+    with pytest.raises(ArchiveRefused, match="table='iceberg' is none of parquet, delta"):
+        options(broker, table="iceberg")
