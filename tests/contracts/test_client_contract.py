@@ -384,6 +384,8 @@ def test_a_member_commits_what_it_says(scene: Scene) -> None:
     assert consumer.group.is_leader
     assert sorted(consumer.assignment()) == [(scene.topic, 0), (scene.topic, 1)]
     assert [behind_one.offset, behind_all.offset] == [1, 2]
+    # Whoever goes on there can tell whether a new leader has lost what was read.
+    assert [behind_one.leader_epoch, behind_all.leader_epoch] == [0, 0]
     with pytest.raises(CommitFailed):
         scene.run(consumer.commit({("another", 0): 1}))
 

@@ -32,11 +32,19 @@ PAGES = {
     "docs/how-to/consume-in-a-group.md": 7,
     "docs/how-to/consumer-groups.md": 5,
     "docs/how-to/fork-and-workers.md": 6,
+    "docs/how-to/look-at-waits-and-rebalances.md": 8,
     "docs/how-to/moving-from-other-clients.md": 6,
     "docs/how-to/objects-and-committed-records.md": 3,
     "docs/how-to/produce-safely.md": 6,
     "docs/how-to/replay-after-a-bug.md": 7,
     "docs/tutorial.md": 15,
+}
+# What a page's broker needs besides.
+SETTINGS = {
+    "docs/how-to/look-at-waits-and-rebalances.md": {
+        "events.enable": "true",
+        "events.interval.ms": "100",
+    },
 }
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^(tarry|echo|seq) ")
@@ -66,9 +74,9 @@ def run_command(line: str, address: str, directory: Path) -> None:
 
 
 @pytest.fixture
-def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
+def broker(tmp_path: Path, page: str) -> Iterator[BrokerProcess]:
     broker = BrokerProcess(tmp_path)
-    broker.start({"group.initial.rebalance.delay.ms": "0"})
+    broker.start({"group.initial.rebalance.delay.ms": "0", **SETTINGS.get(page, {})})
     yield broker
     broker.close()
 
@@ -77,7 +85,7 @@ def broker(tmp_path: Path) -> Iterator[BrokerProcess]:
 def test_commands_and_examples_do_what_the_page_says(
     page: str, broker: BrokerProcess, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if any(word in page for word in ("archive", "arrow", "replay")):
+    if any(word in page for word in ("archive", "arrow", "rebalances", "replay")):
         pytest.importorskip(
             "pyarrow", reason="pyarrow is not installed: pip install 'tarry[arrow]'"
         )

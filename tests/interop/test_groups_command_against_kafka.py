@@ -135,6 +135,22 @@ def numbers(cli: GroupCli, topic: str, count: int, partitions: int) -> None:
 # --- What groups have committed
 
 
+def test_lag_is_sampled_where_no_event_log_is(cli: GroupCli) -> None:
+    topic, group = cli.topic("-p", "2"), cli.group()
+    numbers(cli, topic, 10, 2)
+    to_offset = ["--topic", f"{topic}:1", "--to-offset", "4", "--execute", "--create"]
+    cli.ok("groups", "reset-offsets", group, *to_offset)
+
+    logged = cli.run("spark", "lag")
+    sampled = cli.json("spark", "lag", "--group", group, "--sample", "10ms", "--for", "10ms")
+
+    assert logged.returncode == 1
+    assert b"ask the cluster with --sample" in logged.stderr
+    assert sampled["tally"]["events"] == 2
+    told = [(one["partition"], one["committed"], one["lag"]) for one in sampled["partitions"]]
+    assert told == [(1, 4, 6)]
+
+
 def test_offsets_of_a_group_are_made_seen_moved_and_deleted(cli: GroupCli) -> None:
     topic, group = cli.topic("-p", "3"), cli.group()
     numbers(cli, topic, 10, 3)

@@ -33,11 +33,13 @@ BROKER_PAGES = (
     "docs/how-to/consume-in-a-group.md",
     "docs/how-to/consumer-groups.md",
     "docs/how-to/fork-and-workers.md",
+    "docs/how-to/look-at-waits-and-rebalances.md",
     "docs/how-to/moving-from-other-clients.md",
     "docs/how-to/objects-and-committed-records.md",
     "docs/how-to/produce-safely.md",
     "docs/how-to/replay-after-a-bug.md",
     # Its examples need Spark too: tests/spark/test_examples.py runs them.
+    "docs/how-to/pipeline-steps.md",
     "docs/how-to/read-with-spark.md",
     "docs/how-to/run-a-pipeline.md",
     "docs/how-to/write-with-spark.md",

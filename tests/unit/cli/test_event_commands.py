@@ -183,3 +183,22 @@ def test_a_broker_without_an_event_log_is_told() -> None:
     assert [one.exit_code for one in told] == [1, 1, 1]
     assert all("events.enable=true" in one.stderr for one in told)
     assert "--sample 10s" in told[2].stderr
+
+
+def test_the_health_of_a_pipeline_is_told_from_its_lines(tmp_path: Path) -> None:
+    lines, page = tmp_path / "progress.jsonl", tmp_path / "health.html"
+    line = {"at": "2026-11-22T12:00:00Z", "stage": "clean", "batch": 1, "records": 50}
+    told = {**line, "seconds": 2.0, "lag": 7, "rejected": {"decode": 3}, "late": 0}
+    lines.write_text(f"{json.dumps(told)}\n\nnot a line of progress\n")
+
+    table = CliRunner().invoke(spark, ["health", str(lines), "--html", str(page)])
+    as_json = CliRunner().invoke(spark, ["health", str(lines), "--json"])
+    missing = CliRunner().invoke(spark, ["health", str(tmp_path / "nowhere")])
+
+    assert table.stdout.splitlines()[1].split() == ["clean", "1", "50", "25", "3", "0", "7"]
+    assert "passed over" in table.stderr
+    assert "<h2>Throughput</h2>" in page.read_text()
+    (stage,) = json.loads(as_json.stdout)["stages"]
+    assert (stage["rejected"], stage["records_per_second"]) == ({"decode": 3}, 25.0)
+    assert missing.exit_code == 1
+    assert "nowhere" in missing.stderr

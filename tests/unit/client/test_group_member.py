@@ -11,6 +11,8 @@ from tests.support.client.scripted_cluster import CUT, SILENCE, ScriptedCluster,
 
 from tarry.base import errors
 from tarry.base.errors import InvalidSetting
+from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.assignment.consumer_protocol import (
     Subscription,
     decode_assignment,
@@ -411,6 +413,40 @@ def test_a_leader_gives_partitions_to_the_members_near_their_replicas() -> None:
     assert told == {scene.core.membership.member_id: [("t", 1)], "z": [PLACE]}
 
 
+@pytest.mark.parametrize(("rack", "rounds"), [("far", 2), ("", 1)])
+def test_a_leader_in_a_rack_assigns_anew_when_replicas_move_to_other_racks(
+    rack: str, rounds: int
+) -> None:
+    scene = GroupScene(client_rack=rack, metadata_max_age_ms=1_000)
+    scene.cluster.brokers[2] = Address("10.0.0.2", 9092)
+    replicas = [1]
+    away: list[int] = []
+
+    def with_racks(cluster: ScriptedCluster, seen: Seen) -> Any:
+        answer = cluster.metadata(seen)
+        for broker, name in zip(answer.brokers, ("near", "far"), strict=True):
+            broker.rack = name
+        answer.brokers = [one for one in answer.brokers if one.node_id not in away]
+        answer.topics[0].partitions[0].replica_nodes = list(replicas)
+        return answer
+
+    scene.cluster.rule(api_keys.METADATA, with_racks)
+    scene.join()
+
+    # A broker that is away for a while takes no replica to another rack.
+    replicas.append(2)
+    away.append(2)
+    scene.poll(5_000)
+    before = len(scene.requests(api_keys.SYNC_GROUP))
+    away.clear()
+    scene.poll(10_000)
+
+    assert before == 1
+    assert len(scene.requests(api_keys.SYNC_GROUP)) == rounds
+    reasons = [one.request.reason for one in scene.requests(api_keys.JOIN_GROUP)]
+    assert reasons[1:] == ["t [0] is in the racks far, near, not near"][: rounds - 1]
+
+
 def test_a_coordinator_that_cannot_be_reached_is_asked_for_again() -> None:
     scene = joined()
     address = scene.cluster.brokers[1]
@@ -476,3 +512,33 @@ def test_a_heartbeat_of_the_generation_before_says_nothing_about_this_one(code: 
     assert membership.failure is None
     assert membership.take_error() is None
     assert scene.core.coordinator.is_known
+
+
+@pytest.mark.parametrize("records_max", [1, 3, 500])
+def test_a_commit_says_the_leader_epoch_of_the_record_before_it(records_max: int) -> None:
+    scene = GroupScene(auto_offset_reset="earliest", enable_auto_commit=False)
+    cluster, core = scene.cluster, scene.core
+    log = cluster.topics["t"].logs[0]
+    for log.leader_epoch in (0, 2, 5):
+        log.add(b"a", b"b")
+    scene.join()
+    found: list[Any] = []
+    while len(found) < 6:
+        for group in perform(cluster, core.begin_poll(records_max, 5_000, cluster.now_ms)):
+            found += group.records
+
+    for record in found:
+        what = ConsumerRecord("t", 0, record)
+        perform(cluster, core.begin_commit(what, 5_000, cluster.now_ms))
+    perform(cluster, core.begin_commit(RecordGroup("t", 0, found[:3]), 5_000, cluster.now_ms))
+    perform(cluster, core.begin_commit(None, 5_000, cluster.now_ms))
+    perform(cluster, core.begin_commit({PLACE: 4}, 5_000, cluster.now_ms))
+
+    sent = [seen.request.topics[0].partitions[0] for seen in scene.requests(api_keys.OFFSET_COMMIT)]
+    assert [(one.committed_offset, one.committed_leader_epoch) for one in sent] == [
+        *[(1, 0), (2, 0), (3, 2), (4, 2), (5, 5), (6, 5)],
+        (3, 2),
+        (6, 5),
+        # An offset of the user's own stays as it is.
+        (4, -1),
+    ]

@@ -280,6 +280,19 @@ def test_a_rate_is_kept_by_pauses(broker: Tarry, lake: Path, tmp_path: Path) -> 
     assert read(broker, "again") == read(broker, "orders")
 
 
+def test_a_topic_that_deletes_such_old_records_is_told(
+    broker: Tarry, lake: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    broker.topic("short", partitions=2, retention_ms=HOUR_MS)
+
+    run(broker, lake, tmp_path / "kept")
+    kept = caplog.text
+    run(broker, lake, tmp_path / "deleted", to="short")
+
+    assert "deletes records" not in kept
+    assert "the topic short soon deletes records as old as some of these" in caplog.text
+
+
 # --- Refusals.
 
 

@@ -1,10 +1,16 @@
-"""Reports as files: one HTML page without a network, whose tables have the numbers."""
+"""Reports as files: one HTML page without a network, whose tables have the numbers.
+
+A browser draws them where one is installed: Chromium, without a window.
+"""
 
 from __future__ import annotations
 
 import json
 import re
+import shutil
+import subprocess
 from html.parser import HTMLParser
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -12,10 +18,17 @@ import pytest
 pytest.importorskip("altair", reason="altair is not installed: pip install 'tarry[spark]'")
 pytest.importorskip("vl_convert", reason="vl-convert-python is not installed")
 
-from tests.support.spark.told_events import NOON_MS, operations, summed
+from tests.support.patience import PATIENCE_S
+from tests.support.spark.told_events import NOON_MS, gathered, note, operations, summed
 
+from tarry.broker.events.kinds import VERSION, LagEvent
+from tarry.spark.jobs.lag import LagOptions, sum_samples
+from tarry.spark.pipeline.progress import BatchProgress, progress_line
+from tarry.spark.reports.health_report import health_page, read_health
+from tarry.spark.reports.lag_report import lag_page
 from tarry.spark.reports.page import ROWS_MAX, Page, Section, Table
-from tarry.spark.reports.plots import length_text, ticks_for
+from tarry.spark.reports.plots import length_text, ticks_for, time_text
+from tarry.spark.reports.rebalances_report import rebalances_page
 from tarry.spark.reports.waits_report import waits_page
 
 # Elements that end with their begin.
@@ -73,6 +86,73 @@ def plots_of(reader: Reader) -> dict[str, Any]:
     return plots
 
 
+LINES: Final = [
+    json.dumps(
+        {
+            "at": f"2026-11-22T12:00:0{place}.000Z",
+            "pipeline": "orders",
+            "stage": stage,
+            "batch": place,
+            "records": records,
+            "seconds": seconds,
+            "lag": lag,
+            "rejected": rejected,
+            "late": late,
+            "new": "a field of a later version",
+        }
+    )
+    for place, (stage, records, seconds, lag, rejected, late) in enumerate(
+        [
+            ("clean", 1_000, 1.0, 3_000, {}, 0),
+            ("clean", 3_000, 3.0, 0, {"decode": 3, "positive": 4}, 0),
+            ("revenue", 0, 0.0, None, {}, 7),
+        ]
+    )
+]
+
+
+def rebalances_of_two() -> Page:
+    """The report of a group of two members, of which one died."""
+    reason = "its session ended"
+    told = {"protocol_name": "range", "leader_id": "a", "member_count": 2}
+    return rebalances_page(
+        gathered(
+            [
+                note(NOON_MS, "RebalanceBegan", generation_id=0, reason="member a joined"),
+                note(NOON_MS + 10, "RoundChanged", generation_id=0, reason="member b joined"),
+                note(NOON_MS + 3_000, "GenerationBegan", generation_id=1, **told),
+                note(NOON_MS + 3_000, "BecameStable", generation_id=1, stood_ms=3_000),
+                note(NOON_MS + 9_000, "MemberRemoved", member_id="b", client_id="c", reason=reason),
+                note(
+                    NOON_MS + 9_000,
+                    "RebalanceBegan",
+                    generation_id=1,
+                    reason=f"member b was removed: {reason}",
+                ),
+                note(NOON_MS + 9_050, "BecameStable", generation_id=2, stood_ms=50),
+            ]
+        )
+    )
+
+
+def lag_of_one() -> Page:
+    """The report of one group that catches up."""
+    samples = [
+        LagEvent(
+            v=VERSION,
+            at_ms=NOON_MS + place * 10_000,
+            broker=1,
+            group="billing",
+            topic="orders",
+            partition=0,
+            committed=committed,
+            end=2_000,
+        )
+        for place, committed in enumerate([766, 1_996])
+    ]
+    return lag_page(sum_samples([samples], LagOptions()))
+
+
 def test_a_page_needs_no_network_and_forbids_it() -> None:
     page = waits_page(summed([operations(NOON_MS, "Produce", "orders", [1, 2, 30])]))
 
@@ -98,6 +178,103 @@ def test_waits_are_drawn_and_their_numbers_stand_below() -> None:
     assert all(plot["width"] == "container" and "config" in plot for plot in plots.values())
     for text in ("orders", "payments", "(several)", "6-7 ms", "5,000 ms", "3"):
         assert text in reader.cells
+
+
+def test_rebalances_are_drawn_by_member() -> None:
+    page = rebalances_of_two()
+
+    reader = read(page)
+
+    assert len(plots_of(reader)) == 3
+    for text in ("a", "b", "died: its session ended", "a member joined", "50 ms", "is there"):
+        assert text in reader.cells
+    assert "b was removed: its session ended" in " ".join(reader.cells)
+
+
+def test_lag_is_drawn_over_time_and_by_partition() -> None:
+    reader = read(lag_of_one())
+
+    assert len(plots_of(reader)) == 2
+    for text in ("billing", "orders", "1,234", "4"):
+        assert text in reader.cells
+
+
+def test_the_health_of_a_pipeline_is_read_from_its_lines() -> None:
+    lines = [*LINES, "no JSON", '{"at": "yesterday"}']
+
+    found = read_health(lines)
+    page = health_page(found)
+
+    clean, revenue = found.stages()
+    assert (clean.batches, clean.records, clean.records_per_second) == (2, 4_000, 1_000.0)
+    assert (clean.rejected, clean.lag) == ({"decode": 3, "positive": 4}, 0)
+    assert (revenue.late, revenue.lag, revenue.records_per_second) == (7, None, 0.0)
+    assert found.passed_over == 2
+    reader = read(page)
+    assert len(plots_of(reader)) == 6
+    for text in ("clean", "4,000", "positive", "1,000", "7"):
+        assert text in reader.cells
+    assert "passed over, since they are no progress: 2" in page.html()
+
+
+def test_the_lines_are_those_that_a_pipeline_writes() -> None:
+    written = progress_line(
+        BatchProgress(
+            at="2026-11-22T12:00:00.000Z",
+            pipeline="orders",
+            stage="clean",
+            batch=3,
+            records=50,
+            bytes=5_000,
+            seconds=2.0,
+            lag=None,
+            seconds_left=None,
+            rejected={"decode": 3},
+            late=1,
+        )
+    )
+
+    (one,) = read_health([written]).batches
+
+    assert (one.pipeline, one.stage, one.batch, one.records) == ("orders", "clean", 3, 50)
+    assert (one.bytes, one.seconds, one.lag, one.late) == (5_000, 2.0, None, 1)
+    assert (one.rejected, time_text(one.at_ms)) == ({"decode": 3}, "2026-11-22 12:00:00")
+
+
+def test_a_pipeline_without_trouble_says_so() -> None:
+    page = health_page(read_health(LINES[:1]))
+
+    assert "No row came too late" in page.html()
+    assert "No micro-batch is told" in health_page(read_health([])).html()
+
+
+def test_a_browser_draws_every_plot(tmp_path: Path) -> None:
+    browser = shutil.which("chromium") or shutil.which("google-chrome")
+    if browser is None:
+        pytest.skip("chromium is not installed")
+    told = [operations(NOON_MS + place * 10_000, "Produce", "t", [1, 20]) for place in range(3)]
+    pages = [waits_page(summed(told)), rebalances_of_two(), lag_of_one()]
+    pages.append(health_page(read_health(LINES)))
+    sections = [section for page in pages for section in page.sections]
+    path = tmp_path / "all.html"
+    path.write_text(Page("All reports", "", sections=sections).html(), encoding="utf-8")
+    count = sum(len(section.plots) for section in sections)
+
+    done = subprocess.run(
+        [
+            *(browser, "--headless=new", "--no-sandbox", "--disable-gpu"),
+            *("--virtual-time-budget=20000", f"--user-data-dir={tmp_path / 'profile'}"),
+            *("--dump-dom", path.as_uri()),
+        ],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_S,
+        check=True,
+    )
+
+    drawn = re.sub(r"<script.*?</script>", "", done.stdout, flags=re.DOTALL)
+    assert drawn.count("<svg") == count
+    assert "This plot failed" not in drawn
 
 
 def test_what_users_named_is_text_and_never_code() -> None:

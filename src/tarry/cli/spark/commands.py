@@ -9,6 +9,7 @@ import click
 from tarry.cli.running import GuessingGroup
 from tarry.cli.spark.archive import archive_command
 from tarry.cli.spark.compact import compact_command
+from tarry.cli.spark.health import health_command
 from tarry.cli.spark.lag import lag_command
 from tarry.cli.spark.rebalances import rebalances_command
 from tarry.cli.spark.replay import replay_command
@@ -41,6 +42,7 @@ def spark() -> None:
 for _command in (
     archive_command,
     compact_command,
+    health_command,
     lag_command,
     rebalances_command,
     replay_command,

@@ -10,9 +10,9 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
-from tarry.base.ids import TopicPartition
 from tarry.client.arrow.installed import load_pyarrow
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
+from tarry.client.core.group.offsets.what import OffsetsBehindRows
 from tarry.records import columns
 from tarry.records.columns import ColumnBuffers, ViewColumn
 
@@ -148,7 +148,7 @@ def _encode_positions(row_count: int, runs: Sequence[RowRun]) -> bytes:
     return json.dumps({"rows": row_count, "offsets": offsets}).encode()
 
 
-def positions_behind(batch: pa.RecordBatch) -> dict[TopicPartition, int]:
+def positions_behind(batch: pa.RecordBatch) -> OffsetsBehindRows:
     """Return the offsets behind the rows of a batch that a consumer gave."""
     encoded = (batch.schema.metadata or {}).get(POSITIONS_KEY)
     if encoded is None:
@@ -162,8 +162,8 @@ def positions_behind(batch: pa.RecordBatch) -> dict[TopicPartition, int]:
             f"this batch has {batch.num_rows} of the {kept['rows']} rows that were read: commit "
             'the whole batch, or offsets such as {("orders", 0): 42}'
         )
-    return {
-        (topic, int(partition)): offset
+    return OffsetsBehindRows(
+        ((topic, int(partition)), offset)
         for topic, partitions in kept["offsets"].items()
         for partition, offset in partitions.items()
-    }
+    )

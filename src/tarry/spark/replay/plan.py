@@ -119,6 +119,25 @@ def _is_near(asked: AskedReplay, file: ArchivedFile, by: str) -> bool:
     )
 
 
+def too_old(
+    asked: AskedReplay, spans: Sequence[OffsetSpan], contents: ArchiveContents, oldest_ms: int
+) -> str | None:
+    """Return a sentence if the target deletes some of the records, which keep their times.
+
+    `oldest_ms` is the time before which the target keeps nothing.
+    """
+    times = [
+        times_of(file, contents.by) for span in spans for file in files_of(asked, contents, span)
+    ]
+    known = [end_ms for begin_ms, end_ms in (one for one in times if one is not None)]
+    if not known or min(known) > oldest_ms:
+        return None
+    return (
+        f"the topic {asked.to} soon deletes records as old as some of these (retention.ms): set "
+        f"it first, such as with `tarry configs set --topic {asked.to} retention.ms=-1`"
+    )
+
+
 def next_round(
     frozen: FrozenReplay, before: ReplayRound | None, records_before: int, records_max: int
 ) -> ReplayRound | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
@@ -12,6 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from tarry.client import Admin
+from tarry.client.errors import BrokerError
+from tarry.client.settings import CLIENT_SETTINGS, COMMON
 from tarry.spark.archive.contents import ArchiveContents, read_contents
 from tarry.spark.archive.directory import OWN, ArchiveDirectory
 from tarry.spark.archive.workers import OwnWorker, SparkWorkers, Workers
@@ -28,6 +32,7 @@ from tarry.spark.replay.plan import (
     files_of,
     next_round,
     spans_of,
+    too_old,
 )
 from tarry.spark.replay.state import FinishedReplay, ReplayState
 from tarry.spark.replay.tasks import ReplayPart, ReplayTask, write_batches
@@ -37,6 +42,8 @@ from tarry.spark.writing.write_options import WriteOptions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+log = logging.getLogger("tarry.spark")
 
 REPLAYS: Final = f"{OWN}/replays"
 
@@ -119,7 +126,26 @@ def replay(
         choice = TopicChoice(names=(options.to,))
         target = {name: topic.partitions for name, topic in cluster.topics(choice).items()}
     workers = OwnWorker() if spark is None else SparkWorkers(spark)
-    yield from Replayer(workers, path, options).run(target)
+    oldest_ms = _oldest_ms(options) if target else None
+    yield from Replayer(workers, path, options).run(target, oldest_ms)
+
+
+def _oldest_ms(options: ReplayOptions) -> int | None:
+    """Return the time before which the target keeps no records; None: it keeps all."""
+    common = {
+        key: text for key, text in options.settings.items() if CLIENT_SETTINGS[key].scope == COMMON
+    }
+    try:
+        with Admin(common) as admin:
+            entries = admin.describe_topic_configs(options.to)
+    except BrokerError:
+        # Not every user may ask.
+        return None
+    values = {entry.name: entry.value or "" for entry in entries}
+    retention = values.get("retention.ms", "")
+    if not retention.isdigit() or "delete" not in values.get("cleanup.policy", "delete"):
+        return None
+    return int(time.time() * 1000) - int(retention)
 
 
 class Replayer:
@@ -140,14 +166,23 @@ class Replayer:
         self._pause = pause
         self._clock = clock
 
-    def run(self, target: Mapping[str, tuple[int, ...]]) -> Iterator[ReplaySummary]:
-        """Take rounds up to the end.  `target` has the partitions of the topic, if it is there."""
+    def run(
+        self, target: Mapping[str, tuple[int, ...]], oldest_ms: int | None = None
+    ) -> Iterator[ReplaySummary]:
+        """Take rounds up to the end.
+
+        `target` has the partitions of the topic, if it is there; before `oldest_ms` it keeps
+        nothing.
+        """
         asked = self._options.asked()
         contents = read_contents(self._archive)
         frozen = self._state.frozen()
         if frozen is None:
             spans = spans_of(asked, contents)
             check_partitions(asked, spans, target)
+            sentence = too_old(asked, spans, contents, oldest_ms) if oldest_ms else None
+            if sentence is not None:
+                log.warning("%s", sentence)
             frozen = self._state.freeze(asked, spans)
         self._state.check(frozen, asked)
         finished = self._state.finished()

@@ -82,8 +82,6 @@ main { padding-bottom: 48px; }
     --c6: #3b9bd6; --c7: #6b6f76; --c8: #7a4fa3; --pale: #8fc1e3; --faint: #cfe3f2; --bad: #b3261e;
   }
   button.copy { display: none; }
-  .plots.several { grid-template-columns: repeat(2, minmax(0, 1fr)); }
-  .plot svg { width: 100%; }
   figure, .figures, tr { break-inside: avoid; }
   h2, h2 + p { break-after: avoid; }
 }

@@ -36,7 +36,8 @@ MEANINGS: Final = {
     "Sync": "A sync waits for the assignment of the group's leader. One that expired threw out "
     "members that did not come for theirs.",
     "Heartbeat": "The session of a member waits as long as the member is in the group. One that "
-    "expired is a member that was heard of no more, and was removed.",
+    "expired is a member that was heard of no more, or one that waited in a rebalance; the report "
+    "of rebalances tells them apart.",
     "Commit": "A commit of offsets waits until it is durable.",
 }
 
@@ -74,7 +75,7 @@ def _figures(waits: WaitSums) -> list[Figure]:
             figures.append(Figure(f"≤ {length_text(by_name[name].p99.at_most_ms)}", label))
     for name, label in (
         ("Produce", "produces that expired"),
-        ("Heartbeat", "members that died"),
+        ("Heartbeat", "sessions of members that expired"),
     ):
         expired = by_name[name].expired if name in by_name else 0
         figures.append(Figure(f"{expired:,}", label, is_bad=expired > 0))

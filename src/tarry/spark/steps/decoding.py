@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,22 +15,31 @@ import pyarrow as pa
 
 from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME, check_names
 from tarry.spark.steps.formats.json_values import JsonDecoder
+from tarry.spark.steps.formats.registry import registry_at
 from tarry.spark.steps.formats.text_values import TextDecoder
-from tarry.spark.steps.formats.values import ValueDecoder, decode_values
+from tarry.spark.steps.formats.values import (
+    TIME_US_MAX,
+    TIME_US_MIN,
+    ValueDecoder,
+    decode_values,
+)
 from tarry.spark.steps.refused import StepRefused
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.types import StructType
 
-FORMATS: Final = ("json", "text")
+FORMATS: Final = ("json", "avro", "protobuf", "text")
+
+# What a format needs besides, by the name of its extra.
+LIBRARIES: Final = {"avro": "fastavro", "protobuf": "google.protobuf"}
 
 # What `_rule` says of a value that could not be decoded.
 DECODE: Final = "decode"
 
-# The years 1 to 9999, which Python can tell.
-TIME_MS_MIN: Final = -62_135_596_800_000
-TIME_MS_MAX: Final = 253_402_300_799_999
+# Times that Python can tell in every zone.
+TIME_MS_MIN: Final = TIME_US_MIN // 1_000
+TIME_MS_MAX: Final = TIME_US_MAX // 1_000
 
 # An event may be this far ahead of its record: clocks differ, and zones are mistaken.
 AHEAD_MAX: Final = timedelta(days=1)
@@ -42,7 +52,11 @@ class ValueDecoding:
     """Way of decoding, as it goes to the workers: a schema by its text."""
 
     format: str
-    schema_text: str = ""
+    schema: bytes = b""
+    # Message of a descriptor set.
+    message: str = ""
+    # Address of a registry; empty: values have no frame, or need none.
+    registry: str = ""
     # Field that is the event time; empty: the record's timestamp.
     time: str = ""
 
@@ -58,18 +72,22 @@ def decode(
 ) -> DataFrame:
     """Decode the column `value` to columns.
 
-    `format` is `json` (with a file of JSON Schema as `schema`) or `text` (one column, `text`).
-    A registry's framing before JSON is passed over, and `registry` need not be asked for it.
+    `format` is `json` (`schema` is a file of JSON Schema), `avro` (a schema, `.avsc`), `protobuf`
+    (a descriptor set; `message` names the type) or `text` (one column, `text`).  `registry` is the
+    address of a schema registry: values of Avro and Protobuf then begin with its frame, and Avro
+    is read by its writer's schema; before JSON a frame is passed over always.
     `time` names the field that is the event time: a date-time, or an integer of milliseconds since
     1970, not more than a day ahead of the record's timestamp; without `time` it is that timestamp.
     A value that cannot be decoded is not dropped: its `_rule` is `decode` and its `_error` a
     sentence.  Raises StepRefused.
     """
-    if message is not None:
-        raise StepRefused(f"the format {format} has no messages: leave out message={message!r:.60}")
-    if registry is not None and format == "text":
-        raise StepRefused("text comes without a registry's framing: leave out registry")
-    made = ValueDecoding(format, _schema_text(format, schema), time or "")
+    made = ValueDecoding(
+        format,
+        _schema(format, schema, message, registry),
+        message or "",
+        registry or "",
+        time or "",
+    )
     decoder = decoder_of(made)
     check_names(field.name for field in decoder.fields)
     _check_time(decoder.fields, made.time)
@@ -82,19 +100,38 @@ def decode(
     return df.mapInArrow(BatchDecoding(made), _spark_schema(decoder.fields, df.schema))
 
 
-def _schema_text(format: str, schema: str | Path | None) -> str:
+def _schema(
+    format: str, schema: str | Path | None, message: str | None, registry: str | None
+) -> bytes:
+    """Return what the schema's file has.  Raises StepRefused for what does not go together."""
     if format not in FORMATS:
         raise StepRefused(f"there is no format {format!r:.60}; there are {', '.join(FORMATS)}")
+    if (message is not None) != (format == "protobuf"):
+        raise StepRefused(
+            "the format protobuf needs message, such as shop.Order"
+            if format == "protobuf"
+            else f"the format {format} has no messages: leave out message={message!r:.60}"
+        )
     if format == "text":
-        if schema is not None:
-            raise StepRefused("the format text has no schema: leave it out")
-        return ""
+        if schema is not None or registry is not None:
+            raise StepRefused("the format text has neither schema nor registry: leave them out")
+        return b""
     if schema is None:
         raise StepRefused(f"the format {format} needs a schema: name its file")
+    library = LIBRARIES.get(format)
+    if library is not None and not _is_installed(library):
+        raise StepRefused(f'the format {format} needs {library}: pip install "tarry[{format}]"')
     try:
-        return Path(schema).read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as flaw:
+        return Path(schema).read_bytes()
+    except OSError as flaw:
         raise StepRefused(f"the schema {schema} cannot be read: {flaw}") from None
+
+
+def _is_installed(library: str) -> bool:
+    try:
+        return find_spec(library) is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @lru_cache(maxsize=16)
@@ -102,7 +139,19 @@ def decoder_of(decoding: ValueDecoding) -> ValueDecoder:
     """Make the decoder; a worker makes it once."""
     if decoding.format == "text":
         return TextDecoder()
-    return JsonDecoder(decoding.schema_text)
+    if decoding.format == "protobuf":
+        from tarry.spark.steps.formats.protobuf_values import ProtobufDecoder
+
+        return ProtobufDecoder(decoding.schema, decoding.message, is_framed=bool(decoding.registry))
+    try:
+        text = decoding.schema.decode()
+    except UnicodeDecodeError as flaw:
+        raise StepRefused(f"the schema is no UTF-8 at byte {flaw.start}") from None
+    if decoding.format == "avro":
+        from tarry.spark.steps.formats.avro_values import AvroDecoder
+
+        return AvroDecoder(text, registry_at(decoding.registry) if decoding.registry else None)
+    return JsonDecoder(text)
 
 
 def _check_time(fields: pa.StructType, name: str) -> None:
@@ -207,4 +256,4 @@ def _without_future(
 
 
 def _no_time(value: object) -> str:
-    return "null" if value is None else f"{value}, which is no time between the years 1 and 9999"
+    return "null" if value is None else f"{value}, which is no time between the years 2 and 9998"

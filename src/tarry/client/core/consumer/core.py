@@ -10,6 +10,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from tarry.base.doors import Random
+from tarry.base.errors import NONE, error_name
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of, places_of
 from tarry.client.core.consumer.column_taker import ColumnTaker, RowRun
@@ -219,11 +220,13 @@ class ConsumerCore(ClientCore):
             topic = self.metadata.topics.get(name)
             if topic is not None and topic.needs_refresh:
                 return self.metadata.problem_with(name, now_ms)
-        for topic_name, partition in self.fetcher.positions:
+        for (topic_name, partition), position in self.fetcher.positions.items():
             leader = self.metadata.leader_of(topic_name, partition)
             failure = None if leader is None else self.connections.failure_of(leader.leader_id)
             if failure is not None:
                 return str(failure)
+            if position.refused_by != NONE:
+                return f"{position} is not given to be read ({error_name(position.refused_by)})"
         return ""
 
     def has_records(self, now_ms: int) -> bool:

@@ -163,6 +163,7 @@ class _OffsetForLeaderEpoch(Exchange[OffsetForLeaderEpochResponse]):
         if reaction == reactions.FAIL:
             position.fail(BrokerError(code, f"{position} cannot be checked"))
             return
+        position.refused_by = code
         if reaction == reactions.REFRESH:
             self.check.refresh.want(now_ms)
         self._pause(position, now_ms)

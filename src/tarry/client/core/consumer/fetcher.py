@@ -180,6 +180,7 @@ class Fetcher:
             return
         else:
             position.failures = 0
+        position.refused_by = NONE
         if is_replica:
             position.replica_failures = 0
         self.note_ends(position, answer)
@@ -288,8 +289,8 @@ class Fetcher:
         except CorruptData as error:
             self._on_damaged(position, str(error), ends_at, now_ms)
             return False
+        position.note_epoch(position.position, batch.leader_epoch)
         position.position = max(batch.next_offset, position.position)
-        position.read_epoch = batch.leader_epoch
         position.corrupt = 0
         if batch.is_done:
             size = fetched.drop_next()
@@ -340,6 +341,7 @@ class Fetcher:
     ) -> None:
         code = answer.error_code
         reaction = reactions.reaction_to(reactions.FETCH, code)
+        position.refused_by = code
         if reaction == reactions.RESET:
             self._on_out_of_range(position, answer, now_ms)
         elif reaction == reactions.REFRESH:

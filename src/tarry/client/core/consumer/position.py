@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any, Final
 
+from tarry.base.errors import NONE
 from tarry.client.core.consumer.fetched import Fetched
 from tarry.client.core.consumer.lookup import OFFSET_UNKNOWN
 from tarry.client.errors import DecodeError
@@ -17,6 +18,9 @@ from tarry.link.errors import ClientError
 # The end of what a consumer reads that has none.
 NO_END: Final = 2**63 - 1
 NO_REPLICA: Final = -1
+
+# A leader changes rarely, and what is committed was read a short time ago.
+EPOCHS_MAX: Final = 8
 
 
 class PartitionPosition:
@@ -37,10 +41,11 @@ class PartitionPosition:
         self.bare_at = OFFSET_UNKNOWN
         # The leader epoch of the last batch that was fetched, -1 if there was none, and the
         # leader's epoch under which that was last found to be in its log.
-        self.fetch_epoch = -1
-        self.checked_epoch = -1
+        self.fetch_epoch = self.checked_epoch = -1
         # The leader epoch of the last batch that was taken: where `fetch_epoch` goes back to.
         self.read_epoch = -1
+        # Leader epochs of what was taken, each from an offset on, the last taken last.
+        self._epochs: list[tuple[int, int]] = []
         self.is_being_checked = False
         # The replica to read from instead of the leader, until when, how often it failed in a row,
         # and until when only the leader is asked.
@@ -66,8 +71,9 @@ class PartitionPosition:
         # committed, else the high watermark.
         self.readable_end = -1
         self.log_start_offset: int = -1
-        self.retry_at_ms = 0
-        self.failures = 0
+        self.retry_at_ms = self.failures = 0
+        # The code with which brokers refuse to give records at the moment.
+        self.refused_by: int = NONE
         # Corrupt answers in a row: one may be the network's, a second one is the log's.
         self.corrupt = 0
         # Offsets that the last answer had no batch for, and whether such a gap was once the same
@@ -97,6 +103,7 @@ class PartitionPosition:
         self.finished = offset
         self.is_void = False
         self.read_epoch = leader_epoch
+        self._epochs = [] if leader_epoch < 0 else [(offset - 1, leader_epoch)]
         self.question = None
         self.error = None
         self.is_error_told = False
@@ -104,8 +111,23 @@ class PartitionPosition:
         self.flawed_at = OFFSET_UNKNOWN
         self.corrupt = 0
         self.failures = 0
+        self.refused_by = NONE
         self.retry_at_ms = 0
         self.drop_fetched()
+
+    def note_epoch(self, offset: int, leader_epoch: int) -> None:
+        """Note the leader epoch of records that were taken from this offset on."""
+        if leader_epoch != self.read_epoch:
+            self.read_epoch = leader_epoch
+            self._epochs.append((offset, leader_epoch))
+            del self._epochs[:-EPOCHS_MAX]
+
+    def epoch_before(self, offset: int) -> int:
+        """Return the leader epoch of the record before this offset; -1 if it is not known."""
+        for first, leader_epoch in reversed(self._epochs):
+            if first < offset <= self.position:
+                return leader_epoch
+        return -1
 
     def drop_fetched(self) -> None:
         """Fetch from the position again, as if nothing had come since it was there."""

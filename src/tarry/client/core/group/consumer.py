@@ -38,7 +38,12 @@ from tarry.client.core.group.offsets.committed import (
 )
 from tarry.client.core.group.offsets.committer import Committer, PendingCommit
 from tarry.client.core.group.offsets.requests import NO_OFFSET, CommittedOffset
-from tarry.client.core.group.offsets.what import CommitWhat, offsets_behind
+from tarry.client.core.group.offsets.what import (
+    CommitWhat,
+    offset_behind,
+    offsets_behind,
+    with_epochs,
+)
 from tarry.client.core.group.poll import Group, Poll
 from tarry.client.core.group.round import WHOEVER
 from tarry.client.core.group.topics import TopicSubscription
@@ -86,7 +91,7 @@ class GroupConsumerCore(ConsumerCore):
         chosen = choose_assignors(settings.assignors, assignors)
         self.metadata.excludes_internal = settings.excludes_internal_topics
         self.coordinator = CoordinatorFinder(self.connections, settings.group_id)
-        self.topics = TopicSubscription(self.metadata)
+        self.topics = TopicSubscription(self.metadata, settings.rack)
         self.membership = Membership(settings, self.coordinator, self.topics, chosen)
         timeout_ms = settings.request_timeout_ms
         self.committer = Committer(self.coordinator, self.membership, timeout_ms)
@@ -392,23 +397,16 @@ class GroupConsumerCore(ConsumerCore):
                 # Under that name there may be another topic by the time that the commit is there.
                 continue
             if position.finished >= 0 and known.get(place) != position.finished:
-                offsets[place] = self._committable(position, position.finished)
+                offsets[place] = offset_behind(position, position.finished)
         return offsets
 
     def handed_out_offsets(self) -> dict[TopicPartition, CommittedOffset]:
         """Return the offsets behind all records that were handed out."""
         return {
-            place: self._committable(position, position.position)
+            place: offset_behind(position, position.position)
             for place, position in self.fetcher.positions.items()
             if position.position >= 0 and not position.is_void
         }
-
-    @staticmethod
-    def _committable(position: PartitionPosition, offset: int) -> CommittedOffset:
-        """Return the offset with the leader epoch of the record before it, if that is in the last
-        batch that was fetched."""
-        is_all = offset == position.fetch_offset and not position.buffered
-        return CommittedOffset(offset, position.fetch_epoch if is_all else UNKNOWN)
 
     def begin_commit(self, what: CommitWhat, timeout_ms: int, now_ms: int) -> PendingCommit:
         """Commit behind this record, behind these records, at these offsets, or behind everything
@@ -438,7 +436,9 @@ class GroupConsumerCore(ConsumerCore):
         offsets = None if what is None else offsets_behind(what)
         self._require_committing()
         self.take_back()
-        return self.handed_out_offsets() if offsets is None else offsets
+        if offsets is None:
+            return self.handed_out_offsets()
+        return with_epochs(what, offsets, self.fetcher.positions)
 
     def begin_committed(
         self, places: Iterable[TopicPartition], timeout_ms: int, now_ms: int

@@ -49,6 +49,8 @@ class CoordinatorFinder:
         # Called when a known coordinator is lost, whoever found out.
         self.when_lost: Callable[[str, int], None] | None = None
         self.last_error: ClientError | None = None
+        # Why the last question will not be answered otherwise, until the next one leaves.
+        self.refusal: BrokerError | None = None
         self._connection: Link | None = None
         self._loss = ""
         self._is_in_flight = False
@@ -66,6 +68,7 @@ class CoordinatorFinder:
         if self._pauses.holds(now_ms):
             return
         self._is_in_flight = True
+        self.refusal = None
         self.connections.for_anyone(now_ms).send(_FindCoordinator(self), now_ms)
 
     def send(self, exchange: Exchange[Any], now_ms: int) -> None:
@@ -153,8 +156,10 @@ class CoordinatorFinder:
         self._is_in_flight = False
         self.last_error = error
         is_passing = reactions.reaction_to(error.code) in (reactions.RETRY, reactions.FIND)
-        if not is_passing and self.when_refused is not None:
-            self.when_refused(error.code, now_ms)
+        if not is_passing:
+            self.refusal = error
+            if self.when_refused is not None:
+                self.when_refused(error.code, now_ms)
         self._pauses.begin(now_ms)
 
     def on_failure(self, error: ClientError, now_ms: int) -> None:

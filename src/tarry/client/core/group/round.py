@@ -22,6 +22,7 @@ from tarry.client.core.group.assignment.consumer_protocol import (
     Subscription,
     decode_assignment,
 )
+from tarry.client.core.group.assignment.held_back import HeldBack, holds_back, leaves_out
 from tarry.client.core.group.coordinator import CoordinatorFinder
 from tarry.client.core.group.identity import GroupIdentity
 from tarry.client.core.group.topics import TopicSubscription
@@ -32,6 +33,7 @@ from tarry.link.exchange import Decoder, Exchange, R
 from tarry.protocol import api_keys
 from tarry.protocol.message import Message
 from tarry.protocol.messages.describe_groups import (
+    DescribedGroup,
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     decode_describe_groups_response,
@@ -75,6 +77,9 @@ class RoundOwner(Protocol):
     def on_assignor_failed(self, error: AssignorFailed, now_ms: int) -> None:
         """Handle an assignor of the user that raised, or gave what is not right."""
 
+    def want_join(self, reason: str) -> None:
+        """Take part in a new round as soon as possible."""
+
 
 class Joined:
     """Result of a join."""
@@ -114,6 +119,11 @@ class JoinRound:
         self._protocol_name = ""
         # What the members of a group that has no use for ours agreed on; empty if not known.
         self.others_have = ""
+        tasks = coordinator.connections.tasks
+        self._held_back = HeldBack(tasks, settings.session_timeout_ms, self._begin_another)
+        self._holds_back = False
+        # What a leader found that came back to its group and assigned nothing: topics and counts.
+        self._came_back_to: dict[str, int] = {}
         # Names who turns the core; a face with threads gives each thread a name.
         self.who_turns: Callable[[], int] = _whoever
         # Who runs an assignor, which is the user's; None: nobody does.
@@ -123,11 +133,14 @@ class JoinRound:
         """Abandon the round: answers that come from now on do not count."""
         self.attempt += 1
         self._members = None
+        self._held_back.forget()
 
     def join(
         self, owned: list[TopicPartition], generation_id: int, reason: str, now_ms: int
     ) -> None:
         """Join with what the member owns, as an assignment of that generation."""
+        self._holds_back = False
+        self._came_back_to = {}
         # KIP-881: a leader may give partitions to members in the racks of their replicas.
         said = Subscription(
             list(self.topics.subscribed), None, owned, generation_id, self.settings.rack or None
@@ -158,6 +171,7 @@ class JoinRound:
             return
         finally:
             self.assigned_by = None
+        self._holds_back = assignor.is_cooperative and holds_back(assignment, members, counts)
         self._sync(assignment, now_ms)
 
     def _send(self, exchange: _RoundExchange[R], now_ms: int) -> None:
@@ -203,7 +217,9 @@ class JoinRound:
             return
         if joined.is_leader and self.topics.has_group_topics:
             # KIP-814: a static leader that came back assigns nothing, but goes on watching.
-            self.topics.take_snapshot()
+            counts = self.topics.take_snapshot()
+            if self.assignors[self._protocol_name].is_cooperative:
+                self._came_back_to = counts
         self._sync({}, now_ms)
 
     def _sync(self, assignment: dict[str, list[TopicPartition]], now_ms: int) -> None:
@@ -221,6 +237,20 @@ class JoinRound:
             return
         self._previous = PreviousAssignment(places, self._generation_id)
         self.owner.on_assignment(places, now_ms)
+        if self._holds_back:
+            self._held_back.watch(now_ms)
+        elif self._came_back_to:
+            timeout_ms = min(self.settings.request_timeout_ms, DESCRIBE_MS_MAX)
+            self._send(_Look(self, timeout_ms), now_ms)
+
+    def on_group(self, group: DescribedGroup) -> None:
+        """Look at the assignments of the group that a leader came back to."""
+        if leaves_out(group, self._came_back_to):
+            self._begin_another()
+
+    def _begin_another(self) -> None:
+        if self.topics.is_subscribed:
+            self.owner.want_join("partitions that were held back went to nobody")
 
 
 def _whoever() -> int:
@@ -315,3 +345,22 @@ class _Describe(_RoundExchange[DescribeGroupsResponse]):
         if self.is_current:
             code = errors.INCONSISTENT_GROUP_PROTOCOL
             self.round.owner.on_refused("JoinGroup", code, now_ms)
+
+
+class _Look(_RoundExchange[DescribeGroupsResponse]):
+    """Question what each member of the group has; without an answer all stays as it is."""
+
+    def __init__(self, of_round: JoinRound, timeout_ms: int) -> None:
+        decode = decode_describe_groups_response
+        super().__init__(api_keys.DESCRIBE_GROUPS, decode, of_round, timeout_ms)
+
+    def build(self, version: int) -> Message:
+        return DescribeGroupsRequest([self.round.settings.group_id])
+
+    def on_response(self, response: DescribeGroupsResponse, now_ms: int) -> None:
+        if self.is_current:
+            for group in response.groups:
+                self.round.on_group(group)
+
+    def on_failure(self, error: ClientError, now_ms: int) -> None:
+        """Do nothing: a lost connection is told to the coordinator's finder by itself."""

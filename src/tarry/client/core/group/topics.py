@@ -2,7 +2,8 @@
 after.
 
 A leader also follows the topics of the others, and remembers how many partitions each had when
-it assigned: when one grows, the group has to assign anew.
+it assigned, and in which racks, if it stands in one itself (KIP-881): when a topic grows or
+replicas move to other racks, the group has to assign anew.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from tarry.client.core.metadata import Metadata
 class TopicSubscription:
     """Subscription of one member, against the cluster's metadata."""
 
-    def __init__(self, metadata: Metadata) -> None:
+    def __init__(self, metadata: Metadata, rack: str) -> None:
         self.metadata = metadata
+        self._rack = rack
         self.subscribed: list[str] = []
         self.pattern: re.Pattern[str] | None = None
         self._group_topics: list[str] = []
         self._snapshot: dict[str, int] = {}
+        self._racks: dict[TopicPartition, tuple[str, ...]] = {}
         # The metadata that the snapshot and the pattern were last compared with.
         self._seen_version = -1
         self._matched_version = -1
@@ -75,6 +78,7 @@ class TopicSubscription:
         """Return the number of partitions of each topic, and keep it for `change`; a topic that is
         not there is left out."""
         self._snapshot = {name: self._count(name) for name in self._group_topics}
+        self._racks = self.partition_racks() if self._rack else {}
         return {name: count for name, count in self._snapshot.items() if count > 0}
 
     def partition_racks(self) -> dict[TopicPartition, tuple[str, ...]]:
@@ -117,5 +121,22 @@ class TopicSubscription:
             now = self._count(name)
             if now != count:
                 return f"topic {name} has {now} partitions, not {count}"
+        if self._racks and (moved := self._move()):
+            return moved
         self._seen_version = self.metadata.version
         return ""
+
+    def _move(self) -> str:
+        """Return which partition has replicas in other racks than the snapshot; a broker that is
+        away at the moment takes its replicas to no other rack."""
+        brokers = self.metadata.brokers
+        for (name, index), racks in self.partition_racks().items():
+            before = self._racks.get((name, index), racks)
+            replicas = self.metadata.topics[name].partitions[index].replicas
+            if racks != before and all(broker_id in brokers for broker_id in replicas):
+                return f"{name} [{index}] is in the racks {_listed(racks)}, not {_listed(before)}"
+        return ""
+
+
+def _listed(racks: tuple[str, ...]) -> str:
+    return ", ".join(racks) or "none"

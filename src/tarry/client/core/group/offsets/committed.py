@@ -75,6 +75,8 @@ class CommittedOffsets:
             return
         if not self.coordinator.is_known:
             self.coordinator.want(now_ms)
+            if self.coordinator.refusal is not None:
+                self._settle_all(list(self._questions), self.coordinator.refusal, now_ms)
             return
         if self._pauses.holds(now_ms):
             return

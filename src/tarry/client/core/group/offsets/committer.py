@@ -107,6 +107,8 @@ class Committer:
             return
         if not self.coordinator.is_known:
             self.coordinator.want(now_ms)
+            if self.coordinator.refusal is not None:
+                self._end_all(self.coordinator.refusal)
             return
         if self._pauses.holds(now_ms):
             return

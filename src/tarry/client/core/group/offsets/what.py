@@ -8,6 +8,7 @@ from typing import Any, Final
 from tarry.base.ids import TopicPartition
 from tarry.client.core.arguments import check_offset, place_of
 from tarry.client.core.consumer.handed_out import ConsumerRecord
+from tarry.client.core.consumer.position import PartitionPosition
 from tarry.client.core.consumer.record_group import RecordGroup
 from tarry.client.core.group.offsets.requests import CommittedOffset
 
@@ -15,6 +16,11 @@ Offsets = Mapping[TopicPartition, int | CommittedOffset]
 # What `commit` takes: a record or a RecordGroup (the offset behind it), the next offset to read by
 # partition, or None: behind everything that was handed out.  (Any: keys and values do not matter.)
 CommitWhat = ConsumerRecord[Any, Any] | RecordGroup[Any, Any] | Offsets | None
+
+
+class OffsetsBehindRows(dict[TopicPartition, int]):
+    """Offsets behind rows that a consumer has read, by partition."""
+
 
 # What a request can carry; a broker allows offset.metadata.max.bytes, 4096 by default.
 METADATA_BYTES_MAX: Final = 32_767
@@ -37,6 +43,26 @@ def offsets_behind(
             f"not {what!r:.60}"
         )
     return {place_of("commit", place): _offset_of(given) for place, given in what.items()}
+
+
+def offset_behind(position: PartitionPosition, offset: int) -> CommittedOffset:
+    """Return an offset of a partition with the leader epoch of the record before it."""
+    return CommittedOffset(offset, position.epoch_before(offset))
+
+
+def with_epochs(
+    what: object,
+    offsets: dict[TopicPartition, CommittedOffset],
+    positions: Mapping[TopicPartition, PartitionPosition],
+) -> dict[TopicPartition, CommittedOffset]:
+    """Return offsets with the leader epochs of the records before them, if they lie behind what a
+    consumer has read: whoever goes on there finds out whether a new leader has lost it."""
+    if not isinstance(what, (ConsumerRecord, RecordGroup, OffsetsBehindRows)):
+        return offsets
+    return {
+        place: offset_behind(positions[place], given.offset) if place in positions else given
+        for place, given in offsets.items()
+    }
 
 
 def _offset_of(given: object) -> CommittedOffset:

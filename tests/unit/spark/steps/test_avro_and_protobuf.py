@@ -1,0 +1,357 @@
+"""Avro and Protobuf to columns: bytes of other encoders, frames of a registry, and its absence."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+from google.protobuf import descriptor_pb2
+from hypothesis import given, settings, strategies as st
+
+from tarry.spark.steps.formats.avro_values import AvroDecoder
+from tarry.spark.steps.formats.framing import read_indexes
+from tarry.spark.steps.formats.protobuf_values import ProtobufDecoder
+from tarry.spark.steps.formats.registry import RegistryUnreachable, SchemaRegistry
+from tarry.spark.steps.formats.values import BadValue, ValueDecoder, decode_values
+from tarry.spark.steps.refused import StepRefused
+
+ORDER: dict[str, Any] = {
+    "type": "record",
+    "name": "shop.Order",
+    "fields": [
+        {"name": "id", "type": "string"},
+        {"name": "amount", "type": "long"},
+        {"name": "at", "type": {"type": "long", "logicalType": "timestamp-millis"}},
+        {
+            "name": "price",
+            "type": {"type": "bytes", "logicalType": "decimal", "precision": 6, "scale": 2},
+        },
+        {"name": "state", "type": {"type": "enum", "name": "State", "symbols": ["open", "paid"]}},
+        {"name": "before", "type": ["null", "State"], "default": None},
+        {"name": "tags", "type": {"type": "map", "values": "int"}},
+        {
+            "name": "lines",
+            "type": {
+                "type": "array",
+                "items": {
+                    "type": "record",
+                    "name": "Line",
+                    "fields": [{"name": "n", "type": "int"}],
+                },
+            },
+        },
+    ],
+}
+VALUE: dict[str, Any] = {
+    "id": "a",
+    "amount": 3,
+    "at": datetime(2026, 1, 1, 0, 0, 0, 5000, tzinfo=UTC),
+    "price": Decimal("12.50"),
+    "state": "paid",
+    "before": None,
+    "tags": {"x": 1},
+    "lines": [{"n": 1}, {"n": 2}],
+}
+
+
+def avro(schema: dict[str, Any], value: dict[str, Any]) -> bytes:
+    out = io.BytesIO()
+    fastavro.schemaless_writer(out, fastavro.parse_schema(schema), value)
+    return out.getvalue()
+
+
+def rows_of(decoder: ValueDecoder, *values: bytes) -> tuple[list[Any], list[str | None]]:
+    columns, errors = decode_values(decoder, values)
+    return columns.to_pylist(), errors
+
+
+def test_records_of_avro_become_columns() -> None:
+    rows, errors = rows_of(AvroDecoder(json.dumps(ORDER), None), avro(ORDER, VALUE))
+
+    assert errors == [None]
+    assert rows == [{**VALUE, "tags": [("x", 1)]}]
+
+
+def test_bytes_by_the_specification_of_avro() -> None:
+    schema = {
+        "type": "record",
+        "name": "R",
+        "fields": [{"name": "a", "type": "long"}, {"name": "b", "type": "string"}],
+    }
+
+    # Its own example: 27 and "foo".
+    rows, errors = rows_of(AvroDecoder(json.dumps(schema), None), bytes.fromhex("3606666f6f"))
+
+    assert (rows, errors) == ([{"a": 27, "b": "foo"}], [None])
+
+
+@settings(max_examples=300)
+@given(st.binary(max_size=60))
+def test_no_bytes_fail_a_task(value: bytes) -> None:
+    decoder = AvroDecoder(json.dumps(ORDER), None)
+
+    rows, errors = rows_of(decoder, value, value + b"\0")
+
+    assert len(rows) == len(errors) == 2
+    assert errors[0] is not None or errors[1] is not None
+
+
+@pytest.mark.parametrize(
+    ("schema", "sentence"),
+    [
+        ("{", "cannot be read"),
+        ('"string"', "must be a record"),
+        ('{"type":"record","name":"R","fields":[]}', "has no fields"),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":["int","string"]}]}', "a union"),
+        ('{"type":"record","name":"R","fields":[{"name":"a","type":"null"}]}', "is null"),
+        (
+            '{"type":"record","name":"R","fields":[{"name":"a","type":["null","R"]}]}',
+            "the Avro schema.a holds itself",
+        ),
+        ('{"type":"record","name":"R","fields":[{"name":"_rule","type":"int"}]}', "of the steps"),
+        (
+            '{"type":"record","name":"R","fields":[{"name":"a","type":'
+            '{"type":"string","logicalType":"uuid"}}]}',
+            "the logical type uuid",
+        ),
+    ],
+)
+def test_what_cannot_be_a_column_is_refused(schema: str, sentence: str) -> None:
+    with pytest.raises(StepRefused) as refusal:
+        AvroDecoder(schema, None)
+
+    assert sentence in str(refusal.value)
+
+
+class FakeRegistry(HTTPServer):
+    """Registry with schemas by id; it counts what it is asked."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Answer)
+        self.schemas: dict[str, str] = {}
+        self.asked: list[tuple[str, str | None]] = []
+
+
+class _Answer(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        server = self.server
+        assert isinstance(server, FakeRegistry)
+        server.asked.append((self.path, self.headers.get("Authorization")))
+        schema = server.schemas.get(self.path.rpartition("/")[2])
+        body = json.dumps({"schema": schema} if schema else {"error_code": 40403}).encode()
+        self.send_response(200 if schema else 404)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:
+        pass
+
+
+@pytest.fixture
+def server() -> Iterator[FakeRegistry]:
+    made = FakeRegistry()
+    thread = threading.Thread(target=made.serve_forever, args=(0.01,))
+    thread.start()
+    yield made
+    made.shutdown()
+    thread.join()
+    made.server_close()
+
+
+def registry_of(server: FakeRegistry, cache: Path, user: str = "") -> SchemaRegistry:
+    return SchemaRegistry(f"http://{user}127.0.0.1:{server.server_port}/", cache, lambda _: None)
+
+
+def framed(schema_id: int, value: bytes) -> bytes:
+    return b"\0" + schema_id.to_bytes(4, "big") + value
+
+
+def test_writers_that_grew_go_on_and_those_that_broke_are_rejected(
+    server: FakeRegistry, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    grown = {**ORDER, "fields": [*ORDER["fields"], {"name": "new", "type": ["null", "int"]}]}
+    broken = {**ORDER, "fields": ORDER["fields"][1:]}
+    server.schemas = {"1": json.dumps(ORDER), "2": json.dumps(grown), "3": json.dumps(broken)}
+    decoder = AvroDecoder(json.dumps(ORDER), registry_of(server, tmp_path, "me:secret@"))
+
+    _, errors = rows_of(
+        decoder,
+        framed(1, avro(ORDER, VALUE)),
+        framed(2, avro(grown, {**VALUE, "new": 5})),
+        framed(3, avro(broken, VALUE)),
+        framed(3, avro(broken, VALUE)),
+        framed(9, b""),
+        framed(9, b""),
+        avro(ORDER, VALUE),
+    )
+
+    assert errors[:2] == [None, None]
+    told = "schema 3 of its writer does not fit the reader's: "
+    assert [error and error.startswith(told) for error in errors[2:4]] == [True, True]
+    unknown = f"the registry http://127.0.0.1:{server.server_port} knows no schema 9"
+    assert errors[4:] == [
+        unknown,
+        unknown,
+        "the value has no frame of a registry: a zero byte and a schema's id",
+    ]
+    assert [
+        record.getMessage().startswith("records are rejected") for record in caplog.records
+    ] == [True]
+    assert [path for path, _ in server.asked] == [
+        f"/schemas/ids/{number}" for number in (1, 2, 3, 9)
+    ]
+    assert {given for _, given in server.asked} == {"Basic bWU6c2VjcmV0"}
+
+
+def test_a_registry_that_is_down_stops_only_what_nobody_asked_for(tmp_path: Path) -> None:
+    server = FakeRegistry()
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+    server.schemas = {"1": json.dumps(ORDER)}
+    known = registry_of(server, tmp_path)
+    assert json.loads(known.find(1)["schema"]) == ORDER
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+    # Another process has the directory alone.
+    another = registry_of(server, tmp_path)
+
+    assert another.find(1) == known.find(1)
+    with pytest.raises(RegistryUnreachable) as failure:
+        another.find(2)
+    assert "does not tell schema 2" in str(failure.value)
+    assert len(server.asked) == 1
+
+
+FIELD = descriptor_pb2.FieldDescriptorProto
+
+
+def shop() -> bytes:
+    """A descriptor set: a message Order within which there is a Line, behind a message Other."""
+    file = descriptor_pb2.FileDescriptorProto(name="shop.proto", package="shop", syntax="proto3")
+    file.dependency.append("google/protobuf/timestamp.proto")
+    file.message_type.add(name="Other").field.add(
+        name="x", number=1, type=FIELD.TYPE_INT32, label=1
+    )
+    order = file.message_type.add(name="Order")
+    state = file.enum_type.add(name="State")
+    state.value.add(name="OPEN", number=0)
+    state.value.add(name="PAID", number=1)
+    line = order.nested_type.add(name="Line")
+    line.field.add(name="n", number=1, type=FIELD.TYPE_UINT64, label=1)
+    entry = order.nested_type.add(name="TagsEntry")
+    entry.options.map_entry = True
+    entry.field.add(name="key", number=1, type=FIELD.TYPE_STRING, label=1)
+    entry.field.add(name="value", number=2, type=FIELD.TYPE_INT32, label=1)
+    for number, (name, kind, label, type_name) in enumerate(
+        [
+            ("id", FIELD.TYPE_STRING, 1, ""),
+            ("amount", FIELD.TYPE_SINT32, 1, ""),
+            ("state", FIELD.TYPE_ENUM, 1, ".shop.State"),
+            ("at", FIELD.TYPE_MESSAGE, 1, ".google.protobuf.Timestamp"),
+            ("lines", FIELD.TYPE_MESSAGE, 3, ".shop.Order.Line"),
+            ("tags", FIELD.TYPE_MESSAGE, 3, ".shop.Order.TagsEntry"),
+        ],
+        1,
+    ):
+        field = order.field.add(name=name, number=number, type=kind, label=label)
+        if type_name:
+            field.type_name = type_name
+    clock = descriptor_pb2.FileDescriptorProto(
+        name="google/protobuf/timestamp.proto", package="google.protobuf", syntax="proto3"
+    )
+    stamp = clock.message_type.add(name="Timestamp")
+    stamp.field.add(name="seconds", number=1, type=FIELD.TYPE_INT64, label=1)
+    stamp.field.add(name="nanos", number=2, type=FIELD.TYPE_INT32, label=1)
+    return descriptor_pb2.FileDescriptorSet(file=[clock, file]).SerializeToString()
+
+
+# By the specification of the encoding: id "a", amount -2, state 1, at 1.5 s, lines of 2^64 - 1
+# and of nothing, tags x = 3, and a field 100 that is not in the schema.
+WIRE = bytes.fromhex(
+    "0a016110031801220808011080cab5ee012a0b08ffffffffffffffffff012a0032050a01781003a00601"
+)
+EXPECTED = {
+    "id": "a",
+    "amount": -2,
+    "state": "PAID",
+    "at": datetime(1970, 1, 1, 0, 0, 1, 500_000, tzinfo=UTC),
+    "lines": [{"n": Decimal(2**64 - 1)}, {"n": Decimal(0)}],
+    "tags": [("x", 3)],
+}
+
+
+def test_messages_of_protobuf_become_columns() -> None:
+    decoder = ProtobufDecoder(shop(), "shop.Order", is_framed=False)
+
+    rows, errors = rows_of(decoder, WIRE, b"", b"\x0a\x05a", b"\x0a\x01\xff")
+
+    assert rows[0] == EXPECTED
+    assert rows[1] == {
+        "id": "",
+        "amount": 0,
+        "state": "OPEN",
+        "at": None,
+        "lines": [],
+        "tags": [],
+    }
+    assert errors[:2] == [None, None]
+    assert all(error and error.startswith("the value is no shop.Order") for error in errors[2:])
+
+
+def test_the_frame_says_which_message_it_is() -> None:
+    decoder = ProtobufDecoder(shop(), "shop.Order", is_framed=True)
+    inner = ProtobufDecoder(shop(), "shop.Order.Line", is_framed=True)
+
+    # One index, 1; a lone 0 is the first message; two indexes, 1 and 0.
+    rows, errors = rows_of(
+        decoder, framed(7, b"\x02\x02" + WIRE), framed(7, b"\x00"), framed(7, b"\x02")
+    )
+    lines, no_errors = rows_of(inner, framed(7, b"\x04\x02\x00\x08\x05"))
+
+    assert rows[0] == EXPECTED
+    assert errors == [
+        None,
+        "the value is message 0 of its file, and shop.Order is 1",
+        "the frame's message indexes are cut off",
+    ]
+    assert (lines, no_errors) == ([{"n": Decimal(5)}], [None])
+
+
+@given(st.binary(max_size=20))
+def test_indexes_are_read_or_refused(value: bytes) -> None:
+    try:
+        indexes, rest = read_indexes(value)
+    except BadValue:
+        return
+    assert indexes
+    assert value.endswith(rest)
+
+
+@pytest.mark.parametrize(
+    ("schema", "name", "sentence"),
+    [
+        (b"syntax = 'proto3';", "shop.Order", "make one by protoc"),
+        (
+            shop(),
+            "shop.No",
+            "has no message 'shop.No'; it has google.protobuf.Timestamp, shop.Other",
+        ),
+    ],
+)
+def test_a_set_without_the_message_is_refused(schema: bytes, name: str, sentence: str) -> None:
+    with pytest.raises(StepRefused) as refusal:
+        ProtobufDecoder(schema, name, is_framed=False)
+
+    assert sentence in str(refusal.value)

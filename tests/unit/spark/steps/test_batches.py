@@ -1,0 +1,80 @@
+"""Batches as Spark's workers decode them: columns, event times, types that Spark is told of."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pytest
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_type
+
+from tarry.spark.steps.decoding import BatchDecoding, ValueDecoding, decoder_of
+
+EVENT = {
+    "type": "record",
+    "name": "Event",
+    "fields": [
+        {"name": "at", "type": ["null", {"type": "long", "logicalType": "timestamp-micros"}]},
+        {"name": "count", "type": "int"},
+    ],
+}
+WRITTEN = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def source(*values: bytes | None) -> pa.RecordBatch:
+    return pa.RecordBatch.from_pydict(
+        {
+            "value": pa.array(values, pa.binary()),
+            "offset": pa.array(range(len(values)), pa.int64()),
+            "timestamp": pa.array([WRITTEN] * len(values), pa.timestamp("us", "UTC")),
+        }
+    )
+
+
+def event(at: datetime, count: bytes) -> bytes:
+    micros = (at - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1)
+    zigzag, out = micros << 1, bytearray()
+    while zigzag >= 0x80:
+        out.append(zigzag & 0x7F | 0x80)
+        zigzag >>= 7
+    # The second branch of the union, then the time, then the count.
+    return b"\x02" + bytes(out) + bytes([zigzag]) + count
+
+
+@pytest.mark.parametrize("time", ["at", ""])
+def test_rows_come_out_as_many_as_came_in(time: str) -> None:
+    decoding = ValueDecoding("avro", json.dumps(EVENT).encode(), time=time)
+    soon, far = WRITTEN + timedelta(days=1), WRITTEN + timedelta(days=1, microseconds=1)
+    batch = source(event(soon, b"\x02"), event(far, b"\x02"), b"\x00\x04", None, b"?")
+
+    # As it goes to a worker.
+    (made,) = pickle.loads(pickle.dumps(BatchDecoding(decoding)))([batch])
+
+    rows = made.to_pylist()
+    assert [row["_record"] for row in rows] == batch.to_pylist()
+    assert [row["count"] for row in rows] == [1, 1, 2, None, None]
+    assert [row["_rule"] for row in rows][3:] == ["decode"] * 2
+    if time:
+        assert [row["_time"] for row in rows] == [soon, None, None, None, None]
+        assert [row["_error"] for row in rows][:4] == [
+            None,
+            "field at is the event time, and it is more than a day ahead of the record's time",
+            "field at is the event time, and it is null",
+            "the record has no value (null)",
+        ]
+    else:
+        assert [row["_time"] for row in rows] == [WRITTEN] * 5
+        assert [row["_rule"] for row in rows][:3] == [None] * 3
+
+
+def test_spark_knows_the_types_of_the_columns() -> None:
+    decoder = decoder_of(ValueDecoding("avro", json.dumps(EVENT).encode()))
+
+    told = from_arrow_schema(pa.schema(list(decoder.fields)))
+
+    assert told.simpleString() == "struct<at:timestamp,count:int>"
+    assert [to_arrow_type(field.dataType, timezone="UTC") for field in told] == [
+        field.type for field in decoder.fields
+    ]
