@@ -48,7 +48,12 @@ def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     decode = pipeline.decode
     assert decode is not None
     return steps.decode(
-        records, format=decode.format, schema=decode.schema, time=pipeline.source.time
+        records,
+        format=decode.format,
+        schema=decode.schema,
+        message=decode.message,
+        registry=decode.registry,
+        time=pipeline.source.time,
     )
 
 

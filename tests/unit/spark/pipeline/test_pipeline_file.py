@@ -70,6 +70,19 @@ def test_paths_count_from_the_file_and_the_broker_from_the_environment(file):
     assert named.source.bootstrap == "two:2"
 
 
+def test_avro_and_protobuf_take_a_message_and_a_registry(file):
+    decode = 'format = "protobuf"\nmessage = "shop.Order"\nregistry = "http://one:8081"'
+    changed(file, 'format = "json"', decode)
+
+    found = read_pipeline(file, {}).decode
+
+    assert (found.format, found.message, found.registry) == (
+        "protobuf",
+        "shop.Order",
+        "http://one:8081",
+    )
+
+
 def test_settings_go_to_the_clients_that_know_them(file):
     text = file.read_text()
     settings = '"compression.type" = "zstd"\n"fetch.max.bytes" = 7_000_000\n"client.id" = "p"\n'

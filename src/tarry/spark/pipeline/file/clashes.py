@@ -58,8 +58,8 @@ def _decoding(pipeline: Pipeline) -> Found:
         return
     if decode.format == "text" and decode.schema is not None:
         yield ("decode", "schema"), "is of no use to text, which has one column, text"
-    if decode.format != "text" and decode.schema is None:
-        yield ("decode",), f"{decode.format} needs a schema: name its file"
+    if decode.format == "json" and decode.schema is None:
+        yield ("decode",), "json needs a schema: name its file"
 
 
 def _rules(pipeline: Pipeline) -> Found:

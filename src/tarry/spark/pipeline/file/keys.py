@@ -122,7 +122,7 @@ SECTIONS: Final = (
         (
             FileKey(
                 "format",
-                Word("json", "text"),
+                Word("json", "avro", "protobuf", "text"),
                 REQUIRED,
                 "Format of values; text has one column, `text`.",
             ),
@@ -130,8 +130,11 @@ SECTIONS: Final = (
                 "schema",
                 FilePath(),
                 None,
-                "File of the JSON Schema; its properties become columns.",
+                "File of a JSON Schema, of an Avro schema or of a Protobuf descriptor set; its "
+                "fields become columns.",
             ),
+            FileKey("message", Kind(), None, "Full name of the Protobuf message."),
+            FileKey("registry", Kind(), None, "Address of a schema registry, http://host:port."),
         ),
     ),
     FileSection(

@@ -35,6 +35,8 @@ class DecodeSection:
 
     format: str
     schema: Path | None
+    message: str | None
+    registry: str | None
 
 
 @dataclass(frozen=True)
