@@ -156,7 +156,7 @@ def test_the_event_time_may_be_milliseconds(texts, tmp_path):
         (
             None,
             "field ms is the event time, and it is 999999999999999, which is no time between the "
-            "years 1 and 9999",
+            "years 2 and 9998",
         ),
         (
             None,

@@ -17,7 +17,12 @@ from tarry.spark.steps.columns import ERROR, RECORD, RULE, TIME, check_names
 from tarry.spark.steps.formats.json_values import JsonDecoder
 from tarry.spark.steps.formats.registry import registry_at
 from tarry.spark.steps.formats.text_values import TextDecoder
-from tarry.spark.steps.formats.values import ValueDecoder, decode_values
+from tarry.spark.steps.formats.values import (
+    TIME_US_MAX,
+    TIME_US_MIN,
+    ValueDecoder,
+    decode_values,
+)
 from tarry.spark.steps.refused import StepRefused
 
 if TYPE_CHECKING:
@@ -32,9 +37,9 @@ LIBRARIES: Final = {"avro": "fastavro", "protobuf": "google.protobuf"}
 # What `_rule` says of a value that could not be decoded.
 DECODE: Final = "decode"
 
-# The years 1 to 9999, which Python can tell.
-TIME_MS_MIN: Final = -62_135_596_800_000
-TIME_MS_MAX: Final = 253_402_300_799_999
+# Times that Python can tell in every zone.
+TIME_MS_MIN: Final = TIME_US_MIN // 1_000
+TIME_MS_MAX: Final = TIME_US_MAX // 1_000
 
 # An event may be this far ahead of its record: clocks differ, and zones are mistaken.
 AHEAD_MAX: Final = timedelta(days=1)
@@ -251,4 +256,4 @@ def _without_future(
 
 
 def _no_time(value: object) -> str:
-    return "null" if value is None else f"{value}, which is no time between the years 1 and 9999"
+    return "null" if value is None else f"{value}, which is no time between the years 2 and 9998"

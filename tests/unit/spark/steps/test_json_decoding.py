@@ -245,3 +245,38 @@ def test_a_value_that_fits_no_column_spoils_its_own_row_only() -> None:
     assert errors[0] is None and errors[3] is None
     assert errors[1] is not None and errors[1].startswith("field a does not fit into int8")
     assert errors[2] == "it is bad"
+
+
+TIME = {"type": "string", "format": "date-time"}
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("plain", "0001-06-01T00:00:00Z"),
+        ("plain", "9999-06-01T00:00:00Z"),
+        ("inner", {"at": "0001-01-01T00:00:00Z"}),
+        ("list", ["2026-01-01T00:00:00Z", "9999-12-31T23:59:59Z"]),
+        ("map", {"x": "0001-01-01T00:00:00Z"}),
+    ],
+)
+def test_a_time_that_python_cannot_tell_everywhere_spoils_its_own_row(
+    name: str, value: object
+) -> None:
+    schema = {
+        "properties": {
+            "plain": TIME,
+            "inner": {"type": "object", "properties": {"at": TIME}},
+            "list": {"type": "array", "items": TIME},
+            "map": {"type": "object", "additionalProperties": TIME},
+        }
+    }
+    well = b'{"plain": "0002-01-01T00:00:00Z", "list": ["9998-12-31T23:59:59Z"]}'
+
+    columns, errors = decode_values(
+        decoder_for(schema), [well, json.dumps({name: value}).encode(), b"{}"]
+    )
+
+    assert errors[0] is errors[2] is None
+    assert errors[1] is not None and errors[1].startswith(f"field {name} does not fit into")
+    assert columns.is_valid().to_pylist() == [True, False, True]

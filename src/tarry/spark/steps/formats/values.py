@@ -6,7 +6,8 @@ A value that its format cannot read is the record's fault and never fails a task
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple, Protocol
+from importlib import import_module
+from typing import Any, Final, NamedTuple, Protocol
 
 import pyarrow as pa
 
@@ -33,7 +34,11 @@ class Decoded(NamedTuple):
     errors: list[str | None]
 
 
-NO_VALUE = "the record has no value (null)"
+NO_VALUE: Final = "the record has no value (null)"
+
+# The years 2 to 9998: in every zone these are times of Python's.
+TIME_US_MIN: Final = -62_104_060_800_000_000
+TIME_US_MAX: Final = 253_370_764_799_999_999
 
 
 def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -> Decoded:
@@ -53,9 +58,32 @@ def decode_values(decoder: ValueDecoder, values: Sequence[bytes | str | None]) -
         rows.append(row)
         errors.append(error)
     try:
-        return Decoded(pa.array(rows, decoder.fields), errors)
+        columns = pa.array(rows, decoder.fields)
+        if not is_extreme(columns):
+            return Decoded(columns, errors)
     except (pa.ArrowException, OverflowError, ValueError, TypeError):
-        return _one_by_one(decoder.fields, rows, errors)
+        pass
+    return _one_by_one(decoder.fields, rows, errors)
+
+
+def is_extreme(column: pa.Array) -> bool:
+    """Tell whether a column has a time that Python, in some zone, cannot tell.
+
+    Steps that keep state hand rows to Python as objects: such a time would fail the query.
+    """
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        # Any: pyarrow's compute functions have no types.
+        compute: Any = import_module("pyarrow.compute")
+        found = compute.min_max(column.cast(pa.int64())).as_py()
+        return found["min"] is not None and not (
+            found["min"] >= TIME_US_MIN and found["max"] <= TIME_US_MAX
+        )
+    if pa.types.is_struct(kind):
+        return any(is_extreme(part) for part in column.flatten())
+    if pa.types.is_map(kind):
+        return is_extreme(column.items)
+    return pa.types.is_list(kind) and is_extreme(column.flatten())
 
 
 def _one_by_one(
@@ -66,7 +94,8 @@ def _one_by_one(
         for field in fields if row is not None else ():
             assert row is not None
             try:
-                pa.array([row.get(field.name)], field.type)
+                if is_extreme(pa.array([row.get(field.name)], field.type)):
+                    raise ValueError("a time before the year 2 or behind the year 9998")
             except (pa.ArrowException, OverflowError, ValueError, TypeError) as flaw:
                 rows[place] = None
                 errors[place] = f"field {field.name} does not fit into {field.type}: {flaw!s:.200}"
