@@ -176,7 +176,7 @@ def test_without_automatic_commits_only_what_is_committed_counts(make: Any, topi
         found = second.committed(places(topic))
 
     expected: dict[TopicPartition, CommittedOffset | None] = dict.fromkeys(places(topic))
-    expected[topic, records[0].partition] = CommittedOffset(records[0].offset + 1)
+    expected[topic, records[0].partition] = CommittedOffset(records[0].offset + 1, 0)
     assert found == expected
 
 
@@ -188,7 +188,7 @@ def test_a_batch_and_a_mapping_can_be_committed(make: Any, topic: str) -> None:
     after_batch = consumer.committed([(topic, batch.partition)])
     consumer.commit({(topic, 0): 1, (topic, 1): 2})
 
-    assert after_batch == {(topic, batch.partition): CommittedOffset(2)}
+    assert after_batch == {(topic, batch.partition): CommittedOffset(2, 0)}
     assert offsets_committed(consumer, topic) == [1, 2]
 
 
@@ -266,7 +266,7 @@ def test_partitions_of_ones_own_choice_are_committed_without_a_membership(
 
     consumer.commit()
 
-    assert consumer.committed([(topic, 1)]) == {(topic, 1): CommittedOffset(2)}
+    assert consumer.committed([(topic, 1)]) == {(topic, 1): CommittedOffset(2, 0)}
     assert consumer.group.member_id == ""
 
 

@@ -138,6 +138,68 @@ def test_stages_run_on_until_they_are_stopped(spark, broker, pipeline):
         run_pipeline(spark, pipeline("off-pipe", FILE.replace('["{name}"', '["on-pipe"')))
 
 
+STATEFUL = """\
+name = "{name}"
+checkpoint = "checkpoint"
+source = {{ topics = ["{name}"], time = "at" }}
+decode = {{ format = "json", schema = "events.json" }}
+deduplicate = {{ by = ["event"], within = "24h" }}
+clean = {{ topic = "{name}.clean", rejected = "{name}.rejected" }}
+[[aggregate]]
+name = "sums"
+window = "1h"
+late = "1m"
+by = ["kind"]
+values = {{ cents = "sum(cents)" }}
+topic = "{name}.sums"
+[[wait]]
+name = "unpaid"
+key = "order"
+from = "kind = 'placed'"
+until = "kind = 'paid'"
+within = "30m"
+late = "1m"
+topic = "{name}.unpaid"
+"""
+
+EVENTS = [
+    ("a", 1, "placed", 10, "08:00:00"),
+    ("a", 1, "placed", 10, "08:00:00"),
+    ("b", 2, "placed", 20, "08:05:00"),
+    ("c", 1, "paid", 10, "08:10:00"),
+    ("d", 3, "placed", 40, "11:00:00"),
+]
+
+
+def test_doubled_events_are_rejected_and_windows_and_waits_end(spark, broker, pipeline, tmp_path):
+    types = {"event": "string", "order": "integer", "kind": "string", "cents": "integer"}
+    fields: dict[str, object] = {name: {"type": kind} for name, kind in types.items()}
+    fields["at"] = {"type": "string", "format": "date-time"}
+    schema = {"type": "object", "properties": fields, "required": list(fields)}
+    (tmp_path / "events.json").write_text(json.dumps(schema))
+    made = pipeline("state-pipe", STATEFUL)
+    assert expression_mistakes(run.session_of(spark), made) == []
+    make_topic(broker.bootstrap, "state-pipe", 1)
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for event, order, kind, cents, at in EVENTS:
+            told = {"event": event, "order": order, "kind": kind, "cents": cents}
+            value = json.dumps({**told, "at": f"2026-11-22T{at}Z"}).encode()
+            producer.send("state-pipe", value, key=b"%d" % order)
+
+    sums = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
+
+    assert sums["clean"].rejected == {"duplicate": 1}
+    results = [json.loads(value) for value in values_of(broker.bootstrap, "state-pipe.sums")]
+    by_kind = {(one["start"][11:13], one["kind"]): one["cents"] for one in results}
+    assert by_kind == {("08", "placed"): 30, ("08", "paid"): 10}
+    ended = [json.loads(value) for value in values_of(broker.bootstrap, "state-pipe.unpaid")]
+    outcomes = {one["key"]: one["outcome"] for one in ended}
+    assert {int(key): outcome for key, outcome in outcomes.items()} == {
+        1: "completed",
+        2: "expired",
+    }
+
+
 def test_expressions_that_spark_refuses_are_told_with_their_lines(spark, pipeline):
     rules = 'even = "numbr % 2 = 0"\nknown = "country IS"\nfine = "number > 0"\nsum = "number"'
     made = pipeline("wrong-pipe", FILE[: FILE.index("even")] + rules)

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from tests.support.spark.page_examples import FENCED, HOW_TO
 
 from tarry.cli.spark.commands import spark as spark_commands
+from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.testing import Tarry
 
 if TYPE_CHECKING:
@@ -46,6 +47,9 @@ def test_what_the_page_shows_happens(
             result = CliRunner().invoke(spark_commands, text.split()[2:])
             assert result.exit_code == 0, result.output
             printed.write(result.stdout)
+        elif text.startswith("[deduplicate]"):
+            (tmp_path / "more.toml").write_text((tmp_path / "orders.toml").read_text() + text)
+            assert read_pipeline(tmp_path / "more.toml").aggregates
         else:
             continue
         ran.append(text.split("\n")[0])
@@ -54,4 +58,4 @@ def test_what_the_page_shows_happens(
         if "--check" in text:
             made = re.findall(r"^makes topic (\S+) with 4 partitions$", printed.getvalue(), re.M)
             assert made == ["orders.clean", "orders.rejected"]
-    assert len(ran) == 7
+    assert len(ran) == 8

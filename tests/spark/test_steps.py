@@ -299,7 +299,7 @@ def rocksdb(spark):
 
 
 # Spark gives a Python worker 10 s to come up, whatever its settings: a busy machine needs longer.
-TOO_BUSY = "Timed out while waiting for the Python worker to connect back"
+TOO_BUSY = "Python worker failed to connect back"
 
 
 def run(frame, name, attempts=5):

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tarry.spark import steps
 from tarry.spark.options import KAFKA_PREFIX
-from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.file.sections import AggregateSection, Pipeline
 from tarry.spark.pipeline.file.values import duration_ms
 from tarry.spark.pipeline.progress import OBSERVED, OBSERVED_BYTES, OBSERVED_RULE
-from tarry.spark.pipeline.stages import Stage
+from tarry.spark.pipeline.stages import CLEAN, Stage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 FORMAT: Final = "tarry"
 SINK: Final = "tarry"
 DECODE: Final = "decode"
+DUPLICATE: Final = "duplicate"
 
 
 def records_of(spark: SparkSession, pipeline: Pipeline, stage: Stage) -> DataFrame:
@@ -25,14 +26,18 @@ def records_of(spark: SparkSession, pipeline: Pipeline, stage: Stage) -> DataFra
     source = pipeline.source
     reader = spark.readStream.format(FORMAT).options(**_kafka(pipeline.reading()))
     reader = reader.options(subscribe=",".join(stage.reads), includeHeaders="true")
-    if isinstance(source.start, int):
+    if stage.kind != CLEAN:
+        # What another stage has written is read from its begin.
+        reader = reader.option("startingOffsets", "earliest")
+    elif isinstance(source.start, int):
         reader = reader.option("startingTimestamp", source.start)
         reader = reader.option("startingOffsetsByTimestampStrategy", "latest")
     else:
         reader = reader.option("startingOffsets", source.start)
     if source.group is not None:
-        reader = reader.option("groupId", source.group)
-    if source.rate is not None:
+        group = source.group if stage.kind == CLEAN else f"{source.group}.{stage.name}"
+        reader = reader.option("groupId", group)
+    if source.rate is not None and stage.kind == CLEAN:
         records = max(1, source.rate * duration_ms(pipeline.every) // 1_000)
         reader = reader.option("maxOffsetsPerTrigger", records)
     return reader.load()
@@ -43,7 +48,12 @@ def decoded_records(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     decode = pipeline.decode
     assert decode is not None
     return steps.decode(
-        records, format=decode.format, schema=decode.schema, time=pipeline.source.time
+        records,
+        format=decode.format,
+        schema=decode.schema,
+        message=decode.message,
+        registry=decode.registry,
+        time=pipeline.source.time,
     )
 
 
@@ -54,8 +64,46 @@ def clean_frame(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     if pipeline.check:
         frame = steps.check(frame, pipeline.check)
     rules = [DECODE, *pipeline.check]
+    if pipeline.deduplicate is not None:
+        once = pipeline.deduplicate
+        frame = steps.deduplicate(frame, by=once.by, within=once.within)
+        rules.append(DUPLICATE)
     frame = _observed(frame, rules)
     return steps.clean(frame, topic=pipeline.clean.topic, rejected=pipeline.clean.rejected)
+
+
+def frame_of(pipeline: Pipeline, stage: Stage, records: DataFrame) -> DataFrame:
+    """Make the rows of a stage, as the sink takes them."""
+    if stage.kind == CLEAN:
+        return clean_frame(pipeline, records)
+    decoded = _observed(decoded_records(pipeline, records), [])
+    for result in pipeline.aggregates:
+        if result.name == stage.name:
+            return aggregate_frame(result, decoded)
+    (ended,) = [one for one in pipeline.waits if one.name == stage.name]
+    return steps.wait(
+        decoded,
+        key=ended.key,
+        start=ended.start,
+        until=ended.until,
+        within=ended.within,
+        late=ended.late,
+        topic=ended.topic,
+    )
+
+
+def aggregate_frame(result: AggregateSection, decoded: DataFrame) -> DataFrame:
+    """Make the results of an aggregate.  Raises StepRefused."""
+    return steps.aggregate(
+        decoded,
+        window=result.window,
+        slide=result.slide,
+        session=result.session,
+        late=result.late,
+        by=result.by,
+        values=result.values,
+        topic=result.topic,
+    )
 
 
 def _observed(frame: DataFrame, rules: list[str]) -> DataFrame:

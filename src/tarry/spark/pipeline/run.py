@@ -15,7 +15,7 @@ from tarry.spark.pipeline.file.mistakes import PipelineRefused
 from tarry.spark.pipeline.file.sections import Pipeline
 from tarry.spark.pipeline.listener import StageListener
 from tarry.spark.pipeline.progress import BatchProgress, Progress, ProgressFile, StageSums
-from tarry.spark.pipeline.queries import clean_frame, query_name, records_of, start_query
+from tarry.spark.pipeline.queries import frame_of, query_name, records_of, start_query
 from tarry.spark.pipeline.stage_runs import ArchiveRun, QueryRun, StageRun
 from tarry.spark.pipeline.stages import ARCHIVE, Stage, choose, stages_of
 from tarry.spark.pipeline.supervisor import Supervisor
@@ -119,7 +119,7 @@ def _run_of(
         return ArchiveRun(session, pipeline, stage, progress)
 
     def start(once: bool) -> StreamingQuery:
-        frame = clean_frame(pipeline, records_of(session, pipeline, stage))
+        frame = frame_of(pipeline, stage, records_of(session, pipeline, stage))
         return start_query(pipeline, stage, frame, once=once)
 
     return QueryRun(stage.name, start, listener)

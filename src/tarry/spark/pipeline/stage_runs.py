@@ -111,7 +111,9 @@ class ArchiveRun:
     def _run(self, once: bool) -> None:
         wanted = self._pipeline.archive
         assert wanted is not None
-        options = ArchiveOptions(settings=self._pipeline.reading(), by=wanted.by)
+        options = ArchiveOptions(
+            settings=self._pipeline.reading(), by=wanted.by, table=wanted.table
+        )
         choice = TopicChoice(names=tuple(sorted(wanted.topics)))
         try:
             while True:

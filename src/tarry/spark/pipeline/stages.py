@@ -10,6 +10,8 @@ from tarry.base.spelling import Spelling
 from tarry.spark.pipeline.file.sections import Pipeline
 
 CLEAN: Final = "clean"
+AGGREGATE: Final = "aggregate"
+WAIT: Final = "wait"
 ARCHIVE: Final = "archive"
 
 
@@ -40,6 +42,20 @@ def stages_of(pipeline: Pipeline) -> list[Stage]:
         written = (clean.topic, clean.rejected)
         path = pipeline.checkpoint / CLEAN
         stages.append(Stage(CLEAN, CLEAN, pipeline.source.topics, written, path=path))
+        for result in pipeline.aggregates:
+            stages.append(
+                Stage(
+                    result.name,
+                    AGGREGATE,
+                    (clean.topic,),
+                    (result.topic,),
+                    compacted=(result.topic,),
+                    path=pipeline.checkpoint / result.name,
+                )
+            )
+        for ended in pipeline.waits:
+            path = pipeline.checkpoint / ended.name
+            stages.append(Stage(ended.name, WAIT, (clean.topic,), (ended.topic,), path=path))
     # The archive may hold what all others write.
     if kept is not None:
         stages.append(Stage(ARCHIVE, ARCHIVE, kept.topics, path=kept.path))

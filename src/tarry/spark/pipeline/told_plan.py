@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tarry.spark.pipeline.file.sections import Pipeline
-from tarry.spark.pipeline.stages import ARCHIVE, CLEAN, Stage
+from tarry.spark.pipeline.stages import AGGREGATE, ARCHIVE, CLEAN, WAIT, Stage
 from tarry.spark.pipeline.topics import PipelineTopics
 
 
@@ -36,6 +36,18 @@ def plan_lines(
 def _lines_of(pipeline: Pipeline, stage: Stage) -> Iterator[str]:
     if stage.kind == CLEAN:
         yield from _lines_of_clean(pipeline)
+    elif stage.kind == AGGREGATE:
+        (one,) = [each for each in pipeline.aggregates if each.name == stage.name]
+        span = f"window {one.window}" if one.window is not None else f"session {one.session}"
+        slide = f" every {one.slide}" if one.slide is not None else ""
+        group = f" by {', '.join(one.by)}" if one.by else ""
+        yield f"{span}{slide}{group}, late {one.late}"
+        for name, text in one.values.items():
+            yield f"{name}: {text}"
+    elif stage.kind == WAIT:
+        (wait,) = [each for each in pipeline.waits if each.name == stage.name]
+        yield f"of each {wait.key}, from {wait.start}"
+        yield f"until {wait.until}, within {wait.within}, late {wait.late}"
     elif pipeline.archive is not None:
         kept = pipeline.archive
         yield f"{kept.table} by {kept.by}, a round in {kept.every}"
@@ -48,6 +60,9 @@ def _lines_of_clean(pipeline: Pipeline) -> Iterator[str]:
     yield f"decode {decode.format}{schema}; event time: {source.time or 'the time of the record'}"
     for rule, text in pipeline.check.items():
         yield f"check {rule}: {text}"
+    if pipeline.deduplicate is not None:
+        once = pipeline.deduplicate
+        yield f"one record of each {', '.join(once.by)} within {once.within}"
     if source.rate is not None:
         yield f"{source.rate} records a second at most"
     if source.group is not None:

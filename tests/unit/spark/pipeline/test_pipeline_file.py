@@ -70,6 +70,19 @@ def test_paths_count_from_the_file_and_the_broker_from_the_environment(file):
     assert named.source.bootstrap == "two:2"
 
 
+def test_avro_and_protobuf_take_a_message_and_a_registry(file):
+    decode = 'format = "protobuf"\nmessage = "shop.Order"\nregistry = "http://one:8081"'
+    changed(file, 'format = "json"', decode)
+
+    found = read_pipeline(file, {}).decode
+
+    assert (found.format, found.message, found.registry) == (
+        "protobuf",
+        "shop.Order",
+        "http://one:8081",
+    )
+
+
 def test_settings_go_to_the_clients_that_know_them(file):
     text = file.read_text()
     settings = '"compression.type" = "zstd"\n"fetch.max.bytes" = 7_000_000\n"client.id" = "p"\n'
@@ -129,6 +142,79 @@ def test_a_mistake_is_told_with_its_line_and_its_key(file, old, new, told):
     place, _, rest = told.partition(" ")
     begin = f"orders.toml{'' if place == ':0' else place}: {rest}"
     assert any(line.startswith(begin) for line in mistakes), mistakes
+
+
+MORE = """
+[deduplicate]
+by = ["id"]
+within = "24h"
+
+[[aggregate]]
+name = "revenue"
+window = "5m"
+by = ["country"]
+values = { revenue = "sum(amount)" }
+topic = "orders.revenue"
+
+[[wait]]
+name = "unpaid"
+key = "id"
+from = "kind = 'placed'"
+until = "kind = 'paid'"
+within = "30m"
+topic = "orders.unpaid"
+"""
+
+MORE_MISTAKES = [
+    ('by = ["id"]', "by = []", ":24 deduplicate.by: is an empty list"),
+    ('within = "24h"', 'within = "1y"', ":25 deduplicate.within: is '1y'"),
+    ('"revenue"\nwindow', '"clean"\nwindow', ":28 aggregate.name: there is a stage 'clean' al"),
+    ('window = "5m"\n', "", ":27 aggregate: needs either window"),
+    ('window = "5m"', 'window = "5m"\nsession = "1m"', ":27 aggregate: needs either window"),
+    ('window = "5m"', 'window = "5m"\nslide = "6m"', ":30 aggregate.slide: is longer than"),
+    ('window = "5m"', 'session = "5m"\nslide = "1m"', ":30 aggregate.slide: needs window"),
+    ('{ revenue = "sum(amount)" }', "{}", ":31 aggregate.values: must name a field"),
+    ('{ revenue = "sum(amount)" }', "{ a = 1 }", ":31 aggregate.values: has 'a', which is no text"),
+    ('"orders.revenue"', '"orders.clean"', ":32 aggregate.topic: 'orders.clean' is written by"),
+    ('"unpaid"', '"revenue"', ":35 wait.name: there is a stage 'revenue' already"),
+    ('"orders.unpaid"', '"orders"', ":40 wait.topic: 'orders' is a topic of source"),
+    ("until = \"kind = 'paid'\"\n", "", ":34 wait.until: is missing"),
+    ("[[wait]]", "[wait]", ":34 wait: must be written as [[wait]], once for each"),
+    ('within = "30m"', 'with = "30m"', ":39 wait.with: there is no such key; did you mean within?"),
+]
+
+
+@pytest.fixture
+def more(file):
+    file.write_text(ORDERS + MORE)
+    return file
+
+
+@pytest.mark.parametrize(("old", "new", "told"), MORE_MISTAKES)
+def test_a_mistake_of_one_of_several_is_told_with_its_line(more, old, new, told):
+    mistakes = mistakes_of(changed(more, old, new))
+
+    place, _, rest = told.partition(" ")
+    assert any(line.startswith(f"orders.toml{place}: {rest}") for line in mistakes), mistakes
+
+
+def test_each_aggregate_and_each_wait_is_a_stage_between_clean_and_archive(more):
+    pipeline = read_pipeline(more, {})
+
+    stages = stages_of(pipeline)
+
+    assert [(stage.name, stage.writes) for stage in stages[1:-1]] == [
+        ("revenue", ("orders.revenue",)),
+        ("unpaid", ("orders.unpaid",)),
+    ]
+    assert [stage.reads for stage in stages[1:-1]] == [("orders.clean",)] * 2
+    missing = plan_missing(stages, pipeline.source.topics, {"orders": 3})
+    compacted = {topic.name: topic.configs for topic in missing}
+    assert compacted["orders.revenue"] == {"cleanup.policy": "compact"}
+    assert compacted["orders.unpaid"] == {}
+    lines = list(plan_lines(pipeline, stages, None))
+    assert "   window 5m by country, late 10m" in lines
+    assert "   until kind = 'paid', within 30m, late 10m" in lines
 
 
 def test_all_mistakes_are_told_at_once_in_the_order_of_their_lines(file):

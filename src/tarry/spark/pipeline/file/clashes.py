@@ -6,11 +6,15 @@ from collections.abc import Iterator
 from typing import Final
 
 from tarry.spark.pipeline.file.mistakes import Mistake
-from tarry.spark.pipeline.file.sections import Pipeline
+from tarry.spark.pipeline.file.sections import Pipeline, key_text
 from tarry.spark.pipeline.file.toml_lines import KeyPath
+from tarry.spark.pipeline.file.values import duration_ms
 
 # Rules under which the steps themselves reject records.
 OWN_RULES: Final = ("decode", "duplicate")
+
+# Names of the stages that a file has once at most.
+STAGES: Final = ("clean", "archive")
 
 
 def clashes_of(pipeline: Pipeline) -> list[Mistake]:
@@ -19,6 +23,8 @@ def clashes_of(pipeline: Pipeline) -> list[Mistake]:
         *_missing_parts(pipeline),
         *_decoding(pipeline),
         *_rules(pipeline),
+        *_names(pipeline),
+        *_windows(pipeline),
         *_topics(pipeline),
         *_paths(pipeline),
     ]
@@ -32,7 +38,14 @@ def _missing_parts(pipeline: Pipeline) -> Found:
     if pipeline.clean is None:
         if pipeline.archive is None:
             yield (), "nothing is to be done: add [clean], which checks records, or [archive]"
-        for name, section in (("decode", pipeline.decode), ("check", pipeline.check)):
+        given = {
+            "decode": pipeline.decode,
+            "check": pipeline.check,
+            "deduplicate": pipeline.deduplicate,
+            "aggregate": pipeline.aggregates,
+            "wait": pipeline.waits,
+        }
+        for name, section in given.items():
             if section:
                 yield (name,), "needs [clean] with topic and rejected, where its records go"
     elif pipeline.decode is None:
@@ -45,8 +58,8 @@ def _decoding(pipeline: Pipeline) -> Found:
         return
     if decode.format == "text" and decode.schema is not None:
         yield ("decode", "schema"), "is of no use to text, which has one column, text"
-    if decode.format != "text" and decode.schema is None:
-        yield ("decode",), f"{decode.format} needs a schema: name its file"
+    if decode.format == "json" and decode.schema is None:
+        yield ("decode",), "json needs a schema: name its file"
 
 
 def _rules(pipeline: Pipeline) -> Found:
@@ -58,6 +71,31 @@ def _rules(pipeline: Pipeline) -> Found:
             )
 
 
+def _names(pipeline: Pipeline) -> Found:
+    """Find names of stages that stand for two of them."""
+    taken = list(STAGES)
+    named = {
+        "aggregate": [one.name for one in pipeline.aggregates],
+        "wait": [one.name for one in pipeline.waits],
+    }
+    for section, names in named.items():
+        for place, name in enumerate(names):
+            if name in taken:
+                yield (section, place, "name"), f"there is a stage {name!r} already"
+            taken.append(name)
+
+
+def _windows(pipeline: Pipeline) -> Found:
+    for place, one in enumerate(pipeline.aggregates):
+        at = ("aggregate", place)
+        if (one.window is None) == (one.session is None):
+            yield at, "needs either window, such as 5m, or session, such as 30m"
+        elif one.slide is not None and one.window is None:
+            yield (*at, "slide"), "needs window: a session does not slide"
+        elif one.slide is not None and duration_ms(one.slide) > duration_ms(one.window or "1ms"):
+            yield (*at, "slide"), "is longer than window, so that some events are in none"
+
+
 def _topics(pipeline: Pipeline) -> Found:
     """Find topics that would feed themselves, or that two stages write."""
     sources = pipeline.source.topics
@@ -66,7 +104,7 @@ def _topics(pipeline: Pipeline) -> Found:
         if topic in sources:
             yield at, f"{topic!r} is a topic of source: what is written would be read again"
         elif topic in written:
-            other = ".".join(str(part) for part in written[topic])
+            other = key_text(written[topic])
             yield at, f"{topic!r} is written by {other} already: give another topic"
         written.setdefault(topic, at)
 
@@ -76,6 +114,10 @@ def written_topics(pipeline: Pipeline) -> Iterator[tuple[KeyPath, str]]:
     if pipeline.clean is not None:
         yield ("clean", "topic"), pipeline.clean.topic
         yield ("clean", "rejected"), pipeline.clean.rejected
+    for place, result in enumerate(pipeline.aggregates):
+        yield ("aggregate", place, "topic"), result.topic
+    for place, ended in enumerate(pipeline.waits):
+        yield ("wait", place, "topic"), ended.topic
 
 
 def _paths(pipeline: Pipeline) -> Found:

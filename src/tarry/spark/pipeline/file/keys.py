@@ -9,6 +9,7 @@ from tarry.spark.pipeline.file.values import (
     Directory,
     Duration,
     Expression,
+    Expressions,
     FilePath,
     KafkaSettings,
     Kind,
@@ -45,6 +46,8 @@ class FileSection(NamedTuple):
     names: Kind | None = None
     is_required: bool = False
 
+
+LATE: Final = "How far an event may lag behind the newest one; later ones are left out and counted."
 
 TOP: Final = FileSection(
     "",
@@ -119,7 +122,7 @@ SECTIONS: Final = (
         (
             FileKey(
                 "format",
-                Word("json", "text"),
+                Word("json", "avro", "protobuf", "text"),
                 REQUIRED,
                 "Format of values; text has one column, `text`.",
             ),
@@ -127,8 +130,11 @@ SECTIONS: Final = (
                 "schema",
                 FilePath(),
                 None,
-                "File of the JSON Schema; its properties become columns.",
+                "File of a JSON Schema, of an Avro schema or of a Protobuf descriptor set; its "
+                "fields become columns.",
             ),
+            FileKey("message", Kind(), None, "Full name of the Protobuf message."),
+            FileKey("registry", Kind(), None, "Address of a schema registry, http://host:port."),
         ),
     ),
     FileSection(
@@ -138,8 +144,17 @@ SECTIONS: Final = (
         names=Expression(),
     ),
     FileSection(
+        "deduplicate",
+        "Events that come more than once: all but the first one are rejected as `duplicate`.",
+        (
+            FileKey("by", Texts(Column()), REQUIRED, "Columns that are the same in one event."),
+            FileKey("within", Duration(), REQUIRED, "Event time for which an event is remembered."),
+        ),
+    ),
+    FileSection(
         "clean",
-        "Stage `clean`: decodes and checks. Each record is in exactly one of the two topics, once.",
+        "Stage `clean`: decodes, checks and deduplicates. Each record is in exactly one of the two "
+        "topics, once.",
         (
             FileKey("topic", TopicName(), REQUIRED, "Topic of the records that are well."),
             FileKey(
@@ -150,6 +165,48 @@ SECTIONS: Final = (
                 "`x-origin`.",
             ),
         ),
+    ),
+    FileSection(
+        "aggregate",
+        "Stage that reads the clean topic and writes the results of windows of event time, once a "
+        "window is over and `late` has passed. Each has a name and a topic of its own.",
+        (
+            FileKey("name", Name(), REQUIRED, "Name of the stage."),
+            FileKey("window", Duration(), None, "Length of a window; or give `session`."),
+            FileKey("slide", Duration(), None, "Time between the begins of two windows."),
+            FileKey("session", Duration(), None, "Gap that ends a session."),
+            FileKey("late", Duration(), "10m", LATE),
+            FileKey("by", Texts(Column()), (), "Columns of a group."),
+            FileKey(
+                "values",
+                Expressions(),
+                REQUIRED,
+                'Fields of a result, such as { revenue = "sum(amount)" }.',
+            ),
+            FileKey(
+                "topic",
+                TopicName(),
+                REQUIRED,
+                "Topic of the results, in JSON: `start`, `end`, the group and the values. If it is "
+                "missing, a compacted one is made.",
+            ),
+        ),
+        is_many=True,
+    ),
+    FileSection(
+        "wait",
+        "Stage that reads the clean topic and writes a record for each wait that ended: completed "
+        "by the event that was waited for, or expired.",
+        (
+            FileKey("name", Name(), REQUIRED, "Name of the stage."),
+            FileKey("key", Column(), REQUIRED, "Column that both events share."),
+            FileKey("from", Expression(), REQUIRED, "Expression of an event that begins a wait."),
+            FileKey("until", Expression(), REQUIRED, "Expression of the event that completes it."),
+            FileKey("within", Duration(), REQUIRED, "Event time after which a wait expires."),
+            FileKey("late", Duration(), "10m", LATE),
+            FileKey("topic", TopicName(), REQUIRED, "Topic of the waits that ended, in JSON."),
+        ),
+        is_many=True,
     ),
     FileSection(
         "archive",
@@ -163,7 +220,7 @@ SECTIONS: Final = (
                 "Topics that are kept; else those of source.",
             ),
             FileKey("by", Word("hour", "day", "none"), "hour", "Layout of the files by time."),
-            FileKey("table", Word("parquet"), "parquet", "Kind of table."),
+            FileKey("table", Word("parquet", "delta"), "parquet", "Kind of table."),
             FileKey("every", Duration(), "1m", "How often a round is taken while it runs on."),
         ),
     ),

@@ -14,11 +14,14 @@ from tarry.spark.pipeline.file.clashes import clashes_of
 from tarry.spark.pipeline.file.keys import REQUIRED, SECTIONS, TOP, FileKey, FileSection
 from tarry.spark.pipeline.file.mistakes import Mistake, PipelineRefused
 from tarry.spark.pipeline.file.sections import (
+    AggregateSection,
     ArchiveSection,
     CleanSection,
     DecodeSection,
+    DeduplicateSection,
     Pipeline,
     SourceSection,
+    WaitSection,
     make_mistake,
 )
 from tarry.spark.pipeline.file.toml_lines import KeyPath, key_lines
@@ -78,6 +81,8 @@ class _FileReader:
             source["bootstrap"] or environment.get(BOOTSTRAP_VARIABLE, "") or DEFAULT_BOOTSTRAP
         )
         source["start"] = source.pop("from")
+        for one in found["wait"]:
+            one["start"] = one.pop("from")
         archive = found["archive"]
         if archive is not None and archive["topics"] is None:
             archive["topics"] = source["topics"]
@@ -88,6 +93,11 @@ class _FileReader:
             source=SourceSection(**source),
             decode=None if found["decode"] is None else DecodeSection(**found["decode"]),
             check=found["check"] or {},
+            deduplicate=(
+                None if found["deduplicate"] is None else DeduplicateSection(**found["deduplicate"])
+            ),
+            aggregates=tuple(AggregateSection(**one) for one in found["aggregate"]),
+            waits=tuple(WaitSection(**one) for one in found["wait"]),
             clean=None if found["clean"] is None else CleanSection(**found["clean"]),
             archive=None if archive is None else ArchiveSection(**archive),
         )
@@ -97,6 +107,8 @@ class _FileReader:
     def _section(self, section: FileSection, parsed: Mapping[str, Any]) -> Any:
         """Return the values of a section; None if it is not there."""
         given = parsed.get(section.name)
+        if section.is_many:
+            return self._many(section, [] if given is None else given)
         if given is None:
             if section.is_required:
                 self._note((section.name,), "is missing: it says what is read")
@@ -106,11 +118,22 @@ class _FileReader:
             return None
         if section.names is not None:
             return self._named(section, section.names.read, given)
+        return self._table(section, given, (section.name,))
+
+    def _many(self, section: FileSection, given: Any) -> list[dict[str, Any]]:
+        """Return the values of each section of this name."""
+        if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
+            self._note((section.name,), f"must be written as [[{section.name}]], once for each")
+            return []
+        places = enumerate(given)
+        return [self._table(section, one, (section.name, place)) for place, one in places]
+
+    def _table(self, section: FileSection, given: Mapping[str, Any], at: KeyPath) -> dict[str, Any]:
         names = [key.name for key in section.keys]
         for name in given:
             if name not in names:
-                self._unknown((section.name, name), "key", names)
-        return self._values(section, given, (section.name,))
+                self._unknown((*at, name), "key", names)
+        return self._values(section, given, at)
 
     def _values(
         self, section: FileSection, given: Mapping[str, Any], at: KeyPath

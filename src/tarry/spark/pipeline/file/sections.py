@@ -35,6 +35,43 @@ class DecodeSection:
 
     format: str
     schema: Path | None
+    message: str | None
+    registry: str | None
+
+
+@dataclass(frozen=True)
+class DeduplicateSection:
+    """Section `deduplicate`."""
+
+    by: tuple[str, ...]
+    within: str
+
+
+@dataclass(frozen=True)
+class AggregateSection:
+    """Section `aggregate`, one of several."""
+
+    name: str
+    window: str | None
+    slide: str | None
+    session: str | None
+    late: str
+    by: tuple[str, ...]
+    values: Mapping[str, str]
+    topic: str
+
+
+@dataclass(frozen=True)
+class WaitSection:
+    """Section `wait`, one of several."""
+
+    name: str
+    key: str
+    start: str
+    until: str
+    within: str
+    late: str
+    topic: str
 
 
 @dataclass(frozen=True)
@@ -67,7 +104,10 @@ class Pipeline:
     source: SourceSection
     decode: DecodeSection | None
     check: Mapping[str, str]
+    deduplicate: DeduplicateSection | None
     clean: CleanSection | None
+    aggregates: tuple[AggregateSection, ...]
+    waits: tuple[WaitSection, ...]
     archive: ArchiveSection | None
     path: Path
     lines: Mapping[KeyPath, int]
@@ -92,4 +132,9 @@ def make_mistake(lines: Mapping[KeyPath, int], at: KeyPath, sentence: str) -> Mi
     there = at
     while there and there not in lines:
         there = there[:-1]
-    return Mistake(lines.get(there, 0), ".".join(str(part) for part in at), sentence)
+    return Mistake(lines.get(there, 0), key_text(at), sentence)
+
+
+def key_text(at: KeyPath) -> str:
+    """Return a key with the tables around it, as in `source.topics`; the line tells which one."""
+    return ".".join(part for part in at if isinstance(part, str))

@@ -197,6 +197,20 @@ class Expression(Kind):
     told = "SQL expression"
 
 
+class Expressions(Kind):
+    """Expressions by the names of the fields that they become."""
+
+    told = "table of SQL expressions"
+
+    def read(self, value: Any, folder: Path) -> dict[str, str]:
+        if not isinstance(value, dict) or not value:
+            raise ValueError('must name a field at least, such as { orders = "count(*)" }')
+        for name, text in value.items():
+            if not isinstance(text, str) or not text.strip():
+                raise ValueError(f"has {name!r:.60}, which is no text with an expression")
+        return value
+
+
 class KafkaSettings(Kind):
     """Settings of the clients, under Kafka's keys."""
 
