@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,10 @@ def driver(bootstrap, source, target, folder, *traps):
     )
 
 
+def has_stopped_or_ended(flag: Path, run: subprocess.Popen[bytes]) -> bool:
+    return flag.exists() or run.poll() is not None
+
+
 def end_of(here, *traps):
     """Return how a driver ends.  One that Spark could give no worker in time is started again."""
     for _ in range(STARTS_MAX):
@@ -112,7 +117,7 @@ def test_a_driver_that_is_killed_and_one_that_slept_double_nothing(broker, tmp_p
     sleeper = driver(*here, sleeps)
     try:
         for _ in range(STARTS_MAX):
-            wait_until(lambda: flag.exists() or sleeper.poll() is not None, "a stop")
+            wait_until(partial(has_stopped_or_ended, flag, sleeper), "a stop")
             if flag.exists():
                 break
             sleeper = driver(*here, sleeps)
