@@ -95,7 +95,8 @@ def spark(tmp_path_factory: pytest.TempPathFactory, connector_jars: str) -> Iter
 @pytest.fixture(scope="session")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tarry]:
     """One broker; each test has topics of its own."""
-    with Tarry() as tarry:
+    # Records of these tests are of all times: none is too old to be kept.
+    with Tarry({"log.retention.ms": "-1"}) as tarry:
         yield tarry
 
 
