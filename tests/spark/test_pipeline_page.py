@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pytest
 from click.testing import CliRunner
 from tests.support.spark.page_examples import FENCED, HOW_TO
 
@@ -17,10 +18,16 @@ from tarry.spark.pipeline.file.reader import read_pipeline
 from tarry.testing import Tarry
 
 if TYPE_CHECKING:
-    import pytest
     from pyspark.sql import SparkSession
 
 FILES = {"json": "order.json", "toml": "orders.toml"}
+
+
+@pytest.fixture
+def broker() -> Iterator[Tarry]:
+    """A broker of this page's own: other pages have topics of the same names."""
+    with Tarry() as tarry:
+        yield tarry
 
 
 def test_what_the_page_shows_happens(
