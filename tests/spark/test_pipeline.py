@@ -169,6 +169,16 @@ EVENTS = [
     ("c", 1, "paid", 10, "08:10:00"),
     ("d", 3, "placed", 40, "11:00:00"),
 ]
+# Older than what is remembered: nobody knows whether it came before.
+OLD_EVENT = ("e", 4, "placed", 10, "08:00:00")
+
+
+def send_events(broker, topic, date, events):
+    with Producer(bootstrap_servers=broker.bootstrap) as producer:
+        for event, order, kind, cents, at in events:
+            told = {"event": event, "order": order, "kind": kind, "cents": cents}
+            value = json.dumps({**told, "at": f"{date}T{at}Z"}).encode()
+            producer.send(topic, value, key=b"%d" % order)
 
 
 def test_doubled_events_are_rejected_and_windows_and_waits_end(spark, broker, pipeline, tmp_path):
@@ -180,15 +190,14 @@ def test_doubled_events_are_rejected_and_windows_and_waits_end(spark, broker, pi
     made = pipeline("state-pipe", STATEFUL)
     assert expression_mistakes(run.session_of(spark), made) == []
     make_topic(broker.bootstrap, "state-pipe", 1)
-    with Producer(bootstrap_servers=broker.bootstrap) as producer:
-        for event, order, kind, cents, at in EVENTS:
-            told = {"event": event, "order": order, "kind": kind, "cents": cents}
-            value = json.dumps({**told, "at": f"2026-11-22T{at}Z"}).encode()
-            producer.send("state-pipe", value, key=b"%d" % order)
+    send_events(broker, "state-pipe", "2026-11-22", EVENTS)
 
     sums = run_pipeline(spark, made, RunOptions(once=True, restarts_max=20))
+    send_events(broker, "state-pipe", "2026-11-20", [OLD_EVENT])
+    more = run_pipeline(spark, made, RunOptions(once=True, only="clean", restarts_max=20))
 
     assert sums["clean"].rejected == {"duplicate": 1}
+    assert more["clean"].rejected == {"late": 1}
     results = [json.loads(value) for value in values_of(broker.bootstrap, "state-pipe.sums")]
     by_kind = {(one["start"][11:13], one["kind"]): one["cents"] for one in results}
     assert by_kind == {("08", "placed"): 30, ("08", "paid"): 10}

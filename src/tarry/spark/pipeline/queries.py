@@ -18,7 +18,9 @@ if TYPE_CHECKING:
 FORMAT: Final = "tarry"
 SINK: Final = "tarry"
 DECODE: Final = "decode"
+# Rules of the step that deduplicates.
 DUPLICATE: Final = "duplicate"
+LATE: Final = "late"
 
 
 def records_of(spark: SparkSession, pipeline: Pipeline, stage: Stage) -> DataFrame:
@@ -67,7 +69,7 @@ def clean_frame(pipeline: Pipeline, records: DataFrame) -> DataFrame:
     if pipeline.deduplicate is not None:
         once = pipeline.deduplicate
         frame = steps.deduplicate(frame, by=once.by, within=once.within)
-        rules.append(DUPLICATE)
+        rules += [DUPLICATE, LATE]
     frame = _observed(frame, rules)
     return steps.clean(frame, topic=pipeline.clean.topic, rejected=pipeline.clean.rejected)
 

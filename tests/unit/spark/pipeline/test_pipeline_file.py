@@ -118,6 +118,7 @@ MISTAKES = [
     ('"order.json"', '"orders.json"', ":10 decode.schema: there is no file"),
     ("positive =", '"a b" =', ":13 check.a b: a name may have letters"),
     ("positive =", "duplicate =", ":13 check.duplicate: the pipeline itself rejects records as"),
+    ("positive =", "late =", ":13 check.late: the pipeline itself rejects records as"),
     ('"amount > 0"', '""', ":13 check.positive: is empty"),
     (
         'topic = "orders.clean"',

@@ -11,7 +11,7 @@ from tarry.spark.pipeline.file.toml_lines import KeyPath
 from tarry.spark.pipeline.file.values import duration_ms
 
 # Rules under which the steps themselves reject records.
-OWN_RULES: Final = ("decode", "duplicate")
+OWN_RULES: Final = ("decode", "duplicate", "late")
 
 # Names of the stages that a file has once at most.
 STAGES: Final = ("clean", "archive")
